@@ -51,6 +51,8 @@ from jaxscope.schema.messages import Message, Words
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "tests" / "data" / "findings"
 LIBRARIES = PROGRAMS / "site-packages"  # stand-ins for installed libraries
+# Parts of titles that name several lines
+SEVERAL = frozenset({"lines-of-a-loop", "lines-of-a-function", "lines-of-a-callback"})
 _APPLIES = re.compile(r"^# applies: (.*)$", re.MULTILINE)
 _MARK = re.compile(r"(must|may|never): ([^#]*)")
 
@@ -91,7 +93,7 @@ class Verdict:
 def lines_of(f: Finding) -> set[int]:
     """Return the line that a finding names; all its lines if it is about several lines of a loop, of which
     the first is the one that took longest in this run."""
-    several = "lines-of-a-loop" in slugs(f.title)
+    several = bool(SEVERAL & slugs(f.title))
     named = [f.source, *(e.source for e in f.evidence if several)]
     return {at.line for at in named if at is not None}
 

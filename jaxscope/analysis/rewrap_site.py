@@ -284,6 +284,32 @@ def _has(node: ast.stmt | ast.expr, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or line)
 
 
+# Calls whose first argument a compiled program calls back; ``callback`` only as ``jax.debug.callback``.
+_CALLBACKS = frozenset({"pure_callback", "io_callback"})
+
+
+def callback_around(source: str | None, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """Return the innermost def around ``line`` if the source passes it to JAX as a callback:
+    ``jax.debug.callback(show, x)``, ``io_callback(partial(show, 2), None, x)``; else None."""
+    found = syntax(source) if source is not None else None
+    defs = [n for n in _blocks(source, line) if isinstance(n, FUNCTION)]
+    if found is None or not defs:
+        return None
+    innermost = max(defs, key=lambda n: n.lineno)
+    for call in (c for on_line in found.calls.values() for c in on_line):
+        name = last_name(call.func)
+        of_debug = isinstance(call.func, ast.Attribute) and last_name(call.func.value) == "debug"
+        if name in _CALLBACKS or (name == "callback" and of_debug):
+            passed = [*call.args[:1], *(k.value for k in call.keywords if k.arg in ("callback", "f"))]
+            given = (
+                n.args[0] if isinstance(n, ast.Call) and last_name(n.func) == "partial" and n.args else n
+                for n in passed
+            )
+            if any(last_name(n) == innermost.name for n in given):
+                return innermost
+    return None
+
+
 _CASTS = frozenset({"astype", "convert_element_type", "asarray", "array", "view", "float32", "float64"})
 
 

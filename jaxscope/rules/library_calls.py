@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jaxscope.analysis.causes import OF_FUNCTIONS
 from jaxscope.analysis.jit_decorators import Jitted
 from jaxscope.model import transfers
 from jaxscope.model.payers import Payer
@@ -42,8 +43,22 @@ def computes(run: Run, library: str | None) -> bool:
 
 def repeats(p: Payer) -> int:
     """Return how many recompiles of ``p`` are those of functions that a library around JAX jits."""
-    own = (c.function for c in p.again if not c.function.seen.eager)
-    return sum(_package(f) not in JAX_ROOTS for f in own)
+    return sum(not _of_jax(c.function) for c in p.again)
+
+
+def whole_programs(calls: Sequence[Compilation]) -> Sequence[Compilation]:
+    """Return those of ``calls`` that compiled more than a single operation: loops and branches outside jit,
+    and functions that a library around JAX jits. If there are none, return all ``calls``.
+
+    Such programs decide what to do about a line, because they take far longer to compile. Counting them,
+    instead of seconds, gives the same advice on any machine.
+    """
+    own = [c for c in calls if c.function.seen.name in OF_FUNCTIONS or not _of_jax(c.function)]
+    return own or calls
+
+
+def _of_jax(f: Function) -> bool:
+    return f.seen.eager or _package(f) in JAX_ROOTS
 
 
 def jits_itself(p: Payer) -> bool:

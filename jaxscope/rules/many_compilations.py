@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from jaxscope.analysis import jit_decorators
 from jaxscope.analysis.causes import SHAPES
-from jaxscope.analysis.rewrap_site import imports, loop_around
+from jaxscope.analysis.rewrap_site import callback_around, imports, loop_around
 from jaxscope.model import causes, payers, sources
 from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation, Function
@@ -34,6 +34,8 @@ PROGRAMS = (
 SEVERAL = 10  # compilations of a line, or of all lines of its loop, that are worth replacing by one program
 LISTED = 5  # functions in the evidence of one line
 LINES = 4  # line numbers in a title
+ITERATED = "unstack"  # the operation of iterating over an array
+ROWS = 4  # so many rows of an iterated array take about as long to compile as one operation
 # Slugs of advice for one line. If several lines of a loop have it, the advice is to jit the whole step
 # instead.
 INTO_ONE_STEP = frozenset(
@@ -47,6 +49,9 @@ INTO_ONE_STEP = frozenset(
     }
 )
 ONE_SIZE = "fix-one-size-or-numpy"  # advice for lines whose sizes change
+# Slugs of advice for one line of a function that a compiled program calls back. All lines of that function
+# have one root: their arrays could be NumPy arrays.
+TO_NUMPY = INTO_ONE_STEP | {ONE_SIZE, "fix-iterate-numpy"}
 OF_SIZES = SHAPES | {"tree"}  # a list to concatenate has more arrays each time
 ARGUMENTS = frozenset({"weak_type", "dtype", "tree", "committed", "sharding"})
 STEPS = frozenset(
@@ -55,7 +60,6 @@ STEPS = frozenset(
 MAKES_ANEW = frozenset(
     {"numpyro"}
 )  # libraries whose objects define new functions in each run, even if the object is the same
-ITERATED = "unstack"  # the operation of iterating over an array
 # The reason why the operations of a line are compiled again, as a clause.
 RECOMPILES = "of them is a recompile", "of them are recompiles"
 BODIES, SIZES, MADE = message("because-of-bodies"), message("because-of-sizes"), message("because-made-anew")
@@ -114,29 +118,76 @@ def _by_number(f: Function, repeats: list[Compilation]) -> Message | None:
     return message("recompiled-so-often", n=len(repeats))
 
 
+class Avoidable(NamedTuple):
+    """A line of the user that makes JAX compile operations outside jit, which it could avoid.
+
+    Attributes:
+      finding: the finding about this line alone.
+      counted: whether it recompiles so often that it is reported whatever its seconds are.
+      long: whether its seconds are a large enough share of all seconds.
+    """
+
+    payer: Payer
+    finding: Finding
+    counted: bool
+    long: bool
+
+
 @rule(payers.CODE, "eager-barrage", WARNING)
 def eager_barrage(run: Run) -> Iterator[Finding]:
-    iterations: dict[tuple[object, object], list[tuple[Payer, Finding]]] = {}
-    for p, finding in _by_line(run):
-        slug = _slug(finding)
-        found = _iteration(run, p) if slug in INTO_ONE_STEP or slug == ONE_SIZE else None
-        key = (found, slug == ONE_SIZE) if found is not None else (p.line.file, p.line.line)
-        iterations.setdefault(key, []).append((p, finding))
-    for (iteration, _), members in iterations.items():
-        if len(members) > 1 and isinstance(iteration, Iteration):
-            yield _of_iteration(run, iteration, [p for p, _ in members], [finding for _, finding in members])
-        else:
-            yield from (finding for _, finding in members)
+    """Yield a finding for each line, or for all lines of a loop or of a callback, that makes JAX compile
+    operations outside jit, if that can be avoided.
 
-
-def _by_line(run: Run) -> Iterator[tuple[Payer, Finding]]:
-    """Yield (line, finding) for each line of the user's code that makes JAX compile operations outside jit,
-    if that can be avoided. The line is a ``Payer``, which has the compilations that it causes.
-
-    A line that recompiles at least BARRAGE times has a warning, whatever its seconds are: two runs of one
-    program have the same warnings, on any machine. Any other line is reported if it costs enough seconds: as
-    a warning if a library's jitted functions recompile at least PROGRAMS times, else as a note.
+    Which lines are together, and what to do about them, is decided by counts, so that two runs of one program
+    are told the same. A line that recompiles at least BARRAGE times is always reported. Any other is reported
+    if it costs enough seconds.
     """
+    least = SHARE * payers.total_seconds(run)
+    for place, lines in _together(run):
+        all_long = len(lines) > 1 and sum(line.finding.seconds or 0.0 for line in lines) >= least
+        if not all_long and not any(line.counted or line.long for line in lines):
+            continue
+        if isinstance(place, Callback):
+            found = _of_callback(run, place, lines)
+        elif isinstance(place, Iteration) and len(lines) > 1:
+            found = _of_iteration(run, place, lines)
+        else:
+            found = lines[0].finding
+        yield found
+
+
+def _together(run: Run) -> Iterator[tuple[Place, list[Avoidable]]]:
+    """Yield (place, lines) for the lines that are reported in one finding. The place is the callback or the
+    loop in which the lines are, or else the only line. A line with less than a tenth of the compilations of
+    its loop is not reported with the others, unless it recompiles as often as a warning."""
+    places: dict[tuple[Place, bool], list[Avoidable]] = {}
+    for line in _by_line(run):
+        slug = _slug(line.finding)
+        place = _place(run, line.payer, slug)
+        of_sizes = slug == ONE_SIZE and not isinstance(place, Callback)
+        places.setdefault((place, of_sizes), []).append(line)
+    for (place, _), lines in places.items():
+        least = SHARE * sum(len(line.payer.compilations) for line in lines)
+        small = [line for line in lines if len(line.payer.compilations) < least and not line.counted]
+        apart = small if isinstance(place, Iteration) else []
+        yield place, [line for line in lines if line not in apart]
+        for line in apart:
+            yield (line.payer.line.file, line.payer.line.line), [line]
+
+
+def _place(run: Run, p: Payer, slug: str | None) -> Place:
+    """Return where the line of ``p`` is, for which the slug of the advice is ``slug``: the callback or the
+    loop of which all lines have that advice, or else the line."""
+    if slug in TO_NUMPY and (callback := callback_around(sources.of(run)(p.line.file), p.line.line)):
+        return Callback(p.line.file, callback.lineno, callback.name)
+    loop = _iteration(run, p) if slug in INTO_ONE_STEP or slug == ONE_SIZE else None
+    return loop or (p.line.file, p.line.line)
+
+
+def _by_line(run: Run) -> Iterator[Avoidable]:
+    """Yield each line of the user's code that makes JAX compile operations outside jit, if that can be
+    avoided, in the order of the source. A finding is a warning if the line recompiles at least BARRAGE times,
+    or functions that a library jits at least PROGRAMS times; else a note."""
     least, resized = SHARE * payers.total_seconds(run), payers.resized_lines(run)
     called = {
         (c.site.file, c.site.line)
@@ -145,7 +196,7 @@ def _by_line(run: Run) -> Iterator[tuple[Payer, Finding]]:
         if f.user and c.site is not None and c.entry == "call"
     }
     row_by_row = [(f.source.file, lines) for f, lines in loop_calls.for_each_row(run) if f.source is not None]
-    found = payers.payers(run)
+    found = sorted(payers.payers(run), key=lambda p: (p.line.file, p.line.line))
     loops = [_iteration(run, p) for p in found]
     compiled = Counter[Iteration | None]()
     for p, loop in zip(found, loops, strict=True):
@@ -158,15 +209,16 @@ def _by_line(run: Run) -> Iterator[tuple[Payer, Finding]]:
         if imports(sources.of(run)(p.line.file), p.line.line):
             continue  # a package that computes while it is imported: no change of this line helps
         why, fix, cost = _what_to_do(run, p, compiled[loop] if loop is not None else len(p.compilations))
-        enough = least * SOME if len(p.compilations) >= BARRAGE else least
-        if fix is None or (len(p.again) < BARRAGE and cost < enough):
+        if fix is None:
             continue
         if p.again and why in (SIZES, None) and _beside_a_resized_function(run, p, resized):
             continue
         title = message("compiled-outside-jit", lines="one line", again=_repeats(p, why), **_compiled([p]))
         fix = (extended(fix, "fix-if-faster") or fix) if _creates(p) else fix
         serious = len(p.again) >= BARRAGE or library_calls.repeats(p) >= PROGRAMS
-        yield p, _finding(run, [p], title, fix, cost, WARNING if serious else NOTE)
+        enough = least * SOME if len(p.compilations) >= BARRAGE else least
+        finding = _finding(run, [p], title, fix, cost, WARNING if serious else NOTE)
+        yield Avoidable(p, finding, len(p.again) >= BARRAGE, cost >= enough)
 
 
 def _beside_a_resized_function(run: Run, p: Payer, resized: set[tuple[str, int]]) -> bool:
@@ -176,8 +228,9 @@ def _beside_a_resized_function(run: Run, p: Payer, resized: set[tuple[str, int]]
     function's arguments or results."""
     if (p.line.file, p.line.line) in resized:
         return True
-    sizes = sum(c.seconds for c in p.again if causes.reason(run, c).kind in OF_SIZES)
-    loop = loop_around(sources.of(run)(p.line.file), p.line.line) if 2 * sizes >= p.seconds else None
+    sizes = sum(causes.reason(run, c).kind in OF_SIZES for c in p.again)
+    mostly = 2 * sizes >= len(p.compilations)
+    loop = loop_around(sources.of(run)(p.line.file), p.line.line) if mostly else None
     return loop is not None and any(f == p.line.file and loop[0] <= n <= loop[1] for f, n in resized)
 
 
@@ -216,11 +269,12 @@ def _finding(
     fix: Fix,
     seconds: float,
     severity: str,
-    loop: Iteration | None = None,
+    place: Iteration | Callback | None = None,
 ) -> Finding:
-    # Which line of a loop costs most differs from run to run.
-    line = lines[0].line if loop is None else min((p.line for p in lines), key=lambda at: at.line)
-    about = line if loop is None else loop
+    """Return the finding about ``lines``, sorted by line. ``place`` is the loop or the callback that has them
+    all, and which identifies the finding; None: it is about one line."""
+    line = lines[0].line
+    about = line if place is None else place
     return Finding(
         code=payers.CODE,
         severity=severity,
@@ -268,6 +322,17 @@ class Iteration(NamedTuple):
     function: str | None
 
 
+class Callback(NamedTuple):
+    """A function of the user that a compiled program calls back, defined at ``file`` and ``line``."""
+
+    file: str
+    line: int
+    function: str
+
+
+Place: TypeAlias = Iteration | Callback | tuple[str, int]  # the last: (file, line)
+
+
 def _iteration(run: Run, p: Payer) -> Iteration | None:
     """Return the loop, in the same file, that runs the line of ``p``, which makes JAX compile operations
     outside jit, repeatedly, directly or through functions that the loop calls. None if no such loop is
@@ -291,55 +356,73 @@ def _slug(finding: Finding) -> str | None:
     return fix.words.slug if fix is not None and isinstance(fix.words, Message) else None
 
 
-def _of_iteration(
-    run: Run, iteration: Iteration, lines: Sequence[Payer], findings: Sequence[Finding]
-) -> Finding:
-    """Merge ``findings``, one about each of several ``lines`` of one loop, which make JAX compile operations
-    outside jit, into one finding. Its advice is to jit the body of the loop as a whole.
+def _of_iteration(run: Run, iteration: Iteration, found: Sequence[Avoidable]) -> Finding:
+    """Merge the findings of ``found``, several lines of one loop that make JAX compile operations outside
+    jit, into one finding. Its advice is to jit the body of the loop as a whole.
 
     If the lines recompile because the sizes of arrays change, one jit would recompile, too. The advice is
     then that of the first finding: to keep the sizes equal.
     """
-    seconds, fix = sum(f.seconds or 0.0 for f in findings), fix_of(findings[0])
-    severity = WARNING if any(f.severity == WARNING for f in findings) else NOTE
+    lines, first = [one.payer for one in found], found[0].finding
     repeats = Count(sum(len(p.again) for p in lines), *RECOMPILES)
-    sizes = fix is not None and _slug(findings[0]) == ONE_SIZE
+    sizes = _slug(first) == ONE_SIZE
     again = message("of-them-again", n=repeats, why=SIZES) if sizes else message("compiled-again", n=repeats)
+    loop, numbers = Frame(iteration.file, iteration.line, ""), _numbers(lines)
+    function = (iteration.function or "").replace(".<locals>", "") or None
+    where = message("lines-of-a-loop", numbers=numbers, line=loop)
+    if function is not None:
+        where = message("lines-of-a-function", numbers=numbers, function=function, line=loop)
+    title = message(
+        "compiled-outside-jit", lines=where, again=again if repeats.n else None, **_compiled(lines)
+    )
+    fix = fix_of(first)
+    if fix is None or not sizes:
+        equinox = any(p.library == "equinox" for p in lines)
+        how = jit_decorators.MODULES["equinox"] if equinox else "jit"
+        words = message("fix-jit-step", how=how)
+        if function is not None:
+            statics = None if equinox else message("python-values-static")  # filter_jit has no such option
+            words = message("fix-jit-step-function", function=function, how=how, statics=statics)
+        fix = Fix(words, "jit")
+    return _merged(run, found, title, fix, iteration)
+
+
+def _of_callback(run: Run, callback: Callback, found: Sequence[Avoidable]) -> Finding:
+    """Merge the findings of ``found``, lines of a function that a compiled program calls back, into one. Its
+    advice is to compute in NumPy there."""
+    lines = [one.payer for one in found]
+    repeats = Count(sum(len(p.again) for p in lines), *RECOMPILES)
+    name, numbers = callback.function, _numbers(lines)
+    where = message("line-of-a-callback", numbers=numbers, function=name)
+    if len(lines) > 1:
+        where = message("lines-of-a-callback", numbers=numbers, function=name)
     title = message(
         "compiled-outside-jit",
-        lines=message(
-            "lines-of-a-loop",
-            n=len(lines),
-            numbers=_numbers(lines),
-            line=Frame(iteration.file, iteration.line, ""),
-        ),
-        again=again if repeats.n else None,
+        lines=where,
+        again=message("compiled-again", n=repeats) if repeats.n else None,
         **_compiled(lines),
     )
-    if fix is not None and sizes:
-        return _finding(run, lines, title, fix, seconds, severity, iteration)
-    how = "jit" if all(p.library != "equinox" for p in lines) else jit_decorators.MODULES["equinox"]
-    if iteration.function is not None:
-        words = message(
-            "fix-jit-step-function", function=iteration.function.replace(".<locals>", ""), how=how
-        )
-    else:
-        words = message("fix-jit-step", how=how)
-    return _finding(run, lines, title, Fix(words, "jit"), seconds, severity, iteration)
+    fix = Fix(message("fix-numpy-in-callback", function=name), "numpy")
+    return _merged(run, found, title, fix, callback)
 
 
-def _numbers(lines: Sequence[Payer]) -> str:
-    """Return the line numbers of ``lines``, at most LINES of them, as text: ``17, 18 and 2 more``."""
-    numbers = [str(n) for n in sorted({p.line.line for p in lines})]
-    shown, more = numbers[:LINES], len(numbers) - LINES
-    last = f"{more} more" if more > 0 else shown.pop() if len(shown) > 1 else ""
-    return f"{', '.join(shown)} and {last}" if last else shown[0]
+def _merged(
+    run: Run, found: Sequence[Avoidable], title: Message, fix: Fix, place: Iteration | Callback
+) -> Finding:
+    severity = WARNING if any(one.finding.severity == WARNING for one in found) else NOTE
+    seconds = sum(one.finding.seconds or 0.0 for one in found)
+    return _finding(run, [one.payer for one in found], title, fix, seconds, severity, place)
+
+
+def _numbers(lines: Sequence[Payer]) -> Names:
+    """Return the line numbers of ``lines`` for a message, at most LINES of them: ``17, 18 and 2 more``."""
+    return Names(tuple(str(n) for n in sorted({p.line.line for p in lines})), LINES)
 
 
 def _of_one_cause(run: Run, repeats: list[Compilation]) -> recompiles.Group | None:
     """Return the group of those recompiles in ``repeats`` that belong to one jitted function of a library and
     have the same kind of cause in its arguments, such as a changing dtype. If there are several such groups,
-    return the one with the most seconds; None if there is none."""
+    return the one with the most recompiles; None if there is none."""
     found: dict[tuple[str, str], list[tuple[Compilation, Cause]]] = {}
     for c in repeats:
         cause, module = causes.of(run, c)[0], c.function.seen.module or ""
@@ -353,12 +436,12 @@ def _of_one_cause(run: Run, repeats: list[Compilation]) -> recompiles.Group | No
         recompiles.group_of(run, [c for c, _ in members], [cause for _, cause in members])
         for members in found.values()
     ]
-    return max(groups, key=lambda group: group.seconds, default=None)
+    return max(groups, key=lambda group: len(group.compilations), default=None)
 
 
 def _creates(p: Payer) -> bool:
     """Return whether a line seems to create the parameters of a model: it compiles nothing again, and at
-    least a quarter of its compilations are random draws, which take most of its seconds.
+    least a quarter of its compilations are random draws.
 
     jit may not help on such a line, because one program would contain all these draws. Measured for ten
     models (benchmarks/README.md), creation with jit took between half and 2.3 times as long as without.
@@ -381,17 +464,18 @@ def _what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix 
     again = sum(c.seconds for c in p.again)
     unstacked = [c for c in p.compilations if c.function.seen.name == ITERATED]
     iterated = sum(c.seconds for c in unstacked)
-    created = [c for c in p.again if causes.created_again(run, c)]
-    anew = 2 * sum(c.seconds for c in created) >= again > 0
+    decisive = library_calls.whole_programs(p.again)
+    created = [c for c in decisive if causes.created_again(run, c)]
+    anew = 2 * len(created) >= len(decisive) > 0
     paths = [path for c in created if (path := causes.of(run, c)[0].path) is not None and path[0] != "_"]
     objects = paths if anew else []  # without private ones of the library
     changing = not anew and payers.sizes_change(run, p)
-    if 2 * iterated >= p.seconds:
+    if unstacked and _rows(unstacked) >= ROWS * (len(p.compilations) - len(unstacked)):
         if jax and any(loop_calls.has_key(c) for c in unstacked):  # np.asarray fails on keys
             return None, Fix(message("fix-iterate-keys"), "fold_in"), iterated
         words = message("fix-iterate-numpy") if jax else message("fix-give-numpy", library=p.library)
         return None, Fix(words, "numpy"), iterated
-    if (group := _of_one_cause(run, p.again)) is not None and 2 * group.seconds >= again:
+    if (group := _of_one_cause(run, p.again)) is not None and 2 * len(group.compilations) >= len(decisive):
         first = recompiles.group_of(
             run, group.compilations[:1], group.causes[:1]
         )  # the others may follow from it
@@ -401,7 +485,6 @@ def _what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix 
     jitted = jit_decorators.advice(
         sources.of(run)(p.line.file), p.line.line, p.library, of_equinox=of_equinox
     )
-    how = _as_in(jitted)
     if jax and anew and not p.within:
         where = None if p.line.function == "<module>" else p.line.function.replace(".<locals>", "")
         words = message("fix-jit-around-body", function=where or message("function-around"))
@@ -418,11 +501,18 @@ def _what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix 
         # Other sizes may be those of the layers that one call makes.
         why = BODIES if anew and not p.within else None
         if p.within and not jax and not (jitted is not None and jitted.checked):
-            return None, Fix(message("fix-jit-through-library", how=how, library=p.library), "jit"), at_once
+            words = message("fix-jit-through-library", how=_as_in(jitted), library=p.library)
+            return None, Fix(words, "jit"), at_once
         around = message("fix-jit-around" if not p.within else "fix-jit-around-call", inside=_inside(p))
-        words = message("fix-jit-this-call", how=how) if jitted is not None else around
+        words = message("fix-jit-this-call", how=_as_in(jitted)) if jitted is not None else around
         return why, Fix(words, "jit"), at_once
     return _for_library(run, p, jitted, (anew, changing), again, at_once)
+
+
+def _rows(unstacked: Sequence[Compilation]) -> int:
+    """Return the number of rows of all arrays that the operations ``unstacked`` take apart."""
+    shapes = [leaf.shape for c in unstacked for leaf in (c.key.arguments if c.key is not None else ())]
+    return sum(shape[0] for shape in shapes if shape and isinstance(shape[0], int))
 
 
 def _inside(p: Payer) -> Message | None:
@@ -432,13 +522,11 @@ def _inside(p: Payer) -> Message | None:
     return message("inside-function", function=name) if name else None
 
 
-def _as_in(jitted: jit_decorators.Jitted | None) -> Message:
-    """Return a clause with an example of the call under jit: the line's own call (``jitted``), or a general
-    example for None."""
-    call = jitted.call if jitted is not None else "jax.jit(net.init)(key, x)"
-    if jitted is None or jitted.statics_unknown:
-        return message("as-in-with-statics", call=call)
-    return message("as-in", call=call)
+def _as_in(jitted: jit_decorators.Jitted | None) -> Message | None:
+    """Return a clause with the line's own call under jit, ``jitted``, as the example; None: there is none."""
+    if jitted is None:
+        return None
+    return message("as-in-with-statics" if jitted.statics_unknown else "as-in", call=jitted.call)
 
 
 def _for_library(

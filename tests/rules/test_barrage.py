@@ -323,7 +323,9 @@ def test_lines_that_a_library_calls_count_for_the_line_that_called_the_library(r
     log.end()
     [f] = barrage(run)
     assert (f.source.line, f.evidence[0].source.line) == (31, 8)
-    assert "jax.jit(net.init)" in words.fix_text(f)
+    assert words.fix_text(f) == (
+        "jit what this line calls; do not jit your functions that haiku calls inside it"
+    ), "no example, because the source of the line is unknown"
 
 
 def test_what_a_jitted_function_computes_while_it_is_traced_is_not_to_be_jitted_again(run):
@@ -366,7 +368,7 @@ def test_lines_of_one_loop_whose_sizes_change_are_one_finding_with_the_advice_of
             log.compiled(op, key(leaf("x", size)), (0.0, 0.0, 1.0), site=site, stack=[], into_library=0)
     log.end()
     (f,) = barrage(run)
-    assert "2 source lines (7 and 8) in the loop" in words.title(
+    assert "lines 7 and 8 in the loop" in words.title(
         f
     ) and "because the sizes of the arrays change" in words.title(f)
     assert "pad the arrays to one size" in words.fix_text(f) and f.seconds == 8.0
@@ -397,7 +399,85 @@ def test_lines_that_each_turn_of_a_loop_runs_are_one_finding(tmp_path, run, line
     found = barrage(run)
     assert [f.seconds for f in found] == ([24.0] if one else [12.0, 12.0])
     assert all(advice in words.fix_text(f) for f in found)
-    assert ("24 compilations outside jit come from 2 source lines (" in words.title(found[0])) is one
+    if advice == "jit to step as a whole":
+        assert "lines 3 and 4 of step, which the loop at" in words.title(found[0])
+    assert ("24 compilations outside jit come from lines " in words.title(found[0])) is one
+
+
+@pytest.mark.parametrize("seconds", [(0.1, 3.0), (3.0, 0.1)])
+def test_the_advice_for_a_line_does_not_depend_on_the_seconds_of_its_causes(run, seconds):
+    solve = function("Solver.run", "/lib/site-packages/jaxopt/base.py", 9, library=True, module="jaxopt.base")
+    log = Log(run)
+    log.say(solve)
+    log.say(ADD)
+    at = {"line": 12, "into_library": 0, "library": "jaxopt"}
+    for n in range(1, 4):
+        log.compiled(solve, key(leaf("x", 3), function_object=n), (0.0, 0.0, seconds[0]), **at)
+    for dtype in ("float32", "int32", "float16", "int8", "uint8"):
+        log.compiled(ADD, key(leaf("x", 3, dtype=dtype)), (0.0, 0.0, seconds[1]), **at)
+    log.end()
+    [f] = barrage(run)
+    assert "because each call creates new function objects" in words.title(f)
+
+
+CALLED_BACK = """
+def show(n, info):
+    kept = info[info > 0]
+    for x in kept:
+        print(n, x)
+
+
+@jax.jit
+def step(x):
+    jax.debug.callback(partial(show, 2), x)
+    return x
+
+def other(info):
+    kept = info[info > 0]
+    return callback(other, kept)
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "titles"),
+    [
+        ([3, 4], ["lines 3 and 4 of show, which a compiled program calls back"]),
+        ([4], ["line 4 of show, which a compiled program calls back"]),
+        ([3, 14], ["line 3 of show, which a compiled program calls back", "one line"]),
+    ],
+)
+def test_the_lines_of_a_callback_are_one_finding_with_the_advice_to_use_numpy(tmp_path, run, lines, titles):
+    program = tmp_path / "train.py"
+    program.write_text(CALLED_BACK)
+    log = Log(run)
+    log.say(ev.SourceSeen(file=str(program), sha256=hashlib.sha256(CALLED_BACK.encode()).hexdigest()))
+    for n in range(12):
+        op = function(f"op{n}", None, None, eager=True, form="primitive")
+        log.say(op)
+        for line in lines:
+            site = Frame(str(program), line, "show")
+            log.compiled(op, key(leaf("x", line)), (0.0, 0.0, 1.0), site=site, stack=[], into_library=0)
+    log.end()
+    found = sorted(barrage(run), key=lambda f: f.source.line)
+    assert [f"come from {title} (op0" in words.title(f) for title, f in zip(titles, found, strict=True)] == [
+        True
+    ] * len(titles)
+    assert "compute in NumPy in show" in words.fix_text(found[0])
+
+
+def test_a_line_with_few_of_the_compilations_of_its_loop_is_not_reported_with_the_others(tmp_path, run):
+    program = tmp_path / "train.py"
+    program.write_text(LOOPED)
+    log = Log(run)
+    log.say(ev.SourceSeen(file=str(program), sha256=hashlib.sha256(LOOPED.encode()).hexdigest()))
+    for n in range(24):
+        op = function(f"op{n}", None, None, eager=True, form="primitive")
+        log.say(op)
+        site = Frame(str(program), 8 if n == 23 else 7, "<module>")
+        log.compiled(op, key(leaf("x", 8)), (0.0, 0.0, 1.0), site=site, stack=[], into_library=0)
+    log.end()
+    [f] = barrage(run)
+    assert "23 compilations outside jit come from one line (" in words.title(f)
 
 
 @pytest.mark.parametrize("seconds", [(2.0, 1.0), (1.0, 2.0)])

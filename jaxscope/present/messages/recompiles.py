@@ -19,7 +19,10 @@ TEMPLATES = {
     "recompiled-of-calls": "{n} of the last {window} calls of {function} recompiled",
     "recompiled-so-often": "{n} recompiles",
     "compiled-outside-jit": "{compilations} outside jit {come} from {lines} ({names}){again}",
-    "lines-of-a-loop": "{n} source lines ({numbers}) in the loop at {line}",
+    "lines-of-a-loop": "lines {numbers} in the loop at {line}",
+    "lines-of-a-function": "lines {numbers} of {function}, which the loop at {line} calls",
+    "lines-of-a-callback": "lines {numbers} of {function}, which a compiled program calls back",
+    "line-of-a-callback": "line {numbers} of {function}, which a compiled program calls back",
     "compiled-again": "; {n}",
     "of-them-again": "; {n}, because {why}",
     "compiled-of-function": "{function}: {compilations}, {seconds}{because}",
@@ -301,26 +304,28 @@ TEMPLATES = {
     ),
     "fix-jit-step-function": (
         "apply {how} to {function} as a whole, so that its lines are compiled as one program; pass the values"
-        " that it reads or changes as arguments, as static arguments if they are Python bools, strings, sizes"
-        " or functions"
+        " that it reads or changes as arguments{statics}"
+    ),
+    "python-values-static": ", as static arguments if they are Python bools, strings, sizes or functions",
+    "fix-numpy-in-callback": (
+        "compute in NumPy in {function}: JAX passes it jax.Arrays, and compiles each operation on them"
+        " outside jit. Convert its arguments first: x = jax.tree.map(np.asarray, x)"
     ),
     "fix-if-faster": (
         "{fix}. Most of this time goes into compiling the random number generation, which a jitted function"
         " has to compile, too: measure whether it is faster"
     ),
-    "as-in": "as in {call}",
+    "as-in": ", as in {call}",
     "as-in-with-statics": (
-        "as in {call}, with static_argnums or static_argnames for arguments that are Python bools,"
+        ", as in {call}, with static_argnums or static_argnames for arguments that are Python bools,"
         " strings, sizes or functions"
     ),
     "function-around": "a function around this line",
-    "fix-jit-this-call": "jit what this line calls, {how}",
+    "fix-jit-this-call": "jit what this line calls{how}",
     "fix-jit-through-library": (
-        "jit what this line calls, {how}; do not jit your functions that {library} calls inside it"
+        "jit what this line calls{how}; do not jit your functions that {library} calls inside it"
     ),
-    "fix-jit-method": (
-        "if JAX can trace what this line calls, jit it, {how}: {library} does not jit it here"
-    ),
+    "fix-jit-method": ("if JAX can trace what this line calls, jit it{how}: {library} does not jit it here"),
     "fix-jit-around-run": (
         "{first}write one function under jax.jit that creates the object (MCMC with progress_bar=False), runs"
         " it and returns the arrays: outside jit, {library} defines its functions again in each run"

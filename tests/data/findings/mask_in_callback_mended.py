@@ -1,5 +1,5 @@
 # Mended: boolean mask in a debug callback: another result length each time, eager compilations in the callback
-# applies: fix-jit-around, fix-one-size-or-numpy
+# applies: fix-numpy-in-callback
 # may: JX301
 import jax
 import jax.numpy as jnp

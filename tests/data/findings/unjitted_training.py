@@ -15,6 +15,6 @@ def loss(m, x):
 
 for i in range(4):
     g = eqx.filter_grad(loss)(model, jnp.ones((8, 4)))
-    u, st = opt.update(g, st)  # must: JX133 ~ 2 source lines.*filter_jit
+    u, st = opt.update(g, st)  # must: JX133 ~ lines 17 and 18 in the loop.*filter_jit
     model = eqx.apply_updates(model, u)
 print(model.layers[0].bias.sum())
