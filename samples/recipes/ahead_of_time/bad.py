@@ -1,4 +1,4 @@
-"""Compiled before the training without the device, with arrays that are placed on it: the program is
+"""Compiled ahead of time for arrays without a device, and called with arrays on a device: the program is
 never used.
 """
 

@@ -1,4 +1,4 @@
-"""Restored without the target's shardings, as NumPy, the state is put on one device: step 2 compiles
+"""The state is restored as NumPy arrays, without its shardings, and put on one device: step 2 compiles
 again.
 """
 

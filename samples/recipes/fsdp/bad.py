@@ -1,4 +1,4 @@
-"""Meant to be fully sharded; the moments are not: each of the 8 devices has all of them."""
+"""The parameters are fully sharded, the moments of the optimizer are not: each of the 8 devices has all."""
 
 from functools import partial
 

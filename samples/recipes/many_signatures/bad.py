@@ -1,5 +1,5 @@
-"""13 numbers that are now NumPy's, now JAX's: 8,192 kinds of calls, which fill JAX's cache of fast calls
-for good.
+"""13 numbers that are NumPy's in some calls and JAX's in others: 8,192 kinds of calls, which fill JAX's
+cache of fast calls.
 """
 
 import itertools

@@ -1,5 +1,5 @@
-"""One warm-up call outside the mesh, one call under another precision, one in other words: what is
-cached does not fit.
+"""One warm-up call outside the mesh, one call under another precision, one with a sharding that is written
+differently: each of them misses a cache.
 """
 
 import jax

@@ -1,5 +1,5 @@
-"""Equal arrays on one device: committed or not, in another order of the axes, in another memory: each is
-a program.
+"""Equal arrays that are placed differently on one device: committed or not, in another order of the axes,
+in another memory. Each placement needs a program.
 """
 
 import jax

@@ -1,4 +1,4 @@
-"""Data parallel by hand with pmap: made on one device, each batch is split in the call."""
+"""Data parallelism with pmap, with all arrays made without a sharding: each call splits the batch."""
 
 # jaxscope run --no-arrays bad.py
 

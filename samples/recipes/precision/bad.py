@@ -1,4 +1,4 @@
-"""Meant to compute in bfloat16: one NumPy float32 constant turns the whole product into float32."""
+"""A float32 array in a step that should compute in bfloat16: it turns the whole product into float32."""
 
 from functools import partial
 
