@@ -30,7 +30,7 @@ from jaxscope.schema.messages import message
 from jaxscope.tui import actions, editor, links, tokens
 from jaxscope.tui.cells import Column, fitted, parts, plain
 from jaxscope.tui.lines import LONGEST, MOST_LINES, Growing, Lines
-from jaxscope.tui.rows import chrome, death, functions, lanes, machines, output, overview, program
+from jaxscope.tui.rows import chrome, death, findings, functions, lanes, machines, output, overview, program
 
 
 @given(st.text(alphabet="ab\n\r", max_size=200))
@@ -496,3 +496,12 @@ def test_each_state_of_a_program_for_a_target_has_a_mark_and_an_explanation(stat
     assert program.state == state
     text = machines.absent(machines.Seen(machine, None, None, program), "hlo")
     assert text and not text.rstrip().endswith(":")
+
+
+def test_a_rule_shows_each_item_of_a_list_in_a_paragraph_of_its_own():
+    shown = [
+        "".join(part if isinstance(part, str) else part[0] for part in line)
+        for line in findings.rule("JX107")
+    ]
+    items = [line for line in shown if line.startswith("- ")]
+    assert len(items) > 1 and not any(" - at most" in item for item in items), items

@@ -91,8 +91,8 @@ def seen(f: Finding, places: Places) -> list[list[Part]]:
 
 
 def rule(code: str) -> list[list[Part]]:
-    """Return the documentation of the rule ``code`` as paragraphs; empty if there is no such rule. Lines of
-    code blocks stay separate lines."""
+    """Return the documentation of the rule ``code`` as paragraphs; empty if there is no such rule. Items of
+    lists and lines of code stay separate."""
     try:
         found = registry.find(code)
     except UsageError:
@@ -116,6 +116,8 @@ def rule(code: str) -> list[list[Part]]:
             flush()
             made += [[], [(_HEADING.sub("", line), "title")]]
         elif line.strip():
+            if line.startswith("- "):  # each item of a list is a paragraph of its own
+                flush()
             paragraph.append(line.strip())
         else:
             flush()
