@@ -41,6 +41,7 @@ TURN = 3  # operations in one iteration
 MIB = 1 << 20
 SMALL = 0.05  # share of a program's peak memory below which an array does not matter
 MOST = 3  # functions named in one title
+LINES = 4  # line numbers in one title
 SHOWN = 5  # repeated blocks in the evidence of one finding
 
 
@@ -241,24 +242,44 @@ def _in_vain(c: Compilation) -> bool:
 @rule("JX301", "host-callback", NOTE)
 def host_callback(run: Run) -> Iterator[Finding]:
     for p, f, texts in users(run):
+        # The callbacks of one function of the program have one remedy, and are one finding.
+        places: dict[Hashable, list[Callback]] = {}
         for c in texts.stablehlo.callbacks if texts.stablehlo is not None else ():
-            if c.in_branch:  # in a branch of a conditional, as for rare prints: not in each call
-                continue
+            if not c.in_branch:  # in a branch of a conditional, as for rare prints: not in each call
+                place = (c.source.file, c.source.function) if c.source is not None else None
+                places.setdefault(place, []).append(c)
+        for found in places.values():
+            found.sort(key=_line_of)
+            first = found[0]
             text = message(
-                "host-callback",
-                function=f.display_name,
-                often=_how_often(c),
+                "host-callback", function=f.display_name, often=_how_often(found), lines=_lines(found)
             )
+            seen = dict.fromkeys(c.source for c in found)
+            listed = [e for source in seen for e in evidence(p, _with_cache(p, text), source)]
             fix = Fix(message("fix-callback"), "call_back_less_often")
-            found, subject = evidence(p, _with_cache(p, text), c.source), (c.source, c.kind)
-            yield Finding("JX301", NOTE, CERTAIN, text, f.id, c.source, found, fix, subject=subject)
+            subject = (first.source, first.kind)
+            yield Finding("JX301", NOTE, CERTAIN, text, f.id, first.source, listed, fix, subject=subject)
 
 
-def _how_often(c: Callback) -> Message | str:
-    """Return how often one call of the program calls back into Python at one line, as part of a sentence."""
-    if c.in_loop:
-        return message("partly-in-a-loop", n=c.count) if c.count > 1 else message("in-each-iteration")
-    return message("so-often", n=c.count) if c.count > 1 else "once"
+def _line_of(c: Callback) -> int:
+    return c.source.line if c.source is not None else 0
+
+
+def _lines(found: Sequence[Callback]) -> Message | None:
+    """Return the clause ``, from lines 13, 14 and 15`` for callbacks on several lines; None for one line."""
+    lines = sorted({_line_of(c) for c in found})
+    return message("from-lines", numbers=Names(tuple(map(str, lines)), LINES)) if len(lines) > 1 else None
+
+
+def _how_often(found: Sequence[Callback]) -> Message | str:
+    """Return how often one call of a program calls back into Python, as part of a sentence. ``found`` are
+    its callbacks in one function of the user."""
+    n = sum(c.count for c in found)
+    if all(c.in_loop and c.count == 1 for c in found):
+        return message("in-each-iteration")
+    if any(c.in_loop for c in found):
+        return message("partly-in-a-loop", n=n)
+    return message("so-often", n=n) if n > 1 else "once"
 
 
 def _with_cache(p: Program, text: Message) -> Message:

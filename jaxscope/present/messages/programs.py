@@ -46,7 +46,8 @@ TEMPLATES = {
         "return the new values and assign them in the caller; if the function changes Flax modules, use"
         " nnx.jit instead of jax.jit"
     ),
-    "host-callback": "each call of {function} calls back into Python {often}",
+    "host-callback": "each call of {function} calls back into Python {often}{lines}",
+    "from-lines": ", from lines {numbers}",
     "in-each-iteration": "in each iteration of a loop",
     "partly-in-a-loop": "{n} times, at least once in each iteration of a loop",
     "callback-not-cached": "{finding}; JAX {version} does not store such a program in the persistent cache",
