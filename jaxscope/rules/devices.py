@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from jaxscope.model import arrays, devices, target_programs
 from jaxscope.model.devices import Want
 from jaxscope.model.run import Run
-from jaxscope.rules.programs import MIB
+from jaxscope.rules import memory_scale
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.messages import Bytes, Percent, message
 
 SHARE = 0.2  # of the bytes on the fullest device: a smaller difference is not reported
-MUCH = 64 * MIB  # a smaller difference is a note: no accelerator runs out of memory for it
 FULL = 0.9  # share of a device's memory from which it is reported as nearly full
 
 
@@ -23,25 +22,27 @@ def uneven_devices(run: Run) -> Iterator[Finding]:
     settled = [s for s in arrays.of_main(run) if s.why != "miss"]  # at a compilation, arrays are still moved
     found = [u for s in settled if (u := devices.uneven(s)) is not None]
     u = max(found, key=lambda u: u.difference, default=None)
-    if u is None or u.difference < MIB or u.difference < SHARE * u.by_device[u.fullest]:
+    memory = memory_scale.of_process(run.main)
+    if u is None or u.difference < max(memory_scale.WORTH_A_NOTE * memory, SHARE * u.by_device[u.fullest]):
         return
+    least = u.by_device[u.emptiest]
     first = u.groups[0] if u.groups else None
     source = None if first is None else first.origin
     array = None
-    if first is not None:
+    if first is not None and first.device_bytes:
         array = message(
-            "is-on-device", path=first.path, bytes=Bytes(first.device_bytes or 0), device=str(u.fullest)
+            "is-on-device", path=first.path, bytes=Bytes(first.device_bytes), device=str(u.fullest)
         )
     yield Finding(
         code="JX509",
-        severity=WARNING if u.difference >= MUCH else NOTE,
+        severity=WARNING if u.difference >= memory_scale.WORTH_A_WARNING * memory else NOTE,
         certainty=CERTAIN,
         title=message(
             "uneven-devices",
             fullest=str(u.fullest),
             most=Bytes(u.by_device[u.fullest]),
             emptiest=str(u.emptiest),
-            least=Bytes(u.by_device[u.emptiest]),
+            least=message("holds-only", bytes=Bytes(least)) if least else message("holds-nothing"),
             array=array,
         ),
         source=source,

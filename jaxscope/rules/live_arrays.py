@@ -14,14 +14,15 @@ from jaxscope.analysis.avals import short_aval
 from jaxscope.model import arrays
 from jaxscope.model.arrays import Group, Growth, Snapshot
 from jaxscope.model.run import Run
+from jaxscope.rules import memory_scale
 from jaxscope.rules.programs import mesh_axes
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.messages import Bytes, Count, Message, Seconds, message
 
 SMALL = 1024  # bytes per step, or of one array: below, as for a list of losses, the finding is a note
-SMALL_SAVING = 1 << 20  # bytes on each device; without steps, bytes of all arrays that a container keeps
-SMALL_SHARE = 0.05  # of the bytes on the device
+SMALL_CONTAINER = 1 << 20  # bytes of all arrays that a container keeps, if steps are not counted
+SMALL_SHARE = 0.05  # of the bytes of the live arrays on the device
 MOST_EVIDENCE = 20
 
 
@@ -30,7 +31,7 @@ def growing(run: Run) -> Iterator[Finding]:
     for g in arrays.growing(run):
         longer = not g.more_arrays
         small = g.more_bytes < SMALL * (1 if g.in_steps or longer else g.more_arrays)
-        if (longer and small) or (not g.in_steps and (small or g.seen[-1][2] < SMALL_SAVING)):
+        if (longer and small) or (not g.in_steps and (small or g.seen[-1][2] < SMALL_CONTAINER)):
             continue
         yield Finding(
             code="JX501",
@@ -105,7 +106,7 @@ def replicated(run: Run) -> Iterator[Finding]:
             if (found := _copied(g, look, [m for m, _ in members])) is not None:
                 alike.setdefault((tree, found.missing, found.axis), []).append(found)
     for (tree, _, _), several in alike.items():
-        if (finding := _replicated(tree, several)) is not None:
+        if (finding := _replicated(run, tree, several)) is not None:
             yield finding
 
 
@@ -156,15 +157,18 @@ def _trees(run: Run) -> dict[str, list[tuple[Group, Snapshot]]]:
     return trees
 
 
-def _replicated(tree: str, members: list[_Copied]) -> Finding | None:
+def _replicated(run: Run, tree: str, members: list[_Copied]) -> Finding | None:
     """Return a finding about ``members``, arrays of one tree (such as ``params``) that are replicated along
     the same mesh axes. None if sharding them saves too little memory."""
     members = sorted(members, key=lambda m: -m.held)
     first = members[0]
     held, saved = sum(m.held for m in members), sum(m.saved for m in members)
     most = max(first.look.by_device.values(), default=0)
-    if saved < SMALL_SAVING or held < SMALL_SHARE * most:
+    memory = memory_scale.of_process(run.main)
+    if saved < memory_scale.WORTH_A_NOTE * memory or held < SMALL_SHARE * most:
         return None
+    # If no array of the tree is sharded, it is plain data parallelism.
+    mistaken = bool(first.like) and saved >= memory_scale.WORTH_A_WARNING * memory
     path, count = _called(tree, first.group), sum(m.group.count for m in members)
     group = message("tree-arrays", count=Count(count, "array"), largest=path)
     one = len(members) == 1 and (isinstance(path, str) or path.slug == "array-in")
@@ -176,10 +180,11 @@ def _replicated(tree: str, members: list[_Copied]) -> Finding | None:
         axis=first.axis,
         like=message("shard-like", path=first.like[0].path) if first.like else None,
         others=message("shard-the-others") if len(members) > 1 else None,
+        price=Bytes(saved),
     )
     return Finding(
         code="JX502",
-        severity=WARNING if first.like else NOTE,  # if no array is sharded, it is plain data parallelism
+        severity=WARNING if mistaken else NOTE,
         certainty=LIKELY,
         title=message(
             "replicated-array",

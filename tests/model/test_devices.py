@@ -79,21 +79,21 @@ def found(run, code):
 
 
 def test_the_array_that_is_on_one_device_alone_is_named(run_of):
-    run = run_of(look(group("batch", 0, MIB), group("table", 1, 8 * MIB), group("small", 2, 1000)))
+    run = run_of(look(group("batch", 0, MIB), group("table", 1, 32 * MIB), group("small", 2, 1000)))
     [look_] = arrays.snapshots(run)
     u = devices.uneven(look_)
-    assert (u.fullest, u.emptiest, u.difference) == (0, 2, 8 * MIB) and [g.path for g in u.groups] == [
+    assert (u.fullest, u.emptiest, u.difference) == (0, 2, 32 * MIB) and [g.path for g in u.groups] == [
         "table"
     ]
     [finding] = found(run, "JX509")
     assert (
         words.title(finding)
-        == "device 0 holds 9.0 MiB and device 2 only 1.0 MiB; on device 0 is table (8.0 MiB)"
+        == "device 0 holds 33.0 MiB and device 2 only 1.0 MiB; on device 0 is table (32.0 MiB)"
     )
     assert finding.source.line == 30 and len(finding.evidence) == 4
 
 
-@pytest.mark.parametrize(("size", "severity"), [(8 * MIB, "note"), (64 * MIB, "warning")])
+@pytest.mark.parametrize(("size", "severity"), [(16 * MIB, "note"), (64 * MIB, "warning")])
 def test_a_few_megabytes_on_one_device_alone_are_a_note(run_of, size, severity):
     [finding] = found(run_of(look(group("batch", 0, MIB), group("table", 1, size))), "JX509")
     assert finding.severity == severity
@@ -106,8 +106,9 @@ def test_a_few_megabytes_on_one_device_alone_are_a_note(run_of, size, severity):
         [group("table", 1, 8 * MIB)],  # nothing is spread: one device of several is used
         [group("batch", 0, 100 * MIB), group("table", 1, 2 * MIB)],  # a fiftieth
         [group("batch", 0, 1000), group("table", 1, 100_000)],
+        [group("batch", 0, MIB), group("table", 1, 8 * MIB)],  # a 2048th of an accelerator's memory
         [group("batch", 0, 256), group("table", 1, 16 * MIB)],  # next to nothing is spread
-        [group("batch", 0, MIB), group(None, 1, 8 * MIB)],  # gone when Python collects it
+        [group("batch", 0, MIB), group(None, 1, 32 * MIB)],  # gone when Python collects it
         [],
     ],
 )

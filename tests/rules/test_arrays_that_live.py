@@ -15,7 +15,7 @@ from jaxscope.model.load import load
 from jaxscope.present import findings as words
 from jaxscope.rules import registry
 from jaxscope.schema import events as ev
-from jaxscope.schema.arrays import ArrayGroup
+from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
 from jaxscope.schema.keys import Frame, Sharding
 
 MIB = 1 << 20
@@ -33,13 +33,21 @@ TWO = [named(s, (("dp", 4, "Auto"), ("tp", 2, "Auto"))) for s in SPECS]
 ONE = [named("P()", (("data", 8, "Auto"),)), named("P('data',)", (("data", 8, "Auto"),))]
 
 
-def array(path, spec, mib, shape=(1024, 512)):
-    """``mib``: of it on each device."""
-    return ArrayGroup(path, 1, shape, "float32", mib * MIB, mib * MIB, spec, True, "(0, 1)", LINE)
+def array(path, spec, units, shape=(1024, 512)):
+    """``units``: how often 16 MiB of it are on each device."""
+    size = int(16 * units * MIB)
+    return ArrayGroup(path, 1, shape, "float32", size, size, spec, True, "(0, 1)", LINE)
 
 
-def look(*groups, table=TWO, why="asked"):
-    return ev.ArraysSeen(why=why, count=len(groups), groups=list(groups), shardings=table, addressable="0-7")
+def look(*groups, table=TWO, why="asked", memory=()):
+    return ev.ArraysSeen(
+        why=why,
+        count=len(groups),
+        groups=list(groups),
+        shardings=table,
+        addressable="0-7",
+        memory=list(memory),
+    )
 
 
 @pytest.fixture
@@ -63,14 +71,17 @@ def test_what_its_siblings_are_split_over_is_distinguished_from_plain_data_paral
     )
     assert words.title(mistake) == (
         "params['emb'] is replicated 8 times over mesh axes 'dp' and 'tp' (params['up'] and 1 other array of params are sharded "
-        "over 'tp'): it takes 8.0 MiB on each device, and 4.0 MiB less if it is sharded over 'tp'"
+        "over 'tp'): it takes 128.0 MiB on each device, and 64.0 MiB less if it is sharded over 'tp'"
     )
     assert (
         words.fix_text(mistake)
-        == "shard dimension 0 of params['emb'] over the mesh axis 'tp' in the PartitionSpec, like params['up']"
+        == "shard dimension 0 of params['emb'] over the mesh axis 'tp' in the PartitionSpec, like params['up']. "
+        "In return, each call that computes with the whole arrays gathers them: up to 64.0 MiB to each device"
     )
     assert mistake.fix.arguments == {"path": "params['emb']", "dimension": 0, "axis": "tp"}
-    assert words.title(rest).startswith("params is replicated 4 times over mesh axis 'dp': it takes 7.0 MiB")
+    assert words.title(rest).startswith(
+        "params is replicated 4 times over mesh axis 'dp': it takes 112.0 MiB"
+    )
 
 
 def test_with_the_mistake_mended_another_thing_is_reported(found):
@@ -84,7 +95,7 @@ def test_with_the_mistake_mended_another_thing_is_reported(found):
 def test_where_nothing_of_the_tree_is_split_the_largest_axis_is_advised(found):
     [finding] = found(look(array("params['emb']", 0, 8), array("other", 1, 1)))
     assert words.title(finding) == (
-        "params['emb'] is replicated 8 times over mesh axes 'dp' and 'tp': it takes 8.0 MiB on each device, and 6.0 MiB less "
+        "params['emb'] is replicated 8 times over mesh axes 'dp' and 'tp': it takes 128.0 MiB on each device, and 96.0 MiB less "
         "if it is sharded over 'dp'"
     )
 
@@ -101,9 +112,29 @@ def test_where_no_dimension_divides_there_is_nothing_to_advise(found):
 def test_plain_data_parallelism_is_reported_in_one_sentence(found):
     [finding] = found(look(array("params['a']", 0, 8), array("params['b']", 0, 2), table=ONE))
     assert words.title(finding) == (
-        "params is replicated 8 times over mesh axis 'data': it takes 10.0 MiB on each device, "
-        "and 8.8 MiB less if it is sharded over 'data' (2 arrays; the largest: params['a'])"
+        "params is replicated 8 times over mesh axis 'data': it takes 160.0 MiB on each device, "
+        "and 140.0 MiB less if it is sharded over 'data' (2 arrays; the largest: params['a'])"
     )
+
+
+@pytest.mark.parametrize(
+    ("units", "limit", "severity"),
+    [
+        (8, None, "warning"),  # 64 MiB less on each device
+        (7, None, "note"),
+        (2, None, "note"),
+        (1, None, None),
+        (2, 80 << 30, None),  # a device has 80 GiB: 16 MiB do not matter
+        (10, 80 << 30, "note"),
+        (40, 80 << 30, "warning"),
+        (0.25, 2 << 30, "note"),
+    ],
+)
+def test_bytes_are_compared_with_the_memory_of_a_device(units, limit, severity, found):
+    memory = [DeviceMemory(d, 1 << 20, 1 << 20, limit) for d in range(8)] if limit is not None else ()
+    rows = [array("params['emb']", 0, units), array("params['up']", 1, 0.01)]
+    known = {f.severity for f in found(look(*rows, memory=memory)) if "emb" in words.title(f)}
+    assert known == {severity} - {None}
 
 
 def test_what_the_fullest_look_does_not_name_is_found_in_another(found):
@@ -126,7 +157,7 @@ mesh = jax.make_mesh((4, 2), ("dp", "tp"), axis_types=(jax.sharding.AxisType.Aut
 put = lambda a, *spec: jax.device_put(a, NamedSharding(mesh, P(*spec)))
 
 def main():
-    params = {"up": put(jnp.ones((256, 512)), None, "tp"), "emb": put(jnp.ones((4096, 512)))}
+    params = {"up": put(jnp.ones((256, 512)), None, "tp"), "emb": put(jnp.ones((20480, 512)))}
     kept = {k: v.sharding for k, v in params.items()}
 
     @partial(jax.jit, donate_argnums=0, out_shardings=(kept, None))
@@ -135,7 +166,7 @@ def main():
         return jax.tree.map(lambda a, b: a - 0.1 * b, params, g), loss
 
     for step in range(6):
-        params, loss = update(params, put(jnp.full((8, 4096), step), "dp"))
+        params, loss = update(params, put(jnp.full((8, 20480), step), "dp"))
         float(loss)
     return params
 

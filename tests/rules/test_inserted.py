@@ -26,8 +26,8 @@ def step(params, x):
     new = jax.tree.map(lambda p, g: p - 0.1 * g, params, g)
     return jax.lax.with_sharding_constraint(new, jax.tree.map(lambda a: NamedSharding(mesh, P("data")), new))
 
-params = {"up": put(jnp.ones((512, 1024)), "data"), "down": put(jnp.ones((1024, 512)), "data")}
-step(params, put(jnp.ones((16, 512)), WHERE))
+params = {"up": put(jnp.ones((1024, 4096)), "data"), "down": put(jnp.ones((4096, 1024)), "data")}
+step(params, put(jnp.ones((16, 1024)), WHERE))
 """
 TWO = """
 import jax, jax.numpy as jnp

@@ -92,11 +92,11 @@ def arrays(
         return ArrayGroup(path, n, shape, "float32", size, size // parts, sharding, True, None, line)
 
     groups = [
-        group(f"{names}.params['dense']['kernel']", 1, (4096, 1024), 0, 4),
+        group(f"{names}.params['dense']['kernel']", 1, (16384, 4096), 0, 4),
         group(f"{names}.params['dense']['bias']", 1, (1024,), 1, 1),
-        group(f"{names}.params['out']['kernel']", 1, (1024, 4096), 2, 2),
-        group(f"{names}.opt_state[*].mu['dense']['kernel']", 1, (4096, 1024), 1, 1),
-        group(f"{names}.opt_state[*].nu['dense']['kernel']", 1, (4096, 1024), 0, 4),
+        group(f"{names}.params['out']['kernel']", 1, (4096, 16384), 2, 2),
+        group(f"{names}.opt_state[*].mu['dense']['kernel']", 1, (16384, 4096), 1, 1),
+        group(f"{names}.opt_state[*].nu['dense']['kernel']", 1, (16384, 4096), 0, 4),
         group("batch['x']", 1, (512, 64), 3, 8),
         group("history[*]", history, (256, 256), 1, 1),
         ArrayGroup(None, 3, (7,), "int32", 84, 84, None, None, None, None),

@@ -53,12 +53,16 @@ TEMPLATES = {
     "replicated-bytes": "{path}: {bytes} on each device, dimension {dimension} can be sharded",
     "fix-shard-dimension": (
         "shard dimension {dimension} of {path} over the mesh axis {axis!r} in the PartitionSpec{like}{others}"
+        ". In return, each call that computes with the whole arrays gathers them: up to {price} to each"
+        " device"
     ),
     "shard-like": ", like {path}",
     "shard-the-others": (
         "; for each of the other arrays, choose a dimension that is divisible by the size of the axis"
     ),
-    "uneven-devices": "device {fullest} holds {most} and device {emptiest} only {least}{array}",
+    "uneven-devices": "device {fullest} holds {most} and device {emptiest} {least}{array}",
+    "holds-only": "only {bytes}",
+    "holds-nothing": "no array that a variable leads to",
     "is-on-device": "; on device {device} is {path} ({bytes})",
     "device-holds": "device {device}: {bytes}",
     "fix-shard-over-mesh": (

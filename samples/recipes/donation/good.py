@@ -15,8 +15,8 @@ def train_step(state, x):
 
 
 def main():
-    state = {"w": jnp.ones((1024, 512)), "moment": jnp.zeros((1024, 512))}
-    x = jnp.ones((32, 1024))
+    state = {"w": jnp.ones((4096, 1024)), "moment": jnp.zeros((4096, 1024))}
+    x = jnp.ones((32, 4096))
     for _ in range(10):
         state = train_step(state, x)
     print(f"mean {state['w'].mean():.3f}")

@@ -12,7 +12,7 @@ import jaxscope
 
 jax.config.update("jax_num_cpu_devices", 8)
 mesh = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
-SHAPES = {"up": (256, 1024), "down": (1024, 256)}
+SHAPES = {"up": (1024, 4096), "down": (4096, 1024)}
 MOMENTS = P()
 
 
@@ -41,7 +41,7 @@ def main():
         "moments": {name: np.zeros(shape, "f4") for name, shape in SHAPES.items()},
     }
     state = jax.device_put(state, SHARDINGS)
-    batch = jax.device_put(jnp.ones((64, 256)), NamedSharding(mesh, P("data")))
+    batch = jax.device_put(jnp.ones((16, 1024)), NamedSharding(mesh, P("data")))
     for _ in range(4):
         state = train_step(state, batch)  # JX502
     jaxscope.snapshot()

@@ -28,8 +28,8 @@ def predict(up, down, batch):
 
 
 def main():
-    up, down = [put(np.ones((1024, 1024), "f4") / 1024, spec) for spec in LAYOUT]
-    batch = put(np.ones((64, 1024), "f4"), P("data"))
+    up, down = [put(np.ones((2560, 2560), "f4") / 2560, spec) for spec in LAYOUT]
+    batch = put(np.ones((64, 2560), "f4"), P("data"))
     for _ in range(4):
         out = predict(up, down, batch)
     jaxscope.snapshot()

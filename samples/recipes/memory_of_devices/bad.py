@@ -17,9 +17,9 @@ def look_up(table, batch):
 
 
 def main():
-    table = jnp.ones((1024, 1024))  # JX509
+    table = jnp.ones((4096, 1024))  # JX509
     for _ in range(4):
-        batch = jax.device_put(jnp.ones((64, 1024)), NamedSharding(mesh, P("data")))
+        batch = jax.device_put(jnp.ones((56, 4096)), NamedSharding(mesh, P("data")))
         found = look_up(table, batch)  # JX508
         jaxscope.step()
     jaxscope.snapshot()

@@ -19,9 +19,9 @@ def look_up(table, batch):
 
 
 def main():
-    table = jax.device_put(jnp.ones((1024, 1024)), NamedSharding(mesh, P(None, "data")))
+    table = jax.device_put(jnp.ones((4096, 1024)), NamedSharding(mesh, P(None, "data")))
     for _ in range(4):
-        batch = jax.device_put(jnp.ones((64, 1024)), NamedSharding(mesh, P("data")))
+        batch = jax.device_put(jnp.ones((56, 4096)), NamedSharding(mesh, P("data")))
         found = look_up(table, batch)
         jaxscope.step()
     jaxscope.snapshot()

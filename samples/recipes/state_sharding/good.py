@@ -9,7 +9,7 @@ from jax.sharding import PartitionSpec as P
 
 jax.config.update("jax_num_cpu_devices", 8)
 mesh = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
-SHAPES = {"up": (256, 1024), "down": (1024, 256)}
+SHAPES = {"up": (1024, 4096), "down": (4096, 1024)}
 
 
 def loss(params, batch):
@@ -28,7 +28,7 @@ def main():
     params = {n: jax.device_put(jnp.ones(s), NamedSharding(mesh, P("data"))) for n, s in SHAPES.items()}
     moments = jax.tree.map(jnp.zeros_like, params)  # with the shardings of the parameters
     state = {"params": params, "moments": moments}
-    batch = jax.device_put(jnp.ones((64, 256)), NamedSharding(mesh, P("data")))
+    batch = jax.device_put(jnp.ones((16, 1024)), NamedSharding(mesh, P("data")))
     for _ in range(4):
         state = train_step(state, batch)
     print(f"mean {state['params']['up'].mean():.3f}")

@@ -1,5 +1,4 @@
 # data parallelism on eight devices: each batch is put whole on every device, and only the step asks for a part of it
-# may: JX502
 # never: also constrain the values
 import os
 

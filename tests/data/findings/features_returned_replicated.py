@@ -1,5 +1,4 @@
 # eight devices: one jitted function returns features whole on every device, the next wants a part of them on each
-# may: JX502
 # never: also constrain the values
 import os
 

@@ -1,5 +1,4 @@
 # pmap is passed parameters of one device, in two calls that begin from them
-# may: JX509 note
 import os
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
