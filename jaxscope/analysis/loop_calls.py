@@ -75,14 +75,10 @@ def find(source: str | None, line: int, column: int | None, name: str) -> LoopCa
       name: the name of the called function. If ``column`` is None, only a call by this name is found; else
         also a call by another name (``f = step``) that begins there.
     """
+    call = call_at(source, line, column, name)
     found = syntax(source) if source is not None else None
-    if found is None:
+    if found is None or call is None:
         return None
-    here = [c for c in found.calls.get(line, []) if column is None or c.col_offset == column]
-    named = [c for c in here if last_name(c.func) == name]
-    if len(named) != 1 and (column is None or len(here) != 1):
-        return None
-    call = named[0] if len(named) == 1 else here[0]
     around = [n for n in found.blocks if n.lineno <= line <= (n.end_lineno or line) and _has(n, call)]
     inner: LoopCall | None = None
     for block in sorted(around, key=lambda n: (n.lineno, n.col_offset), reverse=True):
@@ -94,6 +90,18 @@ def find(source: str | None, line: int, column: int | None, name: str) -> LoopCa
                 return inner._replace(outer=True)
             inner = inner or this
     return inner
+
+
+def call_at(source: str | None, line: int, column: int | None, name: str) -> ast.Call | None:
+    """Return the call of a function on ``line``, with ``column`` and ``name`` as for ``find``; None: there is
+    no such call, or several."""
+    found = syntax(source) if source is not None else None
+    calls = found.calls.get(line, []) if found is not None else []
+    here = [c for c in calls if column is None or c.col_offset == column]
+    named = [c for c in here if last_name(c.func) == name]
+    if len(named) != 1 and (column is None or len(here) != 1):
+        return None
+    return named[0] if len(named) == 1 else here[0]
 
 
 def _repeated(loop: Loop, call: ast.Call) -> LoopCall | None:
@@ -144,6 +152,18 @@ def root(node: ast.AST) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
+def parameters(signature: str | None) -> list[str]:
+    """Return the names of the parameters that can be passed by position, of a signature as text: ``(w, x,
+    key)``; empty if it is unknown."""
+    try:
+        (function,) = ast.parse(f"def f{signature}: pass").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    if not isinstance(function, ast.FunctionDef):
+        return []
+    return [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+
+
 def argument(call: ast.Call, signature: str | None, parameter: str) -> ast.expr | None:
     """Return the expression that ``call`` passes for the called function's parameter ``parameter``; None:
     unknown, or the default is used. ``signature`` is that of the function, as text: ``(w, x, key)``; None:
@@ -151,13 +171,9 @@ def argument(call: ast.Call, signature: str | None, parameter: str) -> ast.expr 
     for k in call.keywords:
         if k.arg == parameter:
             return k.value
-    try:
-        (function,) = ast.parse(f"def f{signature}: pass").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    names = parameters(signature)
+    if not names or any(isinstance(a, ast.Starred) for a in call.args):
         return None
-    if not isinstance(function, ast.FunctionDef) or any(isinstance(a, ast.Starred) for a in call.args):
-        return None
-    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
     if names[:1] == ["self"] and isinstance(call.func, ast.Attribute):
         del names[0]
     at = names.index(parameter) if parameter in names else len(call.args)

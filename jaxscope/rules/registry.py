@@ -39,6 +39,7 @@ MODULES = (
     "loop_calls",
     "remats",
     "donation",
+    "possible_donation",
     "live_arrays",
     "transfers",
     "element_reads",

@@ -28,7 +28,13 @@ PROGRAM = """
     def many(a, b, c, d, e, f, g, h, i, j, k):
         return [x * 0.5 for x in (a, b, c, d, e, f, g, h, i, j, k)]
 
-    def fresh(): return jnp.ones((600, 600))
+    def fresh(): return jnp.ones((2100, 2100))
+
+    @jax.jit
+    def repeated(w): return w * 0.4
+
+    @jax.jit
+    def partly(state): return {name: w * 0.3 for name, w in state.items()}
 
     def loop(f, history):
         w = fresh()
@@ -76,12 +82,27 @@ PROGRAM = """
         w = target = fresh()
         w, target = once(w, target)
 
+    def measured():
+        w = fresh()
+        del_me = repeated(w)
+        del del_me
+        w = repeated(w)  # is not recorded, and reads the array again
+
+    def one_kept():
+        a = fresh()
+        state = {"a": a, "b": fresh()}
+        state = partly(state)
+        plain(jnp.ones(7))  # we look
+        return a, state
+
+    measured()
+    one_kept()
     loop(plain, [])
     followed()
     tied_weights()
     one_batch_twice()
     no_loop()
-    ws = many(*[jnp.ones((300, 300)) + n for n in range(11)])
+    ws = many(*[jnp.ones((640, 640)) + n for n in range(11)])
     kept = []
     first = fresh()
     kept.append(first)
@@ -98,7 +119,7 @@ def test_what_a_call_was_seen_to_keep_is_not_to_be_donated_and_the_rest_on_a_con
         for f in findings(load(record(PROGRAM).run))
         if f.code == "JX506"
     }
-    assert not found.keys() & {"listed", "tied", "once"}
+    assert not found.keys() & {"listed", "tied", "once", "repeated", "partly"}
     assert fix_of(found.pop("autoencoder")).arguments == {"donate_argnames": ["w"]}
     assert fix_of(found["follow"]).arguments == {
         "donate_argnames": ["w", "target"],
@@ -111,9 +132,50 @@ def test_what_a_call_was_seen_to_keep_is_not_to_be_donated_and_the_rest_on_a_con
         assert f.severity == "note" and f.certainty == "likely"
         assert "so that XLA reuses the memory: no reference to" in words.title(f)
         names = "w and target" if f is found.get("follow") else "w"
-        assert f"if your code does not read {names} after the call, not even under another name" in (
+        assert f"if your code does not read {names} after a call, not even under another name" in (
             words.fix_text(f) or ""
         )
+
+
+FILTERED = """
+    import equinox as eqx, jax.numpy as jnp
+
+    @eqx.filter_jit
+    def every(model): return {name: w * 0.5 for name, w in model.items()}
+
+    @eqx.filter_jit
+    def first(x, model, small): return model * x.sum(), small * 0.5
+
+    @eqx.filter_jit
+    def second(model, x): return model * x.sum()
+
+    @eqx.filter_jit
+    def third(model, x, key): return model * x.sum() + key
+
+    model = {"w": jnp.ones((2100, 2100))}
+    a = b = None
+    x, key, small = jnp.ones(8), jnp.ones(1), jnp.ones(64)
+    for _ in range(3): model = every(model)
+    w = model.pop("w")
+    for _ in range(3): w, small = first(x, w, small)
+    for _ in range(3): w = second(w, x)
+    for _ in range(3): w = third(w, x, key)
+"""
+
+
+def test_filter_jit_is_told_which_argument_stays_and_which_are_deleted(record):
+    pytest.importorskip("equinox")
+    found = {words.title(f).split()[0]: words.fix_text(f) for f in findings(load(record(FILTERED).run))}
+    assert found["every"].startswith('use eqx.filter_jit(donate="all"), if your code does not read model ')
+    use = 'use eqx.filter_jit(donate="all-except-first")'
+    assert found["first"].startswith(
+        f"{use}, so that x stays and each call deletes the arrays of model and small:"
+    )
+    assert found["second"].startswith(f"{use} and make x the first parameter, so that x stays and each call ")
+    assert found["third"].startswith(
+        f"{use} and pass x and key as one tuple, which is the first parameter, so that x and key stay and each call"
+        " deletes the arrays of model:"
+    )
 
 
 TARGET = """
@@ -129,12 +191,12 @@ TARGET = """
         return {"params": w, "target": target, "steps": agent["steps"] + 1}
 
     def main():
-        params = {"w": jnp.ones((600, 600)), "b": jnp.ones(600)}
+        params = {"w": jnp.ones((2100, 2100)), "b": jnp.ones(2100)}
         state = {"params": params, "target": TARGET, "steps": jnp.zeros((), jnp.int32)}
         del params
         for n in range(6):
             if n == 3: state["target"] = jax.tree.map(jnp.copy, state["params"])
-            state = learn(state, jnp.ones((8, 600)) + n)
+            state = learn(state, jnp.ones((8, 2100)) + n)
         print([float(leaf.sum()) for leaf in jax.tree.leaves(state)])
 
     main()

@@ -6,26 +6,39 @@ TEMPLATES = {
     "and-more": " and {others}",
     "fix-unused-donation": "do not donate it, or return a result with the same shape, dtype and sharding",
     "possible-donation": (
-        "{function} could donate {path}{more} ({bytes}), so that XLA reuses the memory: no reference to"
-        " {them} was left {when}"
+        "{function} could donate {path}{more} ({bytes}{each}), so that XLA reuses the memory: no reference to"
+        " {them} was left when {when}"
     ),
+    "on-each-device": " on each device",
+    "program-ended": "the program ended",
+    "looked-next": "jaxscope next looked",
     "fix-donate": (
-        "jit {function} with donate_argnames={argnames}, if your code does not read {names} after the call,"
-        " not even under another name: the call deletes {them}"
+        "jit {function} with donate_argnames={argnames}, if your code does not read {names} after a call, not"
+        " even under another name: the call deletes {them}"
     ),
     "fix-copy-then-donate": (
         "{copy} begins as the same arrays as {original}, which XLA cannot donate twice: copy them wherever"
-        " {copy} is set to {original}, with jax.tree.map(jnp.copy, {original}); then {fix}"
+        " {copy} is set to {original}, with jax.tree.map({leaf}, {original}); then {fix}"
+    ),
+    "fix-copy-state-then-donate": (
+        "{copy} has the same arrays as {original}, which XLA cannot donate twice: wherever {copy} is made or"
+        " updated from {original}, copy them with nnx.update({copy}, jax.tree.map(jnp.copy,"
+        " nnx.state({original}))); then {fix}"
     ),
     "fix-donate-to-pmap": (
         "call jax.pmap with donate_argnums, the positions of {names}, if your code does not read {names}"
-        " after the call, not even under another name: the call deletes {them}"
+        " after a call, not even under another name: the call deletes {them}"
+    ),
+    "fix-donate-all": (
+        'use eqx.filter_jit(donate="all"), if your code does not read {names} after a call, not even under'
+        " another name: the call deletes their arrays"
     ),
     "fix-donate-except-first": (
-        'use eqx.filter_jit(donate="all-except-first"), if your code does not read {names} after the call,'
-        " not even under another name: the call deletes all arrays except those in the first argument (to"
-        " keep several arguments, pass them as one tuple)"
+        'use eqx.filter_jit(donate="all-except-first"){first}, so that {kept} {stays} and each call deletes'
+        " the arrays of {names}: your code must not read {names} after a call, not even under another name"
     ),
+    "as-first-parameter": " and make {name} the first parameter",
+    "as-first-tuple": " and pass {names} as one tuple, which is the first parameter",
     "fix-donate-in-place": (
         "jit {function} with donate_argnames={argnames}: nnx.jit puts the new arrays into {names}, so that"
         " your code may read {names} after the call. It must not read the old arrays through another"

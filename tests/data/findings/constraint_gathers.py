@@ -1,4 +1,3 @@
-# may: JX506
 import os
 
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")

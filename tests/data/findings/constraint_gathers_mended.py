@@ -1,4 +1,3 @@
-# may: JX506
 # applies: fix-keep-axes
 import os
 

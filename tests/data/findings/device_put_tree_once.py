@@ -1,6 +1,5 @@
 # one device_put of a tree of 6 NumPy arrays, before the loop
 # never: JX602
-# may: JX502 note, JX506
 import os
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"

@@ -6,12 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-xs = np.random.RandomState(0).normal(size=(64, 256)).astype("float32")
+xs = np.random.RandomState(0).normal(size=(64, 1024)).astype("float32")
 
 
 @eqx.filter_jit
 def create(key):
-    model = eqx.nn.MLP(256, 256, 512, 1, key=key)
+    model = eqx.nn.MLP(1024, 1024, 1024, 1, key=key)
     return model, optimizer.init(eqx.filter(model, eqx.is_inexact_array))
 
 
@@ -26,5 +26,5 @@ optimizer = optax.adam(1e-2)
 model, state = create(jax.random.key(0))
 for step in range(12):
     x = xs[step % 4 * 16 :][:16]
-    model, state = train_step(model, state, x)  # must: JX506
+    model, state = train_step(model, state, x)  # must: JX506 ~ make x the first parameter, so that x stays and each call deletes the arrays of model and state
 print(float(model.layers[0].weight.sum()))

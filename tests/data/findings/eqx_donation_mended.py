@@ -6,12 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-xs = np.random.RandomState(0).normal(size=(64, 256)).astype("float32")
+xs = np.random.RandomState(0).normal(size=(64, 1024)).astype("float32")
 
 
 @eqx.filter_jit
 def create(key):
-    model = eqx.nn.MLP(256, 256, 512, 1, key=key)
+    model = eqx.nn.MLP(1024, 1024, 1024, 1, key=key)
     return model, optimizer.init(eqx.filter(model, eqx.is_inexact_array))
 
 

@@ -1,5 +1,5 @@
 # nnx.jit of (model, optimizer): which names does the donation advice give, and in which order are two notes
-# may: JX506, JX205 note
+# may: JX205 note
 import jax.numpy as jnp
 import optax
 from flax import nnx
@@ -7,8 +7,8 @@ from flax import nnx
 
 class M(nnx.Module):
     def __init__(self, rngs):
-        self.a = nnx.Linear(1024, 1024, rngs=rngs)
-        self.b = nnx.Linear(1024, 10, rngs=rngs)
+        self.a = nnx.Linear(2048, 2048, rngs=rngs)
+        self.b = nnx.Linear(2048, 10, rngs=rngs)
 
     def __call__(self, x):
         return self.b(nnx.relu(self.a(x)))
@@ -31,7 +31,7 @@ def eval_step(model, metrics, x):
     metrics.update(loss=(model(x) ** 2).mean())
 
 
-x = jnp.ones((32, 1024))
+x = jnp.ones((32, 2048))
 for _ in range(3):
     train_step(model, opt, met, x)  # must: JX506 ~ optimizer
     eval_step(model, met, x)

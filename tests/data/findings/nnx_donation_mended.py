@@ -10,8 +10,8 @@ from flax import nnx
 
 class M(nnx.Module):
     def __init__(self, rngs):
-        self.a = nnx.Linear(1024, 1024, rngs=rngs)
-        self.b = nnx.Linear(1024, 10, rngs=rngs)
+        self.a = nnx.Linear(2048, 2048, rngs=rngs)
+        self.b = nnx.Linear(2048, 10, rngs=rngs)
 
     def __call__(self, x):
         return self.b(nnx.relu(self.a(x)))
@@ -34,7 +34,7 @@ def eval_step(model, metrics, x):
     metrics.update(loss=(model(x) ** 2).mean())
 
 
-x = jnp.ones((32, 1024))
+x = jnp.ones((32, 2048))
 for _ in range(3):
     train_step(model, opt, met, x)
     eval_step(model, met, x)

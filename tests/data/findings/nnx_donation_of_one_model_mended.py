@@ -8,8 +8,8 @@ from flax import nnx
 
 class Net(nnx.Module):
     def __init__(self, rngs):
-        self.a = nnx.Linear(512, 1024, rngs=rngs)
-        self.b = nnx.Linear(1024, 512, rngs=rngs)
+        self.a = nnx.Linear(1024, 1024, rngs=rngs)
+        self.b = nnx.Linear(1024, 1024, rngs=rngs)
 
     def __call__(self, x):
         return self.b(nnx.relu(self.a(x)))
@@ -40,5 +40,5 @@ def sample(model, z):
 
 model, optimizer = create()
 for _ in range(3):
-    loss = train_step(model, optimizer, jnp.ones((8, 512)))
-print(loss, forward(model, jnp.ones((5, 512))).shape, sample(model, jnp.ones((5, 1024))).shape)
+    loss = train_step(model, optimizer, jnp.ones((8, 1024)))
+print(loss, forward(model, jnp.ones((5, 1024))).shape, sample(model, jnp.ones((5, 1024))).shape)

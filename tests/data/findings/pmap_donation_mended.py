@@ -11,8 +11,8 @@ def step(w, x):
 
 p_step = jax.pmap(step, axis_name="batch", donate_argnums=0)
 sharding = NamedSharding(jax.sharding.Mesh(jax.devices(), ("batch",)), PartitionSpec("batch"))
-w = jax.device_put(jnp.ones((jax.device_count(), 640, 640)), sharding)
-x = jax.device_put(jnp.ones((jax.device_count(), 8, 640)), sharding)
+w = jax.device_put(jnp.ones((jax.device_count(), 2560, 2560)), sharding)
+x = jax.device_put(jnp.ones((jax.device_count(), 8, 2560)), sharding)
 for _ in range(5):
     w = p_step(w, x)
 print(w.sum())

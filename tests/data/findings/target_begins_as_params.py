@@ -15,9 +15,9 @@ def apply(params, x):
 def init(key):
     k1, k2 = jax.random.split(key)
     params = {
-        "w1": jax.random.normal(k1, (256, 1024)) * 0.05,
-        "b1": jnp.zeros(1024),
-        "w2": jax.random.normal(k2, (1024, 256)) * 0.05,
+        "w1": jax.random.normal(k1, (512, 2048)) * 0.05,
+        "b1": jnp.zeros(2048),
+        "w2": jax.random.normal(k2, (2048, 512)) * 0.05,
     }
     return params, tx.init(params)
 
@@ -38,7 +38,7 @@ def train_step(params, teacher, opt_state, x, key):
 def main():
     params, opt_state = init(jax.random.key(0))
     teacher = params
-    xs = jax.random.normal(jax.random.key(1), (64, 256))
+    xs = jax.random.normal(jax.random.key(1), (64, 512))
     for i in range(5):
         key = jax.random.key(i)
         params, teacher, opt_state, loss = train_step(params, teacher, opt_state, xs, key)  # must: JX506 first ~ copy

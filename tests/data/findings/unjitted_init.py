@@ -1,5 +1,4 @@
 # parameters made op by op: most of the compile time, few and slow compilations
-# may: JX506
 import jax
 import jax.numpy as jnp
 from jax.example_libraries import stax

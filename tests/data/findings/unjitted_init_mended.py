@@ -1,6 +1,5 @@
 # Mended: parameters made op by op: most of the compile time, few and slow compilations
 # applies: fix-jit-this-call
-# may: JX506
 import jax
 import jax.numpy as jnp
 from jax.example_libraries import stax

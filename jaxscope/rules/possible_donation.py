@@ -1,0 +1,276 @@
+"""Rule JX506: an argument that could be donated, so that a result reuses its memory."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from jaxscope.analysis import later_reads, loop_calls
+from jaxscope.analysis import sharding as sh
+from jaxscope.analysis.paths import common_prefix, root, split, tokens
+from jaxscope.analysis.programs import Texts
+from jaxscope.analysis.stablehlo.donation import Donation
+from jaxscope.model import sources
+from jaxscope.model.records import Compilation, Function, Program
+from jaxscope.model.run import Run
+from jaxscope.rules import memory_scale
+from jaxscope.rules.each_program import of_compiled
+from jaxscope.rules.programs import and_more, evidence, small
+from jaxscope.rules.registry import rule
+from jaxscope.schema.findings import LIKELY, NOTE, Finding, Fix, fix_of
+from jaxscope.schema.messages import Bytes, Message, Names, Words, message
+
+IN_PLACE = "flax.nnx.jit"  # puts the arrays that a call returns into the objects that it was passed
+FILTER_JIT = "equinox.filter_jit"  # it has no donate_argnames
+PMAP = "jax.pmap"  # it has no donate_argnames
+LARGE = 0.1  # share of the bytes: an argument that is worth naming
+
+
+@rule("JX506", "possible-donation", NOTE)
+def possible_donation(run: Run) -> Iterator[Finding]:
+    found = list(of_compiled(run, functools.partial(_possible, run)))
+    largest = max((f for f in found if _updates_in_place(run, f)), key=_donated, default=None)
+    for f in found:
+        if f is largest:
+            yield _with_the_same_objects(run, f, found)
+        elif largest is None or not _of_the_same(run, f, largest):
+            yield f
+
+
+def _updates_in_place(run: Run, f: Finding) -> bool:
+    """Return whether the function of the finding ``f`` is under ``nnx.jit``, which puts the arrays that the
+    call returns into the objects that were passed. So all functions that get such an object get the newest
+    arrays, and each of them may donate it."""
+    function = run.functions.get(f.function or "")
+    return function is not None and IN_PLACE in function.seen.wrappers
+
+
+def _names(f: Finding) -> list[str]:
+    fix = fix_of(f)
+    return list(fix.arguments["donate_argnames"]) if fix is not None else []
+
+
+def _donated(f: Finding) -> float:
+    size = f.title.fields.get("bytes") if isinstance(f.title, Message) else None
+    return size.bytes if isinstance(size, Bytes) else 0.0
+
+
+def _of_the_same(run: Run, f: Finding, largest: Finding) -> bool:
+    """Return whether the findings ``f`` and ``largest`` are about the same memory, so that one of them is
+    enough: the function of ``f`` is under ``nnx.jit``, and all its objects that could be donated are also
+    passed to the function of ``largest``."""
+    return _updates_in_place(run, f) and f.contexts == largest.contexts and {*_names(f)} <= {*_names(largest)}
+
+
+def _with_the_same_objects(run: Run, largest: Finding, findings: Sequence[Finding]) -> Finding:
+    """Return the finding ``largest`` with the evidence of those of ``findings`` that are about functions
+    under ``nnx.jit`` which are passed the same objects. These functions then need no finding of their own."""
+    others = [f for f in findings if f is not largest and _of_the_same(run, f, largest)]
+    if not others:
+        return largest
+    return msgspec.structs.replace(
+        largest, evidence=[*largest.evidence, *(e for f in others for e in f.evidence)]
+    )
+
+
+def _possible(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, Finding]]:
+    gone = {path: c.fate.seen for c in p.compilations if c.fate is not None for path in c.fate.gone}
+    shared = _shared(run, f)
+    every = texts.stablehlo.donation if texts.stablehlo is not None else ()
+    possible = [d for d in every if d.status == "possible" and d.path is not None]
+    needed = _needed(run, f, possible) if shared is not None else _needed(run, f, possible) | _twice(f)
+    free = [d for d in possible if d.path in gone and root(d.path or "") not in needed]
+    if _bytes(free) < max(memory_scale.WORTH_A_NOTE * memory_scale.of_program(run, p), small(p)):
+        return
+    held: Counter[str] = Counter()
+    for d in free:
+        held[root(d.path or "x")] += _on_a_device(d)
+    largest = tuple(name for name, size in held.most_common() if size >= LARGE * held.total())
+    names = largest or tuple(held)
+    free = [d for d in free if root(d.path or "x") in names]
+    first = max(free, key=_on_a_device)
+    text = message(
+        "possible-donation",
+        function=f.display_name,
+        path=first.path,
+        more=and_more(len(free)),
+        bytes=Bytes(_bytes(free)),
+        each=message("on-each-device") if _on_several_devices(p) else None,
+        them="it" if len(free) == 1 else "them",
+        when=message("program-ended" if gone[first.path or ""] == "exit" else "looked-next"),
+    )
+    fix = Fix(_advice(p, f, names, held), "donate", {"donate_argnames": list(names)})
+    if shared is not None and _twice(f) & {*names}:
+        words = _copy_first(shared, fix.words)
+        fix = Fix(words, "donate", {**fix.arguments, "copy": shared.copy, "copy_of": shared.original})
+    line = p.compilations[-1].site
+    yield first.path, Finding("JX506", NOTE, LIKELY, text, f.id, line, evidence(p, text, line), fix)
+
+
+def _on_a_device(d: Donation) -> int:
+    """Return the bytes of ``d`` on one device, 0 if unknown."""
+    return d.device_bytes or d.bytes or 0
+
+
+def _bytes(donations: Sequence[Donation]) -> int:
+    return sum(map(_on_a_device, donations))
+
+
+def _on_several_devices(p: Program) -> bool:
+    compiled = p.compilations[-1].compiled
+    return compiled is not None and len(sh.device_ids(compiled.devices) or ()) > 1
+
+
+def _needed(run: Run, f: Function, possible: Sequence[Donation]) -> set[str]:
+    """Return the arguments of ``f`` that must not be donated, because the program needs them after a call.
+
+    After a recorded call, one of the arrays was alive; or the source reads the variable after the call. The
+    source counts because most later calls are not recorded: they may have read the array, too.
+    """
+    alive = {path for c in f.compilations if c.fate is not None for path in c.fate.kept}
+    needed = {root(d.path or "") for d in possible if d.path in alive}
+    for name in dict.fromkeys(root(d.path or "") for d in possible):
+        for c in f.compilations:
+            if c.entry != "call" or c.site is None or name in needed or _is_object(c, f, name):
+                continue
+            column = c.missed.column if c.missed is not None else None
+            source = sources.of(run)(c.site.file)
+            if later_reads.read_after(source, c.site.line, column, f.seen.name, f.seen.signature, name):
+                needed.add(name)
+    return needed
+
+
+def _twice(f: Function) -> set[str]:
+    """Return the arguments of ``f`` of which a call was passed an array at another place, too, such as params
+    that are also the target's. XLA raises an error if such an array is donated."""
+    return {root(path) for c in f.compilations if c.fate is not None for path in c.fate.twice or ()}
+
+
+def _advice(p: Program, f: Function, names: Sequence[str], free: Collection[str]) -> Message:
+    """Return the advice how to donate the arguments ``names`` of ``f``, in the words of what jits it.
+    ``free`` are all its arguments that could be donated, also those with little memory."""
+    argnames = repr(names[0] if len(names) == 1 else tuple(names))
+    them, donated = "it" if len(names) == 1 else "them", Names(tuple(names))
+    if all(_is_object(p.compilations[-1], f, name) for name in names):
+        return message("fix-donate-in-place", function=f.display_name, argnames=argnames, names=donated)
+    if PMAP in f.seen.wrappers:
+        return message("fix-donate-to-pmap", names=donated, them=them)
+    if FILTER_JIT in f.seen.wrappers:
+        return _in_filter_jit(p.compilations[-1], f, free)
+    return message("fix-donate", function=f.display_name, argnames=argnames, names=donated, them=them)
+
+
+def _in_filter_jit(c: Compilation, f: Function, free: Collection[str]) -> Message:
+    """Return the advice how to donate the arguments ``free`` under ``eqx.filter_jit``, which donates all
+    arguments, or all except the first."""
+    leaves = c.key.arguments if c.key is not None else []
+    arrays = list(dict.fromkeys(root(leaf.path) for leaf in leaves if leaf.shape is not None))
+    others = tuple(name for name in arrays if name not in free)
+    donated = Names(tuple(name for name in arrays if name in free))
+    if not others:
+        return message("fix-donate-all", names=donated)
+    one, many = message("as-first-parameter", name=others[0]), message("as-first-tuple", names=Names(others))
+    parameters = loop_calls.parameters(f.seen.signature)
+    first = None if parameters[:1] == [others[0]] else one
+    return message(
+        "fix-donate-except-first",
+        first=first if len(others) == 1 else many,
+        kept=Names(others),
+        stays="stays" if len(others) == 1 else "stay",
+        names=donated,
+    )
+
+
+class Shared(NamedTuple):
+    """Two variables of the calling code that have the same arrays, such as a model and its target.
+
+    Attributes:
+      original, copy: the variables, in the order of the arguments: ``params``, ``state.target_params``.
+      leaf: the function that copies one leaf of ``original``, as source; None: both are objects of nnx.
+    """
+
+    original: str
+    copy: str
+    leaf: str | None
+
+
+def _copy_first(shared: Shared, donate: Words) -> Message:
+    """Return the advice to copy one of two variables that have the same arrays, and then to ``donate``."""
+    if shared.leaf is None:
+        return message("fix-copy-state-then-donate", copy=shared.copy, original=shared.original, fix=donate)
+    return message(
+        "fix-copy-then-donate", copy=shared.copy, original=shared.original, leaf=shared.leaf, fix=donate
+    )
+
+
+def _shared(run: Run, f: Function) -> Shared | None:
+    """Return the two variables through which calls of ``f`` were passed the same arrays twice, if one copy
+    would suffice to make them different: ``target = params`` before a loop becomes a copy.
+
+    It suffices if each such call is in a loop and assigns both variables anew, or if both are objects into
+    which ``nnx.jit`` puts the new arrays. None: it does not, or that is unknown, or no call was passed an
+    array twice.
+    """
+    found = set[tuple[str, str, bool]]()
+    for c in f.compilations:
+        if c.fate is None or not c.fate.twice:
+            continue
+        places = _places(c)
+        at = c.site
+        if places is None or at is None or c.missed is None:
+            return None
+        source, column = sources.of(run)(at.file), c.missed.column
+        objects = all(_is_object(c, f, place) for place in places)
+        call = loop_calls.call_at(source, at.line, column, f.seen.name)
+        loop = loop_calls.find(source, at.line, column, f.seen.name)
+        if call is None or not (objects or loop is not None):
+            return None
+        passed = [(loop_calls.argument(call, f.seen.signature, root(p)), split(p)[1]) for p in places]
+        anew = loop.targets if loop is not None else set()
+        if not all(isinstance(a, ast.Name) and (objects or a.id in anew) for a, _ in passed):
+            return None
+        original, copy = (f"{ast.unparse(a)}{below}" for a, below in passed if a is not None)
+        found.add((original, copy, objects))
+    if len(found) != 1 or not {*f.seen.wrappers} <= {FILTER_JIT, IN_PLACE}:
+        return None
+    original, copy, objects = found.pop()
+    if objects:
+        return Shared(original, copy, None)
+    leaf = "lambda x: jnp.copy(x) if eqx.is_array(x) else x" if FILTER_JIT in f.seen.wrappers else "jnp.copy"
+    return Shared(original, copy, leaf)
+
+
+def _places(c: Compilation) -> tuple[str, str] | None:
+    """Return the paths of two containers (or arrays) whose arrays, in equal positions, the call ``c`` was
+    passed twice: ``("params", "target")``. None: there are no such two, or that is unknown.
+    """
+    fate = c.fate
+    if fate is None or not fate.twice or fate.twice_arrays is None or c.key is None:
+        return None
+    arrays: dict[int, list[str]] = {}
+    for path, number in zip(fate.twice, fate.twice_arrays, strict=False):
+        arrays.setdefault(number, []).append(path)
+    pairs = [(tokens(paths[0]), tokens(paths[1])) for paths in arrays.values() if len(paths) == 2]
+    a, b = (tokens(common_prefix(["".join(pair[k]) for pair in pairs]) or "") for k in (0, 1))
+    if len(pairs) < len(arrays) or not a or not b or any(x[len(a) :] != y[len(b) :] for x, y in pairs):
+        return None
+    leaves = [tokens(leaf.path) for leaf in c.key.arguments]
+    twice = {*fate.twice}
+
+    def whole(above: list[str]) -> bool:
+        return all("".join(leaf) in twice for leaf in leaves if leaf[: len(above)] == above)
+
+    while len(a) > 1 and len(b) > 1 and a[-1] == b[-1] and whole(a[:-1]) and whole(b[:-1]):
+        a, b = a[:-1], b[:-1]
+    return "".join(a), "".join(b)
+
+
+def _is_object(c: Compilation, f: Function, path: str) -> bool:
+    """Return whether the call ``c`` of ``f`` is under ``nnx.jit`` and ``path`` is an object, into which
+    nnx.jit puts the new arrays after the call. False for an array, or a container such as a list."""
+    return IN_PLACE in f.seen.wrappers and c.key is not None and "." in c.key.nodes.get(path, "")

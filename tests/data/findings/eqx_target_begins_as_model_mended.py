@@ -1,0 +1,35 @@
+# Mended: the target begins as a copy, and the step donates the model and the target
+# applies: fix-copy-then-donate
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+
+class Net(eqx.Module):
+    w: jax.Array
+    act: callable
+
+    def __call__(self, x):
+        return self.act(x @ self.w)
+
+
+@eqx.filter_jit(donate="all-except-first")
+def train_step(x, model, target):
+    def loss_fn(model):
+        return jnp.mean((model(x) - target(x)) ** 2)
+
+    grads = eqx.filter_grad(loss_fn)(model)
+    model = eqx.apply_updates(model, jax.tree.map(lambda g: -0.1 * g, grads))
+    target = jax.tree.map(lambda t, m: 0.9 * t + 0.1 * m if eqx.is_array(t) else t, target, model)
+    return model, target
+
+
+def main():
+    model = Net(jnp.ones((2560, 2560)), jnp.tanh)
+    target = jax.tree.map(lambda x: jnp.copy(x) if eqx.is_array(x) else x, model)
+    for i in range(5):
+        model, target = train_step(jnp.full((8, 2560), i), model, target)
+    print(model.w.sum(), target.w.sum())
+
+
+main()
