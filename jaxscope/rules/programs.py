@@ -38,6 +38,9 @@ from jaxscope.schema.messages import (
 
 TURNS = 8  # iterations of an unrolled loop
 TURN = 3  # operations in one iteration
+FEW_TURNS = 4  # iterations of an unrolled loop if they are large
+LARGE_TURN = 60  # operations in one of few iterations; a layer of a transformer has 120 and more
+MUCH = 0.5  # share of a program's operations that a scan must save if the iterations are few
 MIB = 1 << 20
 SMALL = 0.05  # share of a program's peak memory below which an array does not matter
 MOST = 3  # functions named in one title
@@ -64,13 +67,12 @@ def mesh_axes(axes: Sequence[str]) -> Message:
 def unrolled_loop(run: Run) -> Iterator[Finding]:
     # The same unrolled loop occurs in the forward and in the backward pass, and in each function that has
     # it. All of these become one finding.
-    lines: dict[Hashable, tuple[Frame | None, list[tuple[Program, Function, Repeated]]]] = {}
+    lines: dict[Hashable, tuple[Frame | None, list[_Block]]] = {}
     for p, f, texts in users(run):
         found = [
             r
             for r in (texts.stablehlo.repeated if texts.stablehlo is not None else ())
-            if r.times >= TURNS
-            and r.length >= TURN
+            if (_many_turns(r) or (r.times >= FEW_TURNS and r.length >= LARGE_TURN))
             and not r.in_loop
             and r.carried
             and not _in_library(run, f, r)
@@ -81,14 +83,15 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
             lines.setdefault(at, (source, []))[1].append((p, f, r))
     for source, several in lines.values():
         several.sort(key=lambda one: -one[2].length * one[2].times)
-        (_, f, r), rest = several[0], several[1:]
-        shares = _shares(run, several)
-        functions = tuple(dict.fromkeys(other.display_name for _, other, _ in several))
-        where = message("unrolled-in", functions=Names(functions, MOST)) if len(functions) > 1 else None
-        also = message("unrolled-also", blocks=Count(len(rest), "other block"), where=where) if rest else None
+        (_, f, r), shares = several[0], _shares(run, several)
+        many = any(_many_turns(other) for _, _, other in several)
+        if not many and all(share < MUCH for _, _, share in shares):
+            continue
+        others = tuple(dict.fromkeys(g.display_name for _, g, _ in several if g.id != f.id))
+        also = message("unrolled-also", functions=Names(others, MOST)) if others else None
         yield Finding(
             code="JX202",
-            severity=WARNING,
+            severity=WARNING if many else NOTE,
             certainty=LIKELY,
             title=message(
                 "unrolled-loop", function=f.display_name, operations=r.length, times=r.times, also=also
@@ -104,6 +107,13 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
         )
 
 
+_Block = tuple[Program, Function, Repeated]  # (program, its function, a repeated block of operations)
+
+
+def _many_turns(r: Repeated) -> bool:
+    return r.times >= TURNS and r.length >= TURN
+
+
 def _scan(library: str | None) -> Fix:
     """Return the advice to write a loop as a scan, in the words of the library whose modules it calls."""
     spelled = spelling(library)
@@ -112,13 +122,13 @@ def _scan(library: str | None) -> Fix:
         layers = message("scan-own-parameters", layers=spelled.layers)
     elif spelled.maker is not None:
         layers = message("scan-create-stacked", maker=spelled.maker)
+    elif library is None:
+        layers = message("scan-stack-list")
     words = message("fix-scan", scan=spelled.scan, layers=layers, same=spelled.same)
     return Fix(words, "scan", {"scan": spelled.scan, "library": library})
 
 
-def _shares(
-    run: Run, blocks: Sequence[tuple[Program, Function, Repeated]]
-) -> list[tuple[Program, Function, float]]:
+def _shares(run: Run, blocks: Sequence[_Block]) -> list[tuple[Program, Function, float]]:
     """Return (program, its function, share) for each program with unrolled Python loops. The share, from 0 to
     1, is the fraction of the program's operations that ``jax.lax.scan`` would save if it replaced the loops.
 

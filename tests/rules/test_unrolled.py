@@ -42,9 +42,7 @@ def unrolled(record, program):
 def test_one_loop_is_one_finding_and_a_scan_is_none(record):
     (f,) = unrolled(record, WRITTEN)
     assert " has an unrolled loop: a block of " in words.title(f)
-    assert (
-        words.title(f).endswith(" other blocks of this line, in step and evaluate)") and len(f.evidence) >= 3
-    )
+    assert words.title(f).endswith("; the same loop is in evaluate") and len(f.evidence) >= 3
     blocks = [text for text in map(words.evidence, f.evidence) if text.startswith("a block of ")]
     assert {text.rpartition(" in ")[2] for text in blocks} == {"step", "evaluate"}
     assert words.fix_text(f).startswith(
@@ -52,6 +50,32 @@ def test_one_loop_is_one_finding_and_a_scan_is_none(record):
     )
     assert (f.source.line, f.source.function) == (5, "loss")
     assert unrolled(record, SCANNED) == []
+
+
+FEW = """
+import jax, jax.numpy as jnp
+
+@jax.jit
+def forward(ws, x):
+    x = REST
+    for w in ws:
+        BODY
+    return x
+
+forward([jnp.ones((16, 16)) for _ in range(5)], jnp.ones((4, 16)))
+"""
+SMALL = "x = jnp.tanh(x @ w) + x"
+NAMES = ["sin", "cos", "tan", "tanh", "exp", "abs", "sign", "floor", "ceil"]
+LARGE = "; ".join(f"x = jnp.{name}(x @ w) + x" for name in NAMES * 2)
+LARGE += "; x = jnp.sqrt(x); x = jnp.log1p(x @ w); x = jnp.square(x) @ w; x = jnp.expm1(x)"
+OTHER = "x + " + " + ".join(f"(x @ jnp.ones((16, {n}))).sum()" for n in range(1, 150))
+
+
+def test_few_iterations_are_a_note_if_they_are_large_and_most_of_the_program(record):
+    (f,) = unrolled(record, FEW.replace("BODY", LARGE).replace("REST", "x"))
+    assert f.severity == "note" and words.title(f).endswith(" operations is repeated 5 times")
+    assert unrolled(record, FEW.replace("BODY", SMALL).replace("REST", "x")) == []
+    assert unrolled(record, FEW.replace("BODY", LARGE).replace("REST", OTHER)) == []
 
 
 TWO = """

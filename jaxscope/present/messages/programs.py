@@ -4,8 +4,7 @@ TEMPLATES = {
     "unrolled-loop": (
         "{function} has an unrolled loop: a block of {operations} operations is repeated {times} times{also}"
     ),
-    "unrolled-also": " (and {blocks} of this line{where})",
-    "unrolled-in": ", in {functions}",
+    "unrolled-also": "; the same loop is in {functions}",
     "repeated-block": "a block of {operations} operations is repeated {times} times in {function}",
     "repeated-share": (
         "with a scan, {function} has {share} fewer operations; it took {seconds} to trace, lower and compile"
@@ -15,6 +14,10 @@ TEMPLATES = {
         " all use the same, write it as {same}"
     ),
     "scan-own-parameters": " ({layers} if they have parameters of their own)",
+    "scan-stack-list": (
+        " (jax.tree.map(lambda *x: jnp.stack(x), *layers) stacks a list of layers; do it once, in the jitted"
+        " function that creates them)"
+    ),
     "scan-create-stacked": " ({maker} creates layers with stacked parameters)",
     "called-row-by-row": (
         "{function} is called once for each row of {aval}, in a loop that runs {n} programs one after the"
