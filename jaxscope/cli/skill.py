@@ -15,7 +15,7 @@ Print a SKILL.md: a page for a coding agent about the commands to use and what t
 EXAMPLES = """\
 examples:
   jaxscope skill                                      print it
-  jaxscope skill -o .claude/skills/jaxscope/SKILL.md  put it where an agent looks for it
+  jaxscope skill -o .claude/skills/jaxscope/SKILL.md  put it where an agent looks (make the directory first)
 """
 
 
