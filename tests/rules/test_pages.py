@@ -1,0 +1,101 @@
+"""The page of a rule names the limits that the rule has."""
+
+import pytest
+
+from jaxscope.analysis import bucketing
+from jaxscope.model import arrays, call_places
+from jaxscope.present.text import size
+from jaxscope.rules import (
+    arguments,
+    devices,
+    donation,
+    live_arrays,
+    loop_calls,
+    many_compilations,
+    programs,
+    registry,
+    statics,
+    transfers,
+)
+
+WORDS = {2: "two", 3: "three", 4: "four", 6: "six", 8: "eight", 10: "ten"}
+SHARES = {0.1: "a tenth", 0.2: "a fifth", 0.05: "a twentieth", 0.02: "a fiftieth", 0.9: "nine tenths"}
+
+
+def n(number: int) -> str:
+    return WORDS.get(number, str(number))
+
+
+def share(part: float) -> str:
+    return SHARES.get(round(part, 6), str(part))
+
+
+def b(bytes: int) -> str:
+    return size(bytes).replace(".0 ", " ")
+
+
+EACH_LINE = f"at most {n(call_places.PLACES)} lines call the"
+STATED = {
+    "JX101": (
+        f"at most {n(bucketing.MOST)} powers of two from {arguments.SMALLEST} on",
+        f"at most {n(bucketing.MOST)} sizes, at least {n(arguments.CALLS_A_SIZE)} calls for each",
+        EACH_LINE,
+    ),
+    "JX102": (EACH_LINE,),
+    "JX105": (EACH_LINE,),
+    "JX107": (
+        f"at most {n(statics.MODES)} values, or at most {n(statics.FEW)} if they are floats",
+        f"at most {n(statics.MODES)} values differ only in names and flags",
+        EACH_LINE,
+    ),
+    "JX108": (EACH_LINE,),
+    "JX109": (EACH_LINE,),
+    "JX110": (EACH_LINE,),
+    "JX132": (
+        f"at least {n(many_compilations.FEWEST)} of its last {many_compilations.WINDOW} calls",
+        f"at least {n(many_compilations.FEWEST)} times",
+    ),
+    "JX133": (
+        f"at least {many_compilations.BARRAGE} times what it had compiled before",
+        f"at least {share(many_compilations.SHARE)} of the total time",
+        f"or {share(many_compilations.SHARE * many_compilations.SOME)} if the line causes at least"
+        f" {many_compilations.BARRAGE} compilations",
+        f"one of {n(many_compilations.SEVERAL)} or more",
+    ),
+    "JX202": (f"at least {n(programs.TURN)} operations {n(programs.TURNS)} times or more",),
+    "JX204": (
+        f"at least {n(loop_calls.FEWEST)} rows",
+        f"at least {n(loop_calls.FEWEST)} calls in each step",
+    ),
+    "JX401": (f"at least {b(programs.MIB)} per call",),
+    "JX501": (
+        f"at least {n(arrays.FEWEST)} snapshots at different steps",
+        f"at least {n(arrays.FEWEST_BY_TIME)} snapshots at different times",
+        f"less than {b(live_arrays.SMALL)} in each step",
+        f"less than {b(live_arrays.SMALL_SAVING)} are left out",
+    ),
+    "JX502": (
+        f"at least {b(live_arrays.SMALL_SAVING)} on each device",
+        f"at least {share(live_arrays.SMALL_SHARE)} of the live memory",
+    ),
+    "JX505": (f"less than {b(donation.FEW_BYTES)}, or less than {share(programs.SMALL)}",),
+    "JX509": (
+        f"at least {share(devices.SHARE)} of the larger amount",
+        f"less than {b(devices.MUCH)}, the finding is a note",
+    ),
+    "JX510": (f"at least {share(devices.FULL)} were in use",),
+    "JX511": (f"at least {n(transfers.OFTEN)} calls",),
+    "JX601": (
+        f"{share(transfers.PHASE)} of all steps (at least {n(transfers.FEWEST_STEPS)} steps)",
+        f"at least {transfers.FEWEST} times in the run and at least {n(transfers.FEWEST_A_STEP)} times in",
+        f"at least {share(transfers.MUCH_UNCOUNTED)} of the time",
+        f"less than {share(transfers.MUCH)} of the time",
+    ),
+    "JX602": (f"at least {b(transfers.LARGE)} at a time", f"{n(transfers.OFTEN)} times or more"),
+}
+
+
+@pytest.mark.parametrize("code", STATED)
+def test_a_page_names_the_limits_of_its_rule(code):
+    page = " ".join(registry.rules()[code].doc.split())
+    assert [stated for stated in STATED[code] if stated not in page] == []
