@@ -144,10 +144,11 @@ def test_only_calls_that_repeat_what_they_need_not_are_found(record):
     assert "each step calls micro 9 times" in texts["micro"] and "jax.lax.scan of micro" in texts["micro"]
     assert "k is the same each time" in texts["of_epoch"]
     assert texts["before"].endswith(
-        "let train also return what before computes: with jax.value_and_grad(loss, has_aux=True) the loss"
-        " returns it from its own forward pass"
+        "let train also return what before computes: return it from the loss as a second value, and use"
+        " jax.value_and_grad(loss, has_aux=True)"
     )
     assert texts["after"].endswith(
-        "; it is then computed with the parameters before the update, not after it"
+        "; it then belongs to the parameters that train receives, not to the updated ones: if you need it for"
+        " those, change nothing"
     )
     assert all(f.source is not None for f in found)

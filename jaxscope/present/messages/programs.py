@@ -30,18 +30,21 @@ TEMPLATES = {
     ),
     "fix-scan-calls": "put the loop into one jitted function, as a jax.lax.scan of {function}",
     "work-done-twice": (
-        "{function} repeats the computation of {other}: the loop at line {line} calls both in each"
-        " iteration, with the same arguments"
+        "{function} and {other} compute the same forward pass in each iteration of the loop at line {line},"
+        " from the same arguments"
     ),
     "work-done-twice-after": (
-        "{function} runs the forward pass of {other} again in each iteration of the loop at line {line}: on"
-        " the same batch, with the parameters after the update"
+        "{function} computes the forward pass of {other} once more in each iteration of the loop at line"
+        " {line}: on the same batch, with the parameters that {other} has updated"
     ),
     "fix-has-aux": (
-        "let {other} also return what {function} computes: with {value_and_grad}(loss, has_aux=True) the loss"
-        " returns it from its own forward pass{before}"
+        "let {other} also return what {function} computes: return it from the loss as a second value, and use"
+        " {value_and_grad}(loss, has_aux=True){before}"
     ),
-    "of-params-before": "; it is then computed with the parameters before the update, not after it",
+    "of-params-before": (
+        "; it then belongs to the parameters that {other} receives, not to the updated ones: if you need it"
+        " for those, change nothing"
+    ),
     "no-result": "{function} returns no array and has no effect: XLA removes its {operations}",
     "returns-nothing": "what the function assigns to its arguments or to other variables is lost"
     " after the call",
