@@ -17,7 +17,7 @@ FAMILIES = {
     "JX5": "Memory and placement",
     "JX6": "Transfers and waiting",
     "JX7": "Differences from a baseline",
-    "JX8": "Targets",
+    "JX8": "Targets, and the processes of a job",
     "JX9": "The check itself",
 }
 HEADINGS = {"## ": "## ", "### ": "### "}
@@ -111,7 +111,7 @@ def _configuration(folder: Path) -> None:
             value = ", ".join(option.choices) or {
                 str: "text", bool: "true or false", int: "a whole number", list: "a list of texts",
                 dict: "a table",
-            }.get(option.type, "a limit")  # fmt: skip
+            }.get(option.type) or _limit(key)  # fmt: skip
             meaning = helps.get(table, {}).get(key, LIMITS.get(key, "")).replace("|", "\\|")
             variable = "" if option.type is dict else f"`{config.variable_of(key)}`"
             page.append(f"| `{key}` | {variable} | {value} | {meaning} |")
@@ -119,16 +119,23 @@ def _configuration(folder: Path) -> None:
     _put(folder / "configuration.md", "\n".join(page))
 
 
+def _limit(key: str) -> str:
+    """Return what the limit ``key`` takes."""
+    number = 'bytes, or a text such as `"64 MiB"`' if key.endswith("-bytes") else "a number"
+    return number + (", or a table" if key.startswith("max-collective") else "")
+
+
 LIMITS = {
-    "max-compilations": "of your functions, eager operations not counted",
+    "max-compilations": "compilations of your functions; eager operations are not counted",
     "max-compile-seconds": "seconds of tracing, lowering and compiling",
-    "max-collectives": "how many one program has: a number, or a table by kind, `kind@axis` or `*@axis`",
-    "max-collective-bytes": "bytes of their results on one device in one call, loops counted;"
-    " a number or such a table",
-    "max-temp-bytes": "temporaries of one program on one device",
+    "max-collectives": "collectives of one program; a table has limits by kind, `kind@axis` or `*@axis`",
+    "max-collective-bytes": "bytes of the results of a program's collectives, on one device in one call,"
+    " counting the iterations of loops; a table as above",
+    "max-temp-bytes": "bytes of temporaries of one program on one device",
     "max-peak-bytes": "peak memory of one program on one device",
-    "max-replicated-bytes": "arguments of one program on one device of which another device has a copy",
-    "max-constant-bytes": "captured constants of one program",
+    "max-replicated-bytes": "bytes of those arguments of one program, on one device, of which another device"
+    " has a copy",
+    "max-constant-bytes": "bytes of captured constants of one program",
     "wrapper-libraries": "packages whose lines are not yours: a call is attributed to the line that"
     " called into them",
     "per-file-ignores": 'codes that are left out for some files: `{"data/*.py" = ["JX101"]}`',
@@ -151,15 +158,15 @@ def _messages(folder: Path) -> None:
     page = [
         "# Errors",
         "",
-        "Every error that jaxscope reports, by its slug, which is printed in brackets after the error and is"
-        " `JaxscopeError.slug` in code: the message, then the hint. `…`"
-        " stands for a name or a figure.",
+        "Every error that jaxscope reports, by its slug. The slug is printed in brackets after the error; in"
+        " code it is `JaxscopeError.slug`. Below each slug are its messages, each with its hint in italics."
+        " `…` stands for a name or a figure, or for words that depend on the case.",
         "",
     ]
     for slug in sorted(found):
         page += [f"## {slug}", ""]
         for message, hint in sorted(found[slug]):
-            page.append(f"- {message}" + (f"\\\n  *{hint}*" if hint else ""))
+            page.append(f"- {message}" + (f"\\\n  *{hint}*" if any(map(str.isalpha, hint)) else ""))
         page.append("")
     _put(folder / "messages.md", "\n".join(page))
 
