@@ -9,6 +9,7 @@ from jaxscope.rules import (
     arguments,
     devices,
     donation,
+    fast_path,
     live_arrays,
     loop_calls,
     many_compilations,
@@ -51,6 +52,9 @@ STATED = {
     "JX108": (EACH_LINE,),
     "JX109": (EACH_LINE,),
     "JX110": (EACH_LINE,),
+    "JX120": (EACH_LINE,),
+    "JX123": (f"{n(fast_path.FEW).capitalize()} such calls for each program",),
+    "JX125": (f"{n(fast_path.FEW).capitalize()} such calls for each program",),
     "JX132": (
         f"at least {n(many_compilations.FEWEST)} of its last {many_compilations.WINDOW} calls",
         f"at least {n(many_compilations.FEWEST)} times",
@@ -67,6 +71,9 @@ STATED = {
         f"at least {n(loop_calls.FEWEST)} rows",
         f"at least {n(loop_calls.FEWEST)} calls in each step",
     ),
+    "JX302": (
+        f"at least {b(programs.MIB // 16)} and at least {share(programs.SMALL)} of the program's peak memory",
+    ),
     "JX401": (f"at least {b(programs.MIB)} per call",),
     "JX501": (
         f"at least {n(arrays.FEWEST)} snapshots at different steps",
@@ -79,6 +86,8 @@ STATED = {
         f"at least {share(live_arrays.SMALL_SHARE)} of the live memory",
     ),
     "JX505": (f"less than {b(donation.FEW_BYTES)}, or less than {share(programs.SMALL)}",),
+    "JX507": (f"at least {b(programs.MIB)} that a function reads",),
+    "JX508": (f"at least {b(programs.MIB)} together",),
     "JX509": (
         f"at least {share(devices.SHARE)} of the larger amount",
         f"less than {b(devices.MUCH)}, the finding is a note",
