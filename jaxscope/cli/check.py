@@ -41,7 +41,7 @@ Baselines from another JAX minor version, platform or device count are skipped w
 
 The exit code is 0 if all checks pass, 1 if one fails, 2 for wrong usage or an option that cannot be checked
 in this run (everything else is checked). What is unknown is reported in a note; with --strict, notes count as
-failures.
+failures, except those that only measured seconds decide about: another run may not have them.
 """
 EXAMPLES = """\
 examples:

@@ -1288,6 +1288,8 @@ class Finding(Entry):
       seconds: seconds lost so far; null: unknown.
       at_most: whether the fix may save less than ``seconds``, because other lines of code need some of the
         programs whose compilation took this time.
+      timed: whether measured seconds decide that the finding is reported, so that another run of the same
+        program may not have it.
       path: the argument or array that the finding is about.
       targets: names of the targets (machines compiled for) whose programs have the finding.
       settings: the settings of ``--vary`` that have the finding.
@@ -1312,6 +1314,7 @@ class Finding(Entry):
     fix: str | None
     seconds: float | None
     at_most: bool
+    timed: bool
     path: str | None
     targets: list[str]
     settings: list[str]

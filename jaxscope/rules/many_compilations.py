@@ -287,6 +287,7 @@ def _finding(
         seconds=seconds,
         subject=(about.file, about.line),
         at_most=True,
+        timed=severity == NOTE,
     )
 
 

@@ -89,6 +89,7 @@ def host_copy(run: Run) -> Iterator[Finding]:
             ],
             fix=_instead(t, source),
             seconds=avoidable,
+            timed=True,
         )
 
 

@@ -114,6 +114,8 @@ class Finding(msgspec.Struct, frozen=True):
       at_most: whether the fix may save less than ``seconds``, because other lines also need some of the
         programs that were compiled in this time: an operation that several lines apply is compiled only for
         the first of these lines.
+      timed: whether measured seconds decide that the finding is reported. Another run of the same program may
+        then not have it.
     """
 
     code: str
@@ -129,6 +131,13 @@ class Finding(msgspec.Struct, frozen=True):
     contexts: Contexts = Contexts()
     subject: Hashable = None
     at_most: bool = False
+    timed: bool = False
+
+    @property
+    def by_chance(self) -> bool:
+        """Return whether the finding is a note that another run of the same program may not have. Checks,
+        which have to come to the same result in each run, leave it out."""
+        return self.timed and self.severity == NOTE
 
     @property
     def identity(self) -> Identity:

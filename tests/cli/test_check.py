@@ -156,6 +156,20 @@ def test_a_run_that_ended_without_a_word_is_reported_to_have(check, home):
     assert check("killed-1", "--no-recompiles-after", "1", "--strict")[0] == 1
 
 
+@pytest.mark.parametrize(("repeats", "fails"), [(12, 0), (25, 1)])
+def test_a_note_that_seconds_decide_about_does_not_fail_even_a_strict_check(check, home, repeats, fails):
+    log = written.Log(store.create(home / "eager-1"))
+    add = written.function("add", None, None, eager=True, form="primitive")
+    log.say(add)
+    for n in range(repeats):
+        log.compiled(add, written.key(written.leaf("x", n)), (0.0, 0.0, 0.1), line=12)
+    log.end()
+    code, out, _ = check("eager-1", "--strict", "--output-format", "json")
+    [finding] = json.loads(out)["findings"]
+    assert finding["code"] == "JX133" and (finding["severity"] == "warning") == bool(fails)
+    assert finding["timed"] == (not fails) and code == fails  # 20 recompiles are a warning by their number
+
+
 @pytest.mark.parametrize(
     ("table", "said", "hint"),
     [

@@ -13,6 +13,7 @@ from jaxscope.rules import (
     live_arrays,
     loop_calls,
     many_compilations,
+    memory_scale,
     programs,
     registry,
     statics,
@@ -35,6 +36,10 @@ def b(bytes: int) -> str:
     return size(bytes).replace(".0 ", " ")
 
 
+NOTED, WARNED = (
+    f"1/{round(1 / part)}" for part in (memory_scale.WORTH_A_NOTE, memory_scale.WORTH_A_WARNING)
+)
+ON_A_CPU = round(memory_scale.WORTH_A_NOTE * memory_scale.ASSUMED) >> 20
 EACH_LINE = f"at most {n(call_places.PLACES)} lines call the"
 STATED = {
     "JX101": (
@@ -79,18 +84,21 @@ STATED = {
         f"at least {n(arrays.FEWEST)} snapshots at different steps",
         f"at least {n(arrays.FEWEST_BY_TIME)} snapshots at different times",
         f"less than {b(live_arrays.SMALL)} in each step",
-        f"less than {b(live_arrays.SMALL_SAVING)} are left out",
+        f"less than {b(live_arrays.SMALL_CONTAINER)} are left out",
     ),
     "JX502": (
-        f"at least {b(live_arrays.SMALL_SAVING)} on each device",
-        f"at least {share(live_arrays.SMALL_SHARE)} of the live memory",
+        f"at least {NOTED} of a device's memory",
+        f"at least {share(live_arrays.SMALL_SHARE)} of the live arrays",
+        f"at least {ON_A_CPU} MiB",
+        f"at least {WARNED} of the memory is saved",
     ),
     "JX505": (f"less than {b(donation.FEW_BYTES)}, or less than {share(programs.SMALL)}",),
     "JX507": (f"at least {b(programs.MIB)} that a function reads",),
     "JX508": (f"at least {b(programs.MIB)} together",),
     "JX509": (
         f"at least {share(devices.SHARE)} of the larger amount",
-        f"less than {b(devices.MUCH)}, the finding is a note",
+        f"at least {NOTED} of a device's memory (a warning from {WARNED} on)",
+        f"at least {ON_A_CPU} MiB",
     ),
     "JX510": (f"at least {share(devices.FULL)} were in use",),
     "JX511": (f"at least {n(transfers.OFTEN)} calls",),

@@ -67,8 +67,9 @@ def findings(baseline: Baseline, now: Extracted, chosen: Filter) -> list[Finding
 
 def failing(found: Iterable[Finding], *, strict: bool) -> list[Finding]:
     """Return the findings that make a check fail: errors and warnings, with ``strict`` also notes. A note
-    about a figure that became better never makes a check fail."""
-    return [f for f in found if f.severity != NOTE or (strict and f.code != IMPROVED)]
+    about a figure that became better never makes a check fail, nor does one that only measured seconds decide
+    about."""
+    return [f for f in found if f.severity != NOTE or (strict and f.code != IMPROVED and not f.by_chance)]
 
 
 def compare(baseline: Baseline, now: Extracted) -> Comparison:

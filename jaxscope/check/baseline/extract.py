@@ -72,8 +72,8 @@ class Extracted(msgspec.Struct):
 
 def extract(run: Run, findings: Iterable[Finding], roots: Sequence[str] = ()) -> Extracted:
     """Return the figures of ``run`` and of ``findings``, those of the rules, in the form of a baseline file,
-    and the records that they come from. File names are made relative to the directories ``roots``; empty: to
-    the directory in which the program ran."""
+    and the records that they come from. Notes that another run may not have are left out. File names are made
+    relative to the directories ``roots``; empty: to the directory in which the program ran."""
     main = run.main
     started = main.started if main is not None else None
     cwd = started.cwd if started is not None else ""
@@ -85,7 +85,7 @@ def extract(run: Run, findings: Iterable[Finding], roots: Sequence[str] = ()) ->
     }
     eager = _eager(run, names)
     by_key: dict[str, list[Finding]] = {}
-    for finding in findings:
+    for finding in (f for f in findings if not f.by_chance):
         by_key.setdefault(finding_key(names, run, finding), []).append(finding)
     moved = _transfers(run, names)
     copies = {
