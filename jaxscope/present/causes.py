@@ -359,7 +359,10 @@ def _static_identity(c: Cause) -> str:
     else:
         why = f"{kind} defines no __eq__ and __hash__, so JAX treats a new object as a new value"
     what = f"the static field {c.path}" if detail.inside else f"the static argument '{c.path}'"
-    return f"{what} is a new object that looks the same, {brief(_without_folders(b.repr)[0], ROOM)}; {why}"
+    text = _without_folders(b.repr)[0]
+    if detail.why == PARTS and len(text) > ROOM:  # a named tuple of functions, such as an optimizer of optax
+        return f"{what} is a new {kind} object that looks the same; {why}"
+    return f"{what} is a new object that looks the same, {brief(text, ROOM)}; {why}"
 
 
 def _call_form(c: Cause) -> str:

@@ -144,7 +144,8 @@ def static_identity(group: Group) -> Fix | None:
     elif why in (FUNCTION, PARTS) or cause.count > 1:
         if why != PARTS and static_for_each_place(group.function, group.cause.path):
             return None  # for example two models, each with its own optimizer
-        words = message("fix-one-object", path=path)
+        optimizer = s is not None and s.type.startswith("optax.")
+        words = message("fix-one-optimizer" if optimizer else "fix-one-object", path=path)
     else:
         words = _of_class(group, s, path)
     return Fix(words, "create_once", {"path": cause.path})

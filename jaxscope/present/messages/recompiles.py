@@ -131,6 +131,11 @@ TEMPLATES = {
         " object each time"
     ),
     "fix-one-object": "create {path} once, before the loop, and pass the same object each time",
+    "fix-one-optimizer": (
+        "create the optimizer {path} once, before the loop, and pass the same object each time. If a number such"
+        " as its learning rate differs, create it with optax.inject_hyperparams(optax.adam)(learning_rate=...)"
+        " (here for Adam), and before the calls set opt_state.hyperparams['learning_rate'] = jnp.float32(rate)"
+    ),
     "fix-pass-its-parts": (
         "pass the arrays and numbers of {path} that the function uses as separate arguments, instead of"
         " {path} itself{because}"

@@ -1,5 +1,5 @@
 # Mended: one optimizer
-# applies: fix-one-object
+# applies: fix-one-optimizer
 from functools import partial
 
 import jax
