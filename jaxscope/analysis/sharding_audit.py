@@ -207,7 +207,7 @@ def _times(wanted: Sharding, got: Sharding, rank: int) -> int | None:
 def spelled(s: Sharding, rank: int | None = None) -> str:
     """Write a sharding as short text for a sentence: ``P('data')``, ``replicated``, ``on cpu:0``. ``rank`` is
     the number of dimensions of the array. If it is given, a sharding over several devices that splits no
-    dimension is ``replicated``."""
+    dimension is ``replicated``, unless each device has a part of a sum."""
     if s.kind == "SingleDeviceSharding":
         where = f"on {s.text}"
         return where if _memory(s) is None else f"{where} in {s.memory_kind}"
@@ -215,6 +215,7 @@ def spelled(s: Sharding, rank: int | None = None) -> str:
     if rank is not None:
         counts = parts(s, rank)
         ids = sh.device_ids(s.devices)
-        if counts is not None and math.prod(counts) == 1 and (ids is None or len(ids) > 1):
+        _, unreduced = sh.spec_axes(s.spec) or ((), ())
+        if counts is not None and math.prod(counts) == 1 and not unreduced and (ids is None or len(ids) > 1):
             text = "replicated"
     return text if _memory(s) is None else f"{text} in {s.memory_kind}"

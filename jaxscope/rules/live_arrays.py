@@ -15,6 +15,7 @@ from jaxscope.model import arrays
 from jaxscope.model.arrays import Group, Growth, Snapshot
 from jaxscope.model.run import Run
 from jaxscope.rules import memory_scale
+from jaxscope.rules.many_compilations import compiled_for_each_length
 from jaxscope.rules.programs import mesh_axes
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
@@ -33,6 +34,8 @@ def growing(run: Run) -> Iterator[Finding]:
         small = g.more_bytes < SMALL * (1 if g.in_steps or longer else g.more_arrays)
         if (longer and small) or (not g.in_steps and (small or g.seen[-1][2] < SMALL_CONTAINER)):
             continue
+        if longer and compiled_for_each_length(run, g):
+            continue  # JX133 has the same advice
         yield Finding(
             code="JX501",
             severity=NOTE if small else WARNING,

@@ -10,7 +10,8 @@ from typing import NamedTuple, TypeAlias
 from jaxscope.analysis import jit_decorators
 from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.rewrap_site import callback_around, imports, loop_around
-from jaxscope.model import causes, payers, sources
+from jaxscope.model import arrays, causes, payers, sources
+from jaxscope.model.arrays import Growth
 from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
@@ -491,6 +492,10 @@ def _what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix 
         words = message("fix-jit-around-body", function=where or message("function-around"))
         return BODIES, Fix(words, "jit"), again
     if jax and changing and not p.within:
+        grown = next((g for g in _lengthened(run) if made_at(g, p)), None)
+        if grown is not None:
+            path = grown.group.path
+            return SIZES, Fix(message("fix-final-length", path=path), "preallocate", {"path": path}), again
         return SIZES, Fix(message("fix-one-size-or-numpy"), "pad"), again
     if anew and not jax and payers.repeated_by_library(run, p):
         return (MADE, *library_calls.cache_programs(run, p))  # the library makes the functions, in a loop
@@ -508,6 +513,25 @@ def _what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix 
         words = message("fix-jit-this-call", how=_as_in(jitted)) if jitted is not None else around
         return why, Fix(words, "jit"), at_once
     return _for_library(run, p, jitted, (anew, changing), again, at_once)
+
+
+def _lengthened(run: Run) -> list[Growth]:
+    """Return the arrays that are longer in each snapshot of the live arrays than in the one before."""
+    return [g for g in arrays.growing(run) if not g.more_arrays]
+
+
+def made_at(g: Growth, p: Payer) -> bool:
+    """Return whether the line of ``p`` creates the array ``g`` anew for each of its lengths."""
+    at = g.group.origin
+    return at is not None and (at.file, at.line) == (p.line.file, p.line.line)
+
+
+def compiled_for_each_length(run: Run, g: Growth) -> bool:
+    """Return whether JX133 reports the line that makes the array ``g`` longer, because JAX compiles its
+    operations again for each length."""
+    return any(
+        made_at(g, p) and len(p.again) >= BARRAGE and payers.sizes_change(run, p) for p in payers.payers(run)
+    )
 
 
 def _rows(unstacked: Sequence[Compilation]) -> int:

@@ -7,12 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxscope.analysis import sharding as sh
+from jaxscope.analysis import sharding_audit
+from jaxscope.analysis.stablehlo.shardings import Mesh, spec
 from jaxscope.schema.keys import Sharding
 
 
 def named(spec, devices="0-7", **mesh):
     axes = [(name, size, "Auto") for name, size in mesh.items()]
     return Sharding("NamedSharding", f"{spec} on mesh", devices, axes, spec, "device")
+
+
+def test_a_lowered_program_names_the_axes_over_which_a_value_is_still_to_be_summed():
+    meshes = {"mesh": Mesh("mesh", (("d", 8),))}
+    asked = spec('#sdy.sharding<@mesh, [{}, {}], unreduced={"d"}>', meshes)
+    assert asked.text == "P(None, None, unreduced={'d'})"
+    requested = sharding_audit.of_spec(asked, "0-7", None)
+    given = named("P(None, None, unreduced={'d'})", d=8)
+    assert sharding_audit.same(requested, given, 2) and not sharding_audit.same(named("P()", d=8), given, 2)
+    assert sharding_audit.spelled(given, 2) == "P(None, None, unreduced={'d'})"  # not "replicated"
 
 
 def tiled(text, devices="0-7"):

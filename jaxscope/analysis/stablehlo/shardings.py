@@ -120,15 +120,21 @@ def spec(text: str, meshes: Mapping[str, Mesh]) -> Spec:
             free = any("?" in lexing.STRING.sub("", d) for d in inner)
         elif found := GROUP.fullmatch(piece):
             groups.append((found[1], tuple(a + b for a, b in USED.findall(found[2]))))
-    return Spec(partition_spec(dimensions) or text, axes, dimensions, free, tuple(groups), order)
+    unreduced = dict(groups).get("unreduced", ())
+    return Spec(partition_spec(dimensions, unreduced) or text, axes, dimensions, free, tuple(groups), order)
 
 
-def partition_spec(dimensions: tuple[tuple[str, ...], ...] | None) -> str | None:
-    """Write a sharding, for each dimension the mesh axes that split it, as JAX prints it:
-    ``(("data",), (), ("x", "y"))`` -> ``P('data', None, ('x', 'y'))``. None gives None."""
+def partition_spec(
+    dimensions: tuple[tuple[str, ...], ...] | None, unreduced: tuple[str, ...] = ()
+) -> str | None:
+    """Write a sharding as JAX prints it: for each dimension the mesh axes that split it, and the axes over
+    which the values are still to be summed. ``(("data",), (), ("x", "y"))`` -> ``P('data', None, ('x',
+    'y'))``; ``((),), ("x",)`` -> ``P(None, unreduced={'x'})``. No dimensions (None) give None."""
     if dimensions is None:
         return None
     parts = ["None" if not d else repr(d[0]) if len(d) == 1 else repr(d) for d in dimensions]
+    if unreduced:
+        parts.append(f"unreduced={{{', '.join(map(repr, unreduced))}}}")
     return f"P({', '.join(parts)})"
 
 
