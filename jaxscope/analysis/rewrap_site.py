@@ -16,6 +16,7 @@ import ast
 import functools
 import re
 import sys
+import warnings
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
@@ -119,7 +120,9 @@ def parsed(source: str) -> ast.Module | None:
     if len(source) > MAX_SOURCE:
         return None
     try:
-        return ast.parse(source)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of an invalid escape sequence: the program has printed it
+            return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -349,6 +352,22 @@ def kept_from_iteration_before(source: str | None, line: int) -> bool:
         if isinstance(target, ast.Name)
     }
     return bool(read & kept - set_before)
+
+
+def keeps_its_value(source: str | None, line: int) -> bool:
+    """Return whether the statement on ``line`` writes what it computes into a container, for a plot or a table:
+    ``history[i] = loss``, ``losses.append(float(loss))``."""
+    found = syntax(source) if source is not None else None
+    if found is None:
+        return False
+    kinds = (ast.Assign, ast.AnnAssign, ast.Expr)
+    around = (n for n in ast.walk(found.tree) if isinstance(n, kinds) and _has(n, line))
+    statement = max(around, key=lambda n: n.lineno, default=None)
+    if isinstance(statement, ast.Expr):
+        called = statement.value.func if isinstance(statement.value, ast.Call) else None
+        return isinstance(called, ast.Attribute) and called.attr == "append"
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    return any(isinstance(target, ast.Subscript) for target in targets)
 
 
 def reached_now_and_then(source: str | None, line: int) -> bool:

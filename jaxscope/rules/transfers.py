@@ -4,11 +4,14 @@ between host and device) and JX511 (an argument is on another device than the pr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
+
+import msgspec
 
 from jaxscope.analysis.loop_calls import reaches_next_iteration
 from jaxscope.analysis.rewrap_site import (
     in_a_loop,
+    keeps_its_value,
     kept_from_iteration_before,
     loop_around,
     reached_now_and_then,
@@ -22,7 +25,7 @@ from jaxscope.model.transfers import BETWEEN, NOT_ASKED, TO_DEVICE, TO_HOST, Tra
 from jaxscope.rules import element_reads
 from jaxscope.rules.registry import rule
 from jaxscope.rules.shardings import moved
-from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix, fix_of
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Count, Field, Message, Names, Parts, Percent, Seconds, message
 
@@ -39,6 +42,41 @@ LITTLE = 1 << 16  # bytes: a smaller copy takes no time compared with the comput
 
 @rule("JX601", "host-copy-each-step", WARNING)
 def host_copy(run: Run) -> Iterator[Finding]:
+    """Yield a finding for each line that waits in each step; one for all lines of a loop with equal advice."""
+    loops: dict[Hashable, list[Finding]] = {}
+    for t, found in sorted(_waiting(run), key=lambda pair: _position(pair[0])):
+        source = None if t.source is None else sources.of(run)(t.source.file)
+        loop = None if t.source is None else loop_around(source, t.source.line)
+        alone = t.source if loop is None else None
+        file = None if t.source is None else t.source.file
+        fix = fix_of(found)
+        loops.setdefault((file, loop, alone, repr(fix and fix.words)), []).append(found)
+    for members in loops.values():
+        yield _of_several_lines(members)
+
+
+def _position(t: Transfer) -> tuple[str, int]:
+    return ("", 0) if t.source is None else (t.source.file, t.source.line)
+
+
+def _of_several_lines(members: list[Finding]) -> Finding:
+    """Return one finding for ``members``, which are about lines of one loop and have the same advice."""
+    first = members[0]
+    if len(members) == 1:
+        return first
+    lines = dict.fromkeys(str(f.source.line) for f in members[1:] if f.source is not None)
+    do_line = "does line" if len(lines) == 1 else "do lines"
+    return msgspec.structs.replace(
+        first,
+        severity=WARNING if any(f.severity == WARNING for f in members) else NOTE,
+        certainty=CERTAIN if all(f.certainty == CERTAIN for f in members) else LIKELY,
+        title=message("also-lines", first=first.title, do_line=do_line, numbers=Names(tuple(lines), 3)),
+        evidence=[e for f in members for e in f.evidence],
+        seconds=sum(f.seconds or 0.0 for f in members),
+    )
+
+
+def _waiting(run: Run) -> Iterator[tuple[Transfer, Finding]]:
     for t in model.transfers(run):
         if (
             t.direction != TO_HOST
@@ -75,9 +113,9 @@ def host_copy(run: Run) -> Iterator[Finding]:
         outside = _outside_waits(run, t)
         avoidable = _avoidable(t, outside)
         copies = message("copies", n=t.count, amount=_bytes(t.bytes), share=Percent(t.share))
-        yield Finding(
+        yield t, Finding(
             code="JX601",
-            severity=NOTE if not waits or (t.share < MUCH and not in_a_phase) else WARNING,
+            severity=NOTE if not waits or t.share < MUCH else WARNING,
             certainty=CERTAIN if looped is not None or (t.steps and not in_a_phase) else LIKELY,
             title=_read_in_a_loop(run, t, looped, avoidable)
             if often is None
@@ -226,6 +264,8 @@ def _instead(t: Transfer, source: str | None) -> Fix:
     through = reaches_next_iteration(source, t.source.line) if t.source is not None else None
     if through is not None:
         return Fix(message("fix-read-for-several", name=through), "batch", {"name": through})
+    if t.source is not None and keeps_its_value(source, t.source.line):
+        return Fix(message("fix-copy-several"), "read_less_often")
     return Fix(message("fix-read-less"), "read_less_often")
 
 

@@ -32,6 +32,11 @@ TEMPLATES = {
         "add the values up on the device and read the sum about every 50 steps, or read the value of the"
         " previous step, which is computed already"
     ),
+    "fix-copy-several": (
+        "keep the arrays of about 50 steps in a list, and copy them at once (jax.device_get of the list), or read"
+        " the value of the previous step, which is computed already"
+    ),
+    "also-lines": "{first}; so {do_line} {numbers}",
     "fix-read-for-several": (
         "{name} of the next iteration depends on this value, so compute {name} in the jitted function,"
         " too. If Python has to compute {name} (as a simulator does), run several simulators at once: call"
