@@ -8,6 +8,7 @@ counted from 1; a ``source`` of None means that the source is unknown.
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
@@ -102,6 +103,48 @@ def call_at(source: str | None, line: int, column: int | None, name: str) -> ast
     if len(named) != 1 and (column is None or len(here) != 1):
         return None
     return named[0] if len(named) == 1 else here[0]
+
+
+def maps_over_leaves(source: str | None, line: int, column: int | None, function: str | None = None) -> bool:
+    """Return whether the call at ``line`` and ``column`` maps a function over the leaves of a pytree
+    (``jax.tree.map``), or is in a lambda that such a call maps. False if that is unknown.
+
+    Args:
+      function: the name of the function that is mapped; None: any function.
+    """
+    for call in _maps_over_leaves(source) if source is not None else ():
+        if not _begins_before(call, line, column):
+            continue
+        mapped = call.args[0]
+        if function is not None:
+            if call.lineno <= line <= (call.end_lineno or 0) and last_name(mapped) == function:
+                return True
+        elif (call.lineno, call.col_offset) == (line, column) or (
+            isinstance(mapped, ast.Lambda) and mapped.lineno <= line <= (mapped.end_lineno or 0)
+        ):
+            return True
+    return False
+
+
+@functools.lru_cache(8)  # asked for each compilation of a run
+def _maps_over_leaves(source: str) -> list[ast.Call]:
+    found = syntax(source)
+    calls = found.calls.values() if found is not None else ()
+    return [call for on_line in calls for call in on_line if call.args and _over_leaves(call)]
+
+
+def _over_leaves(call: ast.Call) -> bool:
+    name = last_name(call.func) or ""
+    if name in ("tree_map", "tree_multimap", "tree_map_with_path"):
+        return True
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    return (
+        name in ("map", "map_with_path") and owner is not None and last_name(owner) in ("tree", "tree_util")
+    )
+
+
+def _begins_before(call: ast.Call, line: int, column: int | None) -> bool:
+    return call.lineno < line or (call.lineno == line and (column is None or call.col_offset <= column))
 
 
 def _repeated(loop: Loop, call: ast.Call) -> LoopCall | None:

@@ -355,8 +355,8 @@ def kept_from_iteration_before(source: str | None, line: int) -> bool:
 
 
 def keeps_its_value(source: str | None, line: int) -> bool:
-    """Return whether the statement on ``line`` writes what it computes into a container, for a plot or a table:
-    ``history[i] = loss``, ``losses.append(float(loss))``."""
+    """Return whether the statement on ``line`` writes what it computes into a container, as for a plot or a
+    table: ``history[i] = loss``, ``losses.append(float(loss))``."""
     found = syntax(source) if source is not None else None
     if found is None:
         return False

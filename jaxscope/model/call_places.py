@@ -5,8 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
+from jaxscope.analysis.loop_calls import maps_over_leaves
 from jaxscope.analysis.paths import below
-from jaxscope.model.records import Function
+from jaxscope.model import sources
+from jaxscope.model.records import Compilation, Function
+from jaxscope.model.run import Run
 from jaxscope.schema.keys import Key
 
 PLACES = 4  # lines that call a function, each with a value of its own; more are not a few data sets
@@ -45,6 +48,19 @@ def object_for_each_place(f: Function) -> bool:
     if any(c.key is None or c.key.function_object is None for c in f.compilations):
         return False
     return one_for_each_place(f, lambda key: key.function_object, callers=f.seen.form == "method")
+
+
+def for_each_leaf(run: Run, c: Compilation) -> bool:
+    """Return whether ``jax.tree.map`` made the call ``c``, directly, through a lambda or through a function
+    of the program: a call for each leaf of a pytree, whose shapes differ."""
+    if c.site is None or c.missed is None:
+        return False
+    text = sources.of(run)
+    if maps_over_leaves(text(c.site.file), c.site.line, c.missed.column):
+        return True
+    above = c.missed.stack[0] if c.missed.stack else None
+    name = c.site.function.rpartition(".")[2]
+    return above is not None and maps_over_leaves(text(above.file), above.line, None, name)
 
 
 def static_for_each_place(f: Function, path: str | None) -> bool:

@@ -15,7 +15,7 @@ import msgspec
 
 from jaxscope.analysis import bucketing
 from jaxscope.analysis.paths import common_prefix, root
-from jaxscope.model import causes, growing_args, transfers
+from jaxscope.model import call_places, causes, growing_args, transfers
 from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 
@@ -75,6 +75,8 @@ def _of_function(run: Run, f: Function) -> list[Varying]:
     calls = [
         c for c in f.compilations if c.key is not None and c.entry == "call" and c.reached != ["fast_path"]
     ]
+    if any(call_places.for_each_leaf(run, c) for c in calls[-1:]):
+        return []
     if not any("shape" in (causes.of(run, c)[0].kind, _other_change(run, c)) for c in calls):
         return []
     seen: dict[tuple[str, int], list[int]] = {}

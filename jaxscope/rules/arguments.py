@@ -29,6 +29,8 @@ def _weight(group: Group) -> str:
 @recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank", severity_of=_weight)
 def changing_shape(group: Group) -> Fix | None:
     cause = group.cause
+    if group.of_leaves:
+        return Fix(message("fix-jit-over-leaves", function=group.name), "jit", {"function": group.name})
     if group.lengthened or (cause.kind == "shape" and (_a_size_each(group) or _chosen(group))):
         return None  # for example a training set and a test set, each with its own program
     if cause.kind == "rank":

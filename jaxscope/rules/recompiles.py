@@ -15,7 +15,7 @@ from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.levels import LEVELS
 from jaxscope.analysis.paths import root, tokens
 from jaxscope.analysis.rewrap_site import loop_around
-from jaxscope.model import causes, growing_args, predictions, sources
+from jaxscope.model import call_places, causes, growing_args, predictions, sources
 from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
@@ -46,6 +46,7 @@ CHANGED = {
 ALIKE = {**dict.fromkeys(SHAPES, "shape"), "tree_static": "static_value"}  # same clause in CHANGED
 # If one of these kinds is decisive, all other differences follow from it.
 FOLLOWED = frozenset({"transform", "unknown"})
+OF_LEAVES = frozenset({*SHAPES, "dtype"})  # kinds of cause by which the leaves of one pytree differ
 # Kinds of cause that are a property of one array.
 OF_AN_ARRAY = frozenset(
     {"shape", "rank", "dtype", "weak_type", "sharding", "committed", "layout", "memory_kind", "mesh"}
@@ -64,6 +65,7 @@ class Group(msgspec.Struct, frozen=True):
       came_back: whether the array whose dtype, device or sharding changed is a result of the function itself.
       lengthened: whether the array whose size changed is a result of the function itself, in most of the
         latest calls.
+      of_leaves: whether ``jax.tree.map`` made the calls, one for each leaf of a pytree.
       source: returns the text of one of the user's files, or None if it is not available.
     """
 
@@ -72,6 +74,7 @@ class Group(msgspec.Struct, frozen=True):
     causes: list[Cause]
     came_back: bool = False
     lengthened: bool = False
+    of_leaves: bool = False
     source: Callable[[str], str | None] = sources.text
 
     @property
@@ -115,7 +118,8 @@ def group_of(run: Run, compilations: list[Compilation], decisive: list[Cause]) -
         and predictions.came_back(run, last, cause.path, of[cause.kind])
     )
     longer = growing_args.mostly(run, list(zip(compilations, decisive, strict=True)))
-    return Group(last.function, compilations, decisive, back, longer, sources.of(run))
+    leaves = cause.kind in OF_LEAVES and call_places.for_each_leaf(run, last)
+    return Group(last.function, compilations, decisive, back, longer, leaves, sources.of(run))
 
 
 def container(cause: Cause) -> str | None:
@@ -160,7 +164,13 @@ def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, 
         members: dict[tuple[object, ...], list[tuple[Compilation, Cause]]] = {}
         for c, cause in _avoidable(run, list(misses(f))) if f.user else ():
             where = container(cause)  # each call adds another path to it: group by the container
-            key = (cause.kind, cause.path if where is None else where, where is None)
+            key: tuple[object, ...] = (cause.kind, cause.path if where is None else where, where is None)
+            if cause.kind in OF_LEAVES and c.site is not None and call_places.for_each_leaf(run, c):
+                key = (
+                    "shape",
+                    c.site.file,
+                    c.site.line,
+                )  # all leaves that one line passes, of any shape and dtype
             members.setdefault(key, []).append((c, cause))
         for (kind, *_), pairs in members.items():
             group = group_of(run, [c for c, _ in pairs], [cause for _, cause in pairs])
@@ -216,8 +226,8 @@ def recompile_rule(
             found = [(group, fix) for group in groups(run, kinds) if (fix := advise(group)) is not None]
             met = {id(misses := _misses(group)): (group, fix, misses) for group, fix in found}
             near: dict[Hashable, list[list[Miss]]] = {}
-            for _, _, m in met.values():
-                near.setdefault(_where_steps_are_one(run, m), []).append(m)
+            for group, _, m in met.values():
+                near.setdefault(id(m) if group.of_leaves else _where_steps_are_one(run, m), []).append(m)
             for change in itertools.chain.from_iterable(root_cause.together(run, m) for m in near.values()):
                 group, fix, _ = met[id(change.group)]
                 weight = severity_of(group) if severity_of else severity
@@ -329,6 +339,8 @@ def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
     all calls, the addition is ``; do the same for ys``, else `` (xs also changed dtype in 2 of these)``."""
     if group.cause.kind == "new_function":
         return _with_inputs(run, group, fix)
+    if group.of_leaves:
+        return fix
     found: Counter[tuple[str, str]] = Counter()  # paths and what changed of them: a key of CHANGED
     alike = _changed(group.cause)
     for c in group.calls:

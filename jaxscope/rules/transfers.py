@@ -42,7 +42,8 @@ LITTLE = 1 << 16  # bytes: a smaller copy takes no time compared with the comput
 
 @rule("JX601", "host-copy-each-step", WARNING)
 def host_copy(run: Run) -> Iterator[Finding]:
-    """Yield a finding for each line that waits in each step; one for all lines of a loop with equal advice."""
+    """Yield a finding for each line that waits in each step; one for all lines of a loop with the same
+    advice."""
     loops: dict[Hashable, list[Finding]] = {}
     for t, found in sorted(_waiting(run), key=lambda pair: _position(pair[0])):
         source = None if t.source is None else sources.of(run)(t.source.file)
@@ -113,21 +114,26 @@ def _waiting(run: Run) -> Iterator[tuple[Transfer, Finding]]:
         outside = _outside_waits(run, t)
         avoidable = _avoidable(t, outside)
         copies = message("copies", n=t.count, amount=_bytes(t.bytes), share=Percent(t.share))
-        yield t, Finding(
-            code="JX601",
-            severity=NOTE if not waits or t.share < MUCH else WARNING,
-            certainty=CERTAIN if looped is not None or (t.steps and not in_a_phase) else LIKELY,
-            title=_read_in_a_loop(run, t, looped, avoidable)
-            if often is None
-            else _read_in_each_step(run, t, often, avoidable),
-            source=t.source,
-            evidence=[
-                Evidence(message("copies-without-copy", copies=copies) if views else copies, source=t.source),
-                *_gap(t, outside),
-            ],
-            fix=_instead(t, source),
-            seconds=avoidable,
-            timed=True,
+        yield (
+            t,
+            Finding(
+                code="JX601",
+                severity=NOTE if not waits or t.share < MUCH else WARNING,
+                certainty=CERTAIN if looped is not None or (t.steps and not in_a_phase) else LIKELY,
+                title=_read_in_a_loop(run, t, looped, avoidable)
+                if often is None
+                else _read_in_each_step(run, t, often, avoidable),
+                source=t.source,
+                evidence=[
+                    Evidence(
+                        message("copies-without-copy", copies=copies) if views else copies, source=t.source
+                    ),
+                    *_gap(t, outside),
+                ],
+                fix=_instead(t, source),
+                seconds=avoidable,
+                timed=True,
+            ),
         )
 
 

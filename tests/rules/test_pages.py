@@ -36,9 +36,7 @@ def b(bytes: int) -> str:
     return size(bytes).replace(".0 ", " ")
 
 
-NOTED, WARNED = (
-    f"1/{round(1 / part)}" for part in (memory_scale.WORTH_A_NOTE, memory_scale.WORTH_A_WARNING)
-)
+NOTED, WARNED = (f"1/{round(1 / part)}" for part in (memory_scale.WORTH_A_NOTE, memory_scale.WORTH_A_WARNING))
 ON_A_CPU = round(memory_scale.WORTH_A_NOTE * memory_scale.ASSUMED) >> 20
 EACH_LINE = f"at most {n(call_places.PLACES)} lines call the"
 STATED = {

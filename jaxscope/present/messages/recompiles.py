@@ -79,6 +79,10 @@ TEMPLATES = {
         "change nothing if you pad to these sizes already; otherwise pad to a few sizes and mask the padding"
         " (jaxscope report lists sizes to choose from)"
     ),
+    "fix-jit-over-leaves": (
+        "jit a function that calls jax.tree.map, instead of {function}, which is called for each leaf of the"
+        " tree: then one program computes all leaves, and one call runs it"
+    ),
     "fix-few-sizes": (
         "pad {path} to a few sizes and mask the padding (jaxscope report lists sizes to choose from)"
     ),
@@ -132,9 +136,10 @@ TEMPLATES = {
     ),
     "fix-one-object": "create {path} once, before the loop, and pass the same object each time",
     "fix-one-optimizer": (
-        "create the optimizer {path} once, before the loop, and pass the same object each time. If a number such"
-        " as its learning rate differs, create it with optax.inject_hyperparams(optax.adam)(learning_rate=...)"
-        " (here for Adam), and before the calls set opt_state.hyperparams['learning_rate'] = jnp.float32(rate)"
+        "create the optimizer {path} once, before the loop, and pass the same object each time. If a number"
+        " such as its learning rate differs, create it with"
+        " optax.inject_hyperparams(optax.adam)(learning_rate=...) (here for Adam), and before the calls set"
+        " opt_state.hyperparams['learning_rate'] = jnp.float32(rate)"
     ),
     "fix-pass-its-parts": (
         "pass the arrays and numbers of {path} that the function uses as separate arguments, instead of"

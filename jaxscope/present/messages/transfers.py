@@ -33,8 +33,8 @@ TEMPLATES = {
         " previous step, which is computed already"
     ),
     "fix-copy-several": (
-        "keep the arrays of about 50 steps in a list, and copy them at once (jax.device_get of the list), or read"
-        " the value of the previous step, which is computed already"
+        "keep the arrays of about 50 steps in a list, and copy them at once (jax.device_get of the list), or"
+        " read the value of the previous step, which is computed already"
     ),
     "also-lines": "{first}; so {do_line} {numbers}",
     "fix-read-for-several": (
