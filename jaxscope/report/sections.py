@@ -97,7 +97,7 @@ def without_advice(run: Run, places: Places) -> Iterator[Line]:
     if parts:
         yield BLANK
         yield line(
-            ("Long first compilations (each at least a tenth of the compile time): ", "dim"),
+            ("Compilations of at least a tenth of the compile time, without advice: ", "dim"),
             "; ".join(parts),
             hang=2,
         )
@@ -117,7 +117,7 @@ def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
         if entry.operations:
             names.append(f"{count(entry.operations, 'compilation')} {OUTSIDE.lower()}")
         again = (
-            f", {seconds(entry.again)} of it compiled again" if entry.again >= LONG * entry.seconds else ""
+            f", {seconds(entry.again)} of it recompiling" if entry.again >= LONG * entry.seconds else ""
         )
         cost = f"{seconds(entry.seconds)}, {100 * entry.seconds / total:.0f} %{again}"
         found.append((entry, listed(names), cost))

@@ -52,7 +52,7 @@ Findings
            (step 380, train.py:140)
            → pass batch['ids'] as a jax.Array in every call: jnp.asarray(x)
 
-Long first compilations (each at least a tenth of the compile time): eval_step:
+Compilations of at least a tenth of the compile time, without advice: eval_step:
   9.2 s, 21 % (train.py:150); train_step: 8.8 s, 20 % (train.py:140)
 
 Your functions, slowest first

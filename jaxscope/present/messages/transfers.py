@@ -53,8 +53,8 @@ TEMPLATES = {
         "copy the whole array to the host before the loop: {name} = jax.device_get({name}). Its elements are"
         " then NumPy numbers, and JAX runs nothing to read them"
     ),
-    "large-transfer-to-host": "{what}{helper} copies {bytes} to the host each time ({n} times)",
-    "large-transfer-to-device": "{what}{helper} copies {bytes} to the device each time ({n} times)",
+    "large-transfer-to-host": "{what}{helper} copies {bytes} to the host, in {n} copies",
+    "large-transfer-to-device": "{what}{helper} copies {bytes} to {devices}, in {n} copies",
     "device-waits": (
         "after each wait the device has no work until the next call: at most {share} of the time, {seconds}"
         " per step"

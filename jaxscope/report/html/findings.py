@@ -139,7 +139,7 @@ def needed_once(run: Run, places: Places) -> Html | None:
         el("code", 'jax.config.update("jax_compilation_cache_dir", DIRECTORY)'),
     )  # fmt: skip
     words = (
-        "Long first compilations (each at least a tenth of the compile time)."
-        " The first run of a program cannot avoid them."
+        "Compilations of at least a tenth of the compile time, without advice:"
+        " mostly first ones, which the first run of a program cannot avoid."
     )
     return joined([el("p", words), *entries, cache if off else None])
