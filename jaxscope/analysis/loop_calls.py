@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Collection, Iterable, Sequence
+import itertools
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from jaxscope.analysis.rewrap_site import COMPREHENSIONS, FUNCTION, last_name, syntax
 
 _SCOPES = (*FUNCTION, ast.Lambda)
+LONGEST = 40  # characters of an expression that a message repeats
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
 Loop = ast.For | ast.While | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
@@ -124,6 +126,39 @@ def maps_over_leaves(source: str | None, line: int, column: int | None, function
         ):
             return True
     return False
+
+
+def iterated(source: str | None, line: int, column: int | None) -> str | None:
+    """Return the expression over which the code at ``line`` and ``column`` iterates: ``rows`` for
+    ``for row in rows`` and for ``map(f, rows)``. None: unknown, or it is long, or a call."""
+    found = syntax(source) if source is not None and column is not None else None
+    if found is None:
+        return None
+    here: list[ast.expr] = [call for call in found.calls.get(line, []) if call.col_offset == column]
+    for n in found.blocks:
+        if isinstance(n, ast.For) and (n.iter.lineno, n.iter.col_offset) == (line, column):
+            here = [n.iter]
+        elif isinstance(n, COMPREHENSIONS):
+            element = n.key if isinstance(n, ast.DictComp) else n.elt
+            if (line, column) in {(m.lineno, m.col_offset) for m in (n, element)}:
+                here = [n]
+    here = list(itertools.chain.from_iterable(map(_iterables, here[:1])))
+    texts = {ast.unparse(n) for n in here}
+    text = texts.pop() if len(texts) == 1 else ""
+    return text if 0 < len(text) <= LONGEST else None
+
+
+def _iterables(node: ast.expr) -> Iterator[ast.expr]:
+    """Yield the expressions whose elements ``node`` takes, also within calls of builtins: ``rows`` for
+    ``list(map(f, rows))``."""
+    if isinstance(node, COMPREHENSIONS):
+        for generator in node.generators:
+            yield from _iterables(generator.iter)
+    elif isinstance(node, ast.Call):
+        for argument in node.args[last_name(node.func) in ("map", "filter") :]:
+            yield from _iterables(argument)
+    elif isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
+        yield node
 
 
 @functools.lru_cache(8)  # asked for each compilation of a run

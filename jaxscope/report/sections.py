@@ -116,9 +116,7 @@ def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
         names = [function_name(f) for f in entry.functions]
         if entry.operations:
             names.append(f"{count(entry.operations, 'compilation')} {OUTSIDE.lower()}")
-        again = (
-            f", {seconds(entry.again)} of it recompiling" if entry.again >= LONG * entry.seconds else ""
-        )
+        again = f", {seconds(entry.again)} of it recompiling" if entry.again >= LONG * entry.seconds else ""
         cost = f"{seconds(entry.seconds)}, {100 * entry.seconds / total:.0f} %{again}"
         found.append((entry, listed(names), cost))
     return found

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from jaxscope.analysis import jit_decorators
 from jaxscope.analysis.causes import SHAPES
+from jaxscope.analysis.loop_calls import iterated
 from jaxscope.analysis.rewrap_site import callback_around, imports, loop_around
 from jaxscope.model import arrays, causes, payers, sources
 from jaxscope.model.arrays import Growth
@@ -465,7 +466,7 @@ def _what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix 
     jax = p.library is None or p.library in JAX_ROOTS
     again = sum(c.seconds for c in p.again)
     unstacked = [c for c in p.compilations if c.function.seen.name == ITERATED]
-    iterated = sum(c.seconds for c in unstacked)
+    taken_apart = sum(c.seconds for c in unstacked)
     decisive = library_calls.whole_programs(p.again)
     created = [c for c in decisive if causes.created_again(run, c)]
     anew = 2 * len(created) >= len(decisive) > 0
@@ -473,10 +474,15 @@ def _what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix 
     objects = paths if anew else []  # without private ones of the library
     changing = not anew and payers.sizes_change(run, p)
     if unstacked and _rows(unstacked) >= ROWS * (len(p.compilations) - len(unstacked)):
-        if jax and any(loop_calls.has_key(c) for c in unstacked):  # np.asarray fails on keys
-            return None, Fix(message("fix-iterate-keys"), "fold_in"), iterated
-        words = message("fix-iterate-numpy") if jax else message("fix-give-numpy", library=p.library)
-        return None, Fix(words, "numpy"), iterated
+        by = Counter(c.missed.library for c in unstacked if c.missed is not None).most_common(1)[0][0]
+        by_jax = by is None or by in JAX_ROOTS
+        if by_jax and any(loop_calls.has_key(c) for c in unstacked):  # np.asarray fails on keys
+            return None, Fix(message("fix-iterate-keys"), "fold_in"), taken_apart
+        over = _iterated(run, p, unstacked) if by_jax else None
+        words = message("fix-iterate-numpy", array=over or "x", first=None if over else message("first"))
+        if not by_jax:
+            words = message("fix-give-numpy", library=by)
+        return None, Fix(words, "numpy"), taken_apart
     if (group := _of_one_cause(run, p.again)) is not None and 2 * len(group.compilations) >= len(decisive):
         first = recompiles.group_of(
             run, group.compilations[:1], group.causes[:1]
@@ -513,6 +519,12 @@ def _what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix 
         words = message("fix-jit-this-call", how=_as_in(jitted)) if jitted is not None else around
         return why, Fix(words, "jit"), at_once
     return _for_library(run, p, jitted, (anew, changing), again, at_once)
+
+
+def _iterated(run: Run, p: Payer, unstacked: Sequence[Compilation]) -> str | None:
+    """Return the expression over which the line of ``p`` iterates, as source; None: unknown, or several."""
+    columns = {c.missed.column for c in unstacked if c.missed is not None}
+    return iterated(sources.of(run)(p.line.file), p.line.line, columns.pop()) if len(columns) == 1 else None
 
 
 def _lengthened(run: Run) -> list[Growth]:

@@ -36,6 +36,7 @@ PHASE = 0.1  # a line that stops copying before the end must have copied in this
 FEWEST = 20  # copies that are worth a finding if steps are not counted
 FEWEST_A_STEP = 4  # copies in one step, made by a loop inside the step, that are worth a finding
 MUCH, MUCH_UNCOUNTED = 0.05, 0.2  # share of the time that the program waits; the second without steps
+FEW = 0.01  # share of the seconds of the run: what saves less is only worth a note
 LARGE, OFTEN = 8 << 20, 4  # bytes of one copy, and number of copies, that are worth a finding
 LITTLE = 1 << 16  # bytes: a smaller copy takes no time compared with the computation
 
@@ -118,7 +119,7 @@ def _waiting(run: Run) -> Iterator[tuple[Transfer, Finding]]:
             t,
             Finding(
                 code="JX601",
-                severity=NOTE if not waits or t.share < MUCH else WARNING,
+                severity=WARNING if waits and t.share >= MUCH and _matters(run, avoidable) else NOTE,
                 certainty=CERTAIN if looped is not None or (t.steps and not in_a_phase) else LIKELY,
                 title=_read_in_a_loop(run, t, looped, avoidable)
                 if often is None
@@ -201,6 +202,12 @@ def _read_in_a_loop(run: Run, t: Transfer, function: str | None, avoidable: floa
         seconds=Seconds(t.blocked_seconds or 0.0),
         saved=_saved(t, avoidable),
     )
+
+
+def _matters(run: Run, avoidable: float) -> bool:
+    """Return whether ``avoidable`` seconds are at least FEW of the seconds of the run; True if these are
+    unknown."""
+    return run.seconds is None or avoidable >= FEW * run.seconds
 
 
 def _saved(t: Transfer, avoidable: float) -> Message | None:

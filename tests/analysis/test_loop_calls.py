@@ -145,3 +145,37 @@ def run():
 )
 def test_a_value_that_the_next_iteration_needs_is_seen(line, through):
     assert loop_calls.reaches_next_iteration(ACTS, line) == through
+
+
+@pytest.mark.parametrize(
+    ("source", "position", "function", "over_leaves"),
+    [
+        ("p = jax.tree.map(update, p, g)", (1, 4), None, True),
+        ("p = tree_map(partial(update, n), p, g)", (1, 4), None, True),
+        ("p = jax.tree.map(\n    lambda p, g: update(p, g),\n    p,\n)", (2, 17), None, True),
+        ("p = jax.tree.map(leaf, p)", (1, None), "leaf", True),
+        ("p = jax.tree.map(leaf, p)", (1, None), "other", False),
+        ("p = step(jax.tree.map(np.asarray, p))", (1, 4), None, False),
+        ("p = list(map(update, p))", (1, 9), None, False),
+        ("p = executor.map(update, p)", (1, 4), None, False),
+        ("p = (", (1, 4), None, False),
+    ],
+)
+def test_a_function_that_is_called_for_each_leaf_of_a_tree_is_seen(source, position, function, over_leaves):
+    assert loop_calls.maps_over_leaves(source, *position, function) is over_leaves
+
+
+@pytest.mark.parametrize(
+    ("source", "column", "array"),
+    [
+        ("for row in rows: f(row)", 11, "rows"),
+        ("text = ''.join(list(map(decode, tokens)))", 15, "tokens"),
+        ("text = ''.join(f(v) for v in self.x[0])", 15, "self.x[0]"),
+        ("pairs = list(zip(a, b))", 8, None),
+        ("for row in load(): f(row)", 11, None),
+        ("a, b = rows", 0, None),
+        ("for row in rows: f(row)", None, None),
+    ],
+)
+def test_the_array_over_which_a_line_iterates_is_named(source, column, array):
+    assert loop_calls.iterated(source, 1, column) == array

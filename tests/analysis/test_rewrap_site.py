@@ -156,3 +156,24 @@ def test_a_function_is_created_for_each_call_where_no_loop_is_between_them(
     source, created, called, for_each_call
 ):
     assert rewrap_site.creates_for_each_call(source, created, called) is for_each_call
+
+
+@pytest.mark.parametrize(
+    ("statement", "kept"),
+    [
+        ("history[i + 1] = loss", True),
+        ("losses.append(float(loss))", True),
+        ("losses.append(\n    float(loss)\n)", True),
+        ("total += float(loss)", False),
+        ("print(float(loss))", False),
+        ("best = float(loss)", False),
+    ],
+)
+def test_a_value_that_is_written_into_a_container_is_kept(statement, kept):
+    source = f"for x in data:\n    loss = step(x)\n    {statement}"
+    assert rewrap_site.keeps_its_value(source, 3) is kept
+    assert not rewrap_site.keeps_its_value(source, 2)
+
+
+def test_a_source_with_an_invalid_escape_is_read_without_a_warning(recwarn):
+    assert rewrap_site.parsed("x = '\\i'") is not None and not recwarn.list

@@ -324,7 +324,7 @@ def test_lines_that_a_library_calls_count_for_the_line_that_called_the_library(r
     [f] = barrage(run)
     assert (f.source.line, f.evidence[0].source.line) == (31, 8)
     assert words.fix_text(f) == (
-        "jit what this line calls; do not jit your functions that haiku calls inside it"
+        "jit what this line calls. To jit only the functions that haiku calls inside does not help"
     ), "no example, because the source of the line is unknown"
 
 

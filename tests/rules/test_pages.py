@@ -21,7 +21,14 @@ from jaxscope.rules import (
 )
 
 WORDS = {2: "two", 3: "three", 4: "four", 6: "six", 8: "eight", 10: "ten"}
-SHARES = {0.1: "a tenth", 0.2: "a fifth", 0.05: "a twentieth", 0.02: "a fiftieth", 0.9: "nine tenths"}
+SHARES = {
+    0.1: "a tenth",
+    0.2: "a fifth",
+    0.05: "a twentieth",
+    0.02: "a fiftieth",
+    0.01: "a hundredth",
+    0.9: "nine tenths",
+}
 
 
 def n(number: int) -> str:
@@ -105,6 +112,7 @@ STATED = {
         f"at least {transfers.FEWEST} times in the run and at least {n(transfers.FEWEST_A_STEP)} times in",
         f"at least {share(transfers.MUCH_UNCOUNTED)} of the time",
         f"less than {share(transfers.MUCH)} of the time",
+        f"less than {share(transfers.FEW)} of the run's time",
     ),
     "JX602": (f"at least {b(transfers.LARGE)} at a time", f"{n(transfers.OFTEN)} times or more"),
 }

@@ -288,7 +288,8 @@ TEMPLATES = {
         "find what changes repeatedly: jaxscope report --function {function} lists each recompile; if a"
         " shape changes, pad to a few sizes"
     ),
-    "fix-iterate-numpy": "iterate over a NumPy array: np.asarray(x) first",
+    "fix-iterate-numpy": "iterate over a NumPy array: np.asarray({array}){first}",
+    "first": " first",
     "fix-iterate-keys": (
         "instead of iterating over an array of random keys, make each key where it is needed:"
         " jax.random.fold_in(key, i). If the array does not contain keys, iterate over np.asarray(x)"
@@ -333,7 +334,7 @@ TEMPLATES = {
     "function-around": "a function around this line",
     "fix-jit-this-call": "jit what this line calls{how}",
     "fix-jit-through-library": (
-        "jit what this line calls{how}; do not jit your functions that {library} calls inside it"
+        "jit what this line calls{how}. To jit only the functions that {library} calls inside does not help"
     ),
     "fix-jit-method": ("if JAX can trace what this line calls, jit it{how}: {library} does not jit it here"),
     "fix-jit-around-run": (
