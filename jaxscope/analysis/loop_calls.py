@@ -252,7 +252,7 @@ def argument(call: ast.Call, signature: str | None, parameter: str) -> ast.expr 
     names = parameters(signature)
     if not names or any(isinstance(a, ast.Starred) for a in call.args):
         return None
-    if names[:1] == ["self"] and isinstance(call.func, ast.Attribute):
+    if names[:1] == ["self"]:
         del names[0]
     at = names.index(parameter) if parameter in names else len(call.args)
     return call.args[at] if at < len(call.args) else None

@@ -8,9 +8,9 @@ from collections.abc import Hashable
 from itertools import pairwise
 
 from jaxscope.analysis import bucketing
-from jaxscope.analysis.paths import below, root, tokens
+from jaxscope.analysis.paths import below, root
 from jaxscope.model.call_places import one_for_each_place
-from jaxscope.rules.recompiles import Group, container, is_none_at_times, recompile_rule
+from jaxscope.rules.recompiles import Group, container, is_deep_weak_type, is_none_at_times, recompile_rule
 from jaxscope.schema.causes import ArrayType, AxisSizes, Cause, StaticValue, Value
 from jaxscope.schema.findings import NOTE, WARNING, Fix
 from jaxscope.schema.keys import Key
@@ -197,7 +197,7 @@ def _a_precision_each(group: Group) -> bool:
 @recompile_rule("JX103", "weak-type", WARNING, "weak_type")
 def weak_type(group: Group) -> Fix:
     path, dtype = group.cause.path, dtype_of(group.cause.after, group.cause.before)
-    deep = path is not None and len(tokens(path)) > 2
+    deep = is_deep_weak_type(group.cause)
     whole = message("convert-the-whole", root=root(path)) if path is not None and deep else None
     words = message("fix-typed-array", path=path or "them", typed=typed(dtype), whole=whole)
     return Fix(words, "typed_array", {"path": path, "dtype": dtype})

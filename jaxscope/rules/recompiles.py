@@ -3,6 +3,7 @@ rules about avoidable recompiles (JX101 to JX121) use this module."""
 
 from __future__ import annotations
 
+import ast
 import itertools
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -13,6 +14,7 @@ import msgspec
 from jaxscope.analysis.cause_grouping import same_change
 from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.levels import LEVELS
+from jaxscope.analysis.loop_calls import argument, call_at
 from jaxscope.analysis.paths import root, tokens
 from jaxscope.analysis.rewrap_site import loop_around
 from jaxscope.model import call_places, causes, growing_args, predictions, sources
@@ -26,6 +28,7 @@ from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, Evidence, Finding, F
 from jaxscope.schema.messages import Field, Message, Names, Parts, message
 
 EVIDENCE = 5  # compilations named in one finding
+DEEP = 2  # names and keys of a path: x.state['count'] has three
 TOO = 3  # other causes named in one finding
 # Kind of cause -> a clause, for causes beside the decisive one that have to be corrected, too.
 CHANGED = {
@@ -130,6 +133,12 @@ def container(cause: Cause) -> str | None:
     return "".join(tokens(cause.path)[:-1]) or None
 
 
+def is_deep_weak_type(cause: Cause) -> bool:
+    """Return whether a weakly typed leaf deep inside an argument, as of a library's state, became another
+    type: the advice is then to convert the whole argument."""
+    return cause.kind == "weak_type" and cause.path is not None and len(tokens(cause.path)) > DEEP
+
+
 def groups(run: Run, kinds: tuple[str, ...], *, fast_path: bool = False) -> list[Group]:
     """Return the calls of the user's functions that missed a cache because of one of ``kinds`` (such as
     ``shape``), as groups of calls with the same function and cause. With ``fast_path``, return the calls that
@@ -164,6 +173,8 @@ def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, 
         members: dict[tuple[object, ...], list[tuple[Compilation, Cause]]] = {}
         for c, cause in _avoidable(run, list(misses(f))) if f.user else ():
             where = container(cause)  # each call adds another path to it: group by the container
+            if is_deep_weak_type(cause):
+                where = root(cause.path or "")  # the whole argument is to be converted
             key: tuple[object, ...] = (cause.kind, cause.path if where is None else where, where is None)
             if cause.kind in OF_LEAVES and c.site is not None and call_places.for_each_leaf(run, c):
                 key = (
@@ -296,7 +307,7 @@ def finding(
         ]
         + [e for _, e in (root_cause.evidence(run, also) if also is not None else [])]
         + _maker(last, group.cause),
-        fix=_with_others(run, group, fix),
+        fix=_as_passed(run, group, _with_others(run, group, fix)),
         seconds=group.seconds if also is None else also.seconds,
         path=group.cause.path,
         subject=(group.cause.kind, container(group.cause) or group.cause.path),
@@ -351,7 +362,8 @@ def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
         if decisive.kind == "tree":  # the advice covers all containers; for a None, all arguments with None
             none = is_none_at_times(decisive)
             others = [o for o in others if o.kind != "tree" or (none and is_none_at_times(o))]
-        if group.lengthened and decisive.path:  # the advice covers the whole argument
+        # The advice covers the whole argument
+        if (group.lengthened or is_deep_weak_type(decisive)) and decisive.path:
             others = [o for o in others if not o.path or root(o.path) != root(decisive.path)]
         changed = [
             (o.path, kind)
@@ -374,6 +386,29 @@ def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
     ]
     more = (message("more-of-them", n=len(found) - TOO),) if len(found) > TOO else ()
     return extended(fix, "fix-with-others", others=Parts((*changes, *more)))
+
+
+def _as_passed(run: Run, group: Group, fix: Fix | None) -> Fix | None:
+    """Return the advice ``fix`` about a parameter of a function, with the name that the line of the latest
+    call has for it: ``(x is seq at utils.py:30)``. ``fix`` alone if the names are equal, or the advice names
+    no parameter."""
+    c, path = group.calls[-1], group.cause.path
+    if fix is None or not path or c.site is None or c.missed is None or not _mentions(fix.words, root(path)):
+        return fix
+    f = group.function.seen
+    call = call_at(sources.of(run)(c.site.file), c.site.line, c.missed.column, f.name)
+    passed = argument(call, f.signature, root(path)) if call is not None else None
+    if not isinstance(passed, (ast.Name, ast.Attribute)) or (name := ast.unparse(passed)) == root(path):
+        return fix
+    return extended(fix, "fix-as-passed", parameter=root(path), name=name, line=c.site)
+
+
+def _mentions(words: Field, name: str) -> bool:
+    """Return whether a field of the message ``words``, or of a message in it, is a path that begins with the
+    parameter ``name``."""
+    if isinstance(words, Message):
+        return any(_mentions(value, name) for value in words.fields.values())
+    return isinstance(words, str) and root(words) == name
 
 
 def _with_inputs(run: Run, group: Group, fix: Fix) -> Fix | None:

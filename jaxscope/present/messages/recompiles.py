@@ -46,6 +46,7 @@ TEMPLATES = {
     # -- fixes: what changes besides ---------------------------------------------------------------------
     "fix-same-for": "{fix}; do the same with {paths}",
     "fix-with-others": "{fix} ({others})",
+    "fix-as-passed": "{fix} ({parameter} is {name} at {line})",
     "fix-then": "{fix}. Then {then}, because {also}",
     "also-changed": "{path} also {changed} in {calls}",
     "in-this-call": "this call",
