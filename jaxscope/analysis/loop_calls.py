@@ -148,6 +148,35 @@ def iterated(source: str | None, line: int, column: int | None) -> str | None:
     return text if 0 < len(text) <= LONGEST else None
 
 
+def functions_called(source: str | None, first: int, last: int) -> list[tuple[int, int]]:
+    """Return (first line, last line) of the functions of the same file that the lines ``first`` to ``last``
+    call by name, directly, through each other, or by ``next`` of a generator that such a function made.
+    Functions with a decorator, such as ``jax.jit``, are left out."""
+    found = syntax(source) if source is not None else None
+    if found is None:
+        return []
+    functions = {n.name: n for n in found.blocks if isinstance(n, ast.FunctionDef) and not n.decorator_list}
+    makers = {
+        target.id: last_name(n.value.func)
+        for n in ast.walk(found.tree)
+        if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)
+        for target in n.targets
+        if isinstance(target, ast.Name)
+    }
+    met: dict[str, tuple[int, int]] = {}
+    waiting = [(first, last)]
+    while waiting:
+        a, b = waiting.pop()
+        for call in (c for line in range(a, b + 1) for c in found.calls.get(line, ())):
+            name = last_name(call.func)
+            if name == "next" and call.args:
+                name = makers.get(last_name(call.args[0]) or "")
+            if name in functions and name not in met and not a <= functions[name].lineno <= b:
+                met[name] = functions[name].lineno, functions[name].end_lineno or functions[name].lineno
+                waiting.append(met[name])
+    return list(met.values())
+
+
 def _iterables(node: ast.expr) -> Iterator[ast.expr]:
     """Yield the expressions whose elements ``node`` takes, also within calls of builtins: ``rows`` for
     ``list(map(f, rows))``."""
@@ -253,6 +282,8 @@ def argument(call: ast.Call, signature: str | None, parameter: str) -> ast.expr 
     if not names or any(isinstance(a, ast.Starred) for a in call.args):
         return None
     if names[:1] == ["self"]:
+        if parameter == "self":
+            return call.func.value if isinstance(call.func, ast.Attribute) else call.func
         del names[0]
     at = names.index(parameter) if parameter in names else len(call.args)
     return call.args[at] if at < len(call.args) else None

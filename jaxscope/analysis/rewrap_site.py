@@ -375,8 +375,8 @@ def reached_now_and_then(source: str | None, line: int) -> bool:
 
     This is so if the line is inside an ``if`` (or after an ``if`` with ``continue`` or ``return``) whose
     condition has a remainder (``i % 50``) or a name that the ``if`` sets (``if now() > due: due = ...``). It
-    is also so if the innermost loop around the line contains another loop: most iterations are those of the
-    inner loop, and they do not reach the line.
+    is also so if the innermost loop around the line contains another loop, unless that is in an ``if``: most
+    iterations are those of the inner loop, and they do not reach the line.
     """
     found = syntax(source) if source is not None else None
     if found is None:
@@ -394,10 +394,7 @@ def reached_now_and_then(source: str | None, line: int) -> bool:
     if not loops:
         return False
     innermost = max(loops, key=lambda n: n.lineno)
-    return any(
-        isinstance(n, (ast.For, ast.While)) and n is not innermost and not _has(n, line)
-        for n in ast.walk(innermost)
-    )
+    return any(not _has(n, line) for n in _loops_of_each_iteration(innermost))
 
 
 def _is_periodic(node: ast.If, line: int) -> bool:
@@ -421,6 +418,15 @@ def _wrapped(call: ast.Call) -> Iterator[ast.expr]:
                 yield from _wrapped(argument)
         else:
             yield argument
+
+
+def _loops_of_each_iteration(loop: ast.AST) -> Iterator[ast.For | ast.While]:
+    """Yield the loops in the body of ``loop`` that are not in an ``if``, as an evaluation is now and then."""
+    for n in ast.iter_child_nodes(loop):
+        if isinstance(n, (ast.For, ast.While)):
+            yield n
+        if not isinstance(n, ast.If):
+            yield from _loops_of_each_iteration(n)
 
 
 def last_name(node: ast.AST) -> str | None:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from jaxscope.analysis.causes import SHAPES
+from jaxscope.analysis.loop_calls import functions_called
 from jaxscope.analysis.rewrap_site import in_a_loop, loop_around, reached_now_and_then
 from jaxscope.model import causes, sources
 from jaxscope.model.causes import recompilations
@@ -22,10 +23,13 @@ from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.schema.findings import Finding
 from jaxscope.schema.keys import Frame
+from jaxscope.schema.libraries import JAX_ROOTS
 
 CODE = "JX133"  # the rule that reports such lines
 MOST_SIZES = 64  # number of array sizes that are compared with each other
 ALIKE = 3  # number of operations, compiled for two sizes, from which on the size is the cause
+MOST_LOOPS = 3  # loops of which a report says what an iteration runs
+FEWEST_OPERATIONS = 3  # outside jit in one iteration: fewer are not worth a line
 UNNAMED = "operations without a name"
 
 
@@ -208,14 +212,14 @@ def recompiled_outside(run: Run) -> list[Compilation]:
 
 
 class Step(msgspec.Struct, frozen=True):
-    """What one iteration of the program's main loop runs: the loop with the most expensive functions.
+    """What one iteration of a loop runs.
 
     Attributes:
       loop: the first line of the loop.
       programs: number of the user's jitted functions that each iteration calls. Functions that are called at
         the same place in different executions of the loop count once.
-      operations: number of operations that were compiled outside jit for lines in the loop. The loop may run
-        further ones that were compiled before.
+      operations: number of operations outside jit, at least: the loop may run further ones that other lines
+        had compiled before.
     """
 
     loop: Frame
@@ -223,8 +227,9 @@ class Step(msgspec.Struct, frozen=True):
     operations: int
 
 
-def step(run: Run) -> Step | None:
-    """Return what each iteration of the program's main loop runs; None: no loop calls a user's function."""
+def steps(run: Run) -> list[Step]:
+    """Return what each iteration of the program's loops runs: the loops that call a function of the user and
+    run several operations outside jit, those with the most expensive functions first, at most MOST_LOOPS."""
     text = sources.of(run)
     costs: Counter[tuple[str, int, int]] = Counter()
     called: dict[tuple[str, int, int], dict[tuple[int, int | None], set[str]]] = {}  # functions by place
@@ -236,18 +241,38 @@ def step(run: Run) -> Step | None:
                     costs[c.site.file, *lines] += round(1e9 * c.seconds)
                     place = c.site.line, c.missed.column if c.missed is not None else None
                     called.setdefault((c.site.file, *lines), {}).setdefault(place, set()).add(f.id)
-    if not costs:
-        return None
-    file, first, last = found = costs.most_common(1)[0][0]
-    operations = {
-        (c.function.id, c.site.file, c.site.line, c.missed.column)
-        for p in payers(run)
-        if p.line.file == file and first <= p.line.line <= last
-        for c in p.compilations
-        if c.site is not None and c.missed is not None and not reached_now_and_then(text(file), p.line.line)
-    }
-    programs = {frozenset(functions) for functions in called[found].values()}
-    return Step(Frame(file, first, ""), len(programs), len(operations))
+    found = []
+    for file, first, last in (loop for loop, _ in costs.most_common()):
+        operations = _operations_in(run, file, first, last)
+        if len(operations) >= FEWEST_OPERATIONS:
+            programs = {frozenset(functions) for functions in called[file, first, last].values()}
+            found.append(Step(Frame(file, first, ""), len(programs), len(operations)))
+    return found[:MOST_LOOPS]
+
+
+def _operations_in(run: Run, file: str, first: int, last: int) -> set[tuple[object, ...]]:
+    """Return the operations outside jit that each iteration of the loop on the lines ``first`` to ``last`` of
+    ``file`` runs: an operation and where it is applied.
+
+    Operations that were compiled before the loop are known where their line is in a function that the loop
+    calls.
+    """
+    source = sources.of(run)(file)
+    inside = [(first, last), *functions_called(source, first, last)]
+    found = set[tuple[object, ...]]()
+    for p in payers(run):
+        for c in p.compilations:
+            seen = c.function.seen
+            if c.site is None or c.missed is None:
+                continue
+            if not seen.eager and (seen.module or "").partition(".")[0] not in JAX_ROOTS:
+                continue  # a whole program of a library
+            lines = [at.line for at in (c.site, *c.missed.stack) if at.file == file]
+            if not any(a <= line <= b for a, b in inside for line in lines):
+                continue
+            if not any(reached_now_and_then(source, line) for line in lines if first <= line <= last):
+                found.add((c.function.id, c.site.file, c.site.line, c.missed.column))
+    return found
 
 
 class Unadvised(msgspec.Struct, frozen=True):

@@ -123,11 +123,11 @@ def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
 
 
 def each_step(run: Run, places: Places) -> Iterator[Line]:
-    """Yield a line that says how many programs and how many operations outside jit an iteration of the
-    training loop runs. No line if there are no operations outside jit in the loop."""
-    step = payers.step(run)
-    if step is not None and step.operations:
-        yield BLANK
+    """Yield a line for each loop that runs operations outside jit: how many programs and how many such
+    operations an iteration runs."""
+    for n, step in enumerate(payers.steps(run)):
+        if not n:
+            yield BLANK
         yield line(
             f"Each iteration of the loop at {places.frame(step.loop)} runs"
             f" {count(step.programs, 'jitted program')} and at least"

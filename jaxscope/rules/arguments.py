@@ -14,7 +14,7 @@ from jaxscope.rules.recompiles import Group, container, is_deep_weak_type, is_no
 from jaxscope.schema.causes import ArrayType, AxisSizes, Cause, StaticValue, Value
 from jaxscope.schema.findings import NOTE, WARNING, Fix
 from jaxscope.schema.keys import Key
-from jaxscope.schema.messages import message
+from jaxscope.schema.messages import Names, message
 
 SMALLEST = 8  # smaller powers of two are sizes by chance
 CALLS_A_SIZE = 10  # calls with each size for which its compilation pays
@@ -197,8 +197,23 @@ def _a_precision_each(group: Group) -> bool:
 @recompile_rule("JX103", "weak-type", WARNING, "weak_type")
 def weak_type(group: Group) -> Fix:
     path, dtype = group.cause.path, dtype_of(group.cause.after, group.cause.before)
-    deep = is_deep_weak_type(group.cause)
-    whole = message("convert-the-whole", root=root(path)) if path is not None and deep else None
+    deep = path is not None and is_deep_weak_type(group.cause)
+    equinox = any(w.startswith("equinox.") for w in group.function.seen.wrappers)
+    convert = (
+        "jnp.asarray(x, x.dtype) if eqx.is_array(x) else x"
+        if equinox
+        else "jnp.asarray(x, jnp.result_type(x))"
+    )
+    if path is not None and group.cause.count > 1:
+        copies = tuple(
+            dict.fromkeys(root(c.path) for c in group.causes if c.path and root(c.path) != root(path))
+        )
+        then = message("then-create-copies", copies=Names(copies)) if copies else None
+        words = message("fix-typed-leaves", root=root(path), convert=convert, copies=then)
+        return Fix(words, "typed_array", {"path": path, "dtype": dtype})
+    whole = (
+        message("convert-the-whole", root=root(path), convert=convert) if path is not None and deep else None
+    )
     words = message("fix-typed-array", path=path or "them", typed=typed(dtype), whole=whole)
     return Fix(words, "typed_array", {"path": path, "dtype": dtype})
 

@@ -20,7 +20,10 @@ FULL = 0.9  # share of a device's memory from which it is reported as nearly ful
 @rule("JX509", "uneven-devices", WARNING)
 def uneven_devices(run: Run) -> Iterator[Finding]:
     settled = [s for s in arrays.of_main(run) if s.why != "miss"]  # at a compilation, arrays are still moved
-    found = [u for s in settled if (u := devices.uneven(s)) is not None]
+    later = settled[
+        len(settled) // 2 :
+    ]  # before the training, a state may be on one device until it is placed
+    found = [u for s in later if (u := devices.uneven(s)) is not None]
     u = max(found, key=lambda u: u.difference, default=None)
     memory = memory_scale.of_process(run.main)
     if u is None or u.difference < max(memory_scale.WORTH_A_NOTE * memory, SHARE * u.by_device[u.fullest]):

@@ -15,6 +15,7 @@ from jaxscope.analysis.stablehlo.callbacks import Callback
 from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS
 from jaxscope.analysis.stablehlo.repeats import Repeated
 from jaxscope.model import sources
+from jaxscope.model.causes import recompilations
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import of_compiled, users
@@ -100,10 +101,10 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
             source=source,
             evidence=[
                 *(e for q, g, other in several[:SHOWN] for e in _repeated(q, g, other)),
-                *(e for q, g, share in shares[:SHOWN] for e in _share(q, g, share)),
+                *(e for q, g, share in shares[:SHOWN] for e in _share(run, q, g, share)),
             ],
             fix=_scan(next((other.library for _, _, other in several if other.library), None)),
-            seconds=sum(share * _seconds(q) for q, _, share in shares) or None,
+            seconds=sum(share * _seconds(run, q, g) for q, g, share in shares) or None,
         )
 
 
@@ -147,9 +148,11 @@ def _shares(run: Run, blocks: Sequence[_Block]) -> list[tuple[Program, Function,
     return found
 
 
-def _seconds(p: Program) -> float:
-    """Return the seconds of tracing, lowering and compiling ``p``."""
-    return sum(c.seconds for c in p.compilations)
+def _seconds(run: Run, p: Program, f: Function) -> float:
+    """Return the seconds of tracing, lowering and compiling ``p``, without recompiles of its function ``f``:
+    those have findings of their own."""
+    again = {c.id for c in recompilations(f, run)}
+    return sum(c.seconds for c in p.compilations if c.id not in again)
 
 
 def _in_library(run: Run, f: Function, r: Repeated) -> bool:
@@ -215,10 +218,9 @@ def _repeated(p: Program, f: Function, r: Repeated) -> list[Evidence]:
     return evidence(p, text, r.source)
 
 
-def _share(p: Program, f: Function, share: float) -> list[Evidence]:
-    text = message(
-        "repeated-share", function=f.display_name, share=Percent(share), seconds=Seconds(_seconds(p))
-    )
+def _share(run: Run, p: Program, f: Function, share: float) -> list[Evidence]:
+    seconds = Seconds(_seconds(run, p, f))
+    text = message("repeated-share", function=f.display_name, share=Percent(share), seconds=seconds)
     return evidence(p, text, None)
 
 

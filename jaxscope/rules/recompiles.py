@@ -136,7 +136,9 @@ def container(cause: Cause) -> str | None:
 def is_deep_weak_type(cause: Cause) -> bool:
     """Return whether a weakly typed leaf deep inside an argument, as of a library's state, became another
     type: the advice is then to convert the whole argument."""
-    return cause.kind == "weak_type" and cause.path is not None and len(tokens(cause.path)) > DEEP
+    if cause.kind != "weak_type" or cause.path is None:
+        return False
+    return cause.count > 1 or len(tokens(cause.path)) > DEEP
 
 
 def groups(run: Run, kinds: tuple[str, ...], *, fast_path: bool = False) -> list[Group]:
@@ -183,9 +185,27 @@ def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, 
                     c.site.line,
                 )  # all leaves that one line passes, of any shape and dtype
             members.setdefault(key, []).append((c, cause))
-        for (kind, *_), pairs in members.items():
+        for (kind, *_), pairs in _with_copies(members).items():
             group = group_of(run, [c for c, _ in pairs], [cause for _, cause in pairs])
             found.setdefault(str(kind), []).append((n, group))
+    return found
+
+
+def _with_copies(
+    members: dict[tuple[object, ...], list[tuple[Compilation, Cause]]],
+) -> dict[tuple[object, ...], list[tuple[Compilation, Cause]]]:
+    """Return ``members``, the recompiles of one function by cause, with those for an optimizer's copies of
+    weakly typed parameters among those for the parameters: the copies are made from them. The cause of the
+    parameters comes last, because it is the one that a finding names."""
+    found = dict(members)
+    weak = [key for key in found if key[0] == "weak_type"]
+    for key, other in itertools.permutations(weak, 2):
+        if key not in found or other not in found:
+            continue
+        paths = [cause.path or "" for _, cause in found[key]]
+        parameters = [cause.path for _, cause in found[other]]
+        if all(any(_of_optimizer(path, parameter) for parameter in parameters) for path in paths):
+            found[other] = [*found.pop(key), *found[other]]
     return found
 
 
@@ -330,7 +350,7 @@ def _title(run: Run, group: Group, also: Change | None) -> Message:
     }
     if n == 1:
         return message("recompiled", **fields)
-    if all(same_change(c, group.cause) for c in group.causes):
+    if group.cause.kind == "weak_type" or all(same_change(c, group.cause) for c in group.causes):
         return message("recompiled-alike", n=n, **fields)
     return message("recompiled-variously", n=n, **fields)
 

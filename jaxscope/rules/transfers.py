@@ -379,6 +379,8 @@ def elsewhere(run: Run) -> Iterator[Finding]:
         each_call = len(_paths_elsewhere(c)) if c is not None and t.function is None else 1
         if t.count is not None and t.count < OFTEN * each_call:
             continue
+        if t.bytes_each is not None and t.bytes_each < LITTLE and not _matters(run, t.blocked_seconds or 0.0):
+            continue  # a key or a step number: the copy takes no time
         f = c.function if c is not None else t.function
         if f is not None and not f.user:
             continue  # a sharding constraint or a device_put: the program requests the copy

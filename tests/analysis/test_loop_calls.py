@@ -179,3 +179,26 @@ def test_a_function_that_is_called_for_each_leaf_of_a_tree_is_seen(source, posit
 )
 def test_the_array_over_which_a_line_iterates_is_named(source, column, array):
     assert loop_calls.iterated(source, 1, column) == array
+
+
+CALLS = """
+def draw():
+    while True:
+        yield sample()
+def sample():
+    return normal(key)
+@jit
+def step(x):
+    return sample()
+def other():
+    return sample()
+g = draw()
+for i in range(9):
+    x = [next(g) for _ in range(3)]
+    step(x)
+"""
+
+
+def test_the_functions_that_a_loop_calls_include_those_of_its_generators():
+    assert sorted(loop_calls.functions_called(CALLS, 13, 15)) == [(2, 4), (5, 6)]
+    assert loop_calls.functions_called("for (", 1, 1) == []

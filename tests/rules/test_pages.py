@@ -106,7 +106,11 @@ STATED = {
         f"at least {ON_A_CPU} MiB",
     ),
     "JX510": (f"at least {share(devices.FULL)} were in use",),
-    "JX511": (f"at least {n(transfers.OFTEN)} calls",),
+    "JX511": (
+        f"at least {n(transfers.OFTEN)} calls",
+        f"less than {b(transfers.LITTLE)}",
+        f"at least {share(transfers.FEW)} of the run's time",
+    ),
     "JX601": (
         f"{share(transfers.PHASE)} of all steps (at least {n(transfers.FEWEST_STEPS)} steps)",
         f"at least {transfers.FEWEST} times in the run and at least {n(transfers.FEWEST_A_STEP)} times in",

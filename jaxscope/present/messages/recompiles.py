@@ -102,9 +102,14 @@ TEMPLATES = {
     ),
     "or-write-a-float": ", or write 1.0 instead of 1",
     "fix-typed-array": "before the first call, make {path} an array that is not weakly typed: {typed}{whole}",
+    "fix-typed-leaves": (
+        "before the loop, convert the weakly typed arrays in {root}:"
+        " {root} = jax.tree.map(lambda x: {convert}, {root}){copies}"
+    ),
+    "then-create-copies": "; then create {copies} from it",
     "convert-the-whole": (
         "; if a library creates it, convert the whole {root} before the loop: {root} ="
-        " jax.tree.map(lambda x: jnp.asarray(x, jnp.result_type(x)), {root})"
+        " jax.tree.map(lambda x: {convert}, {root})"
     ),
     "fix-one-key-type": "create all random keys in the same way: jax.random.key(seed), with one impl",
     "fix-number-as-array": "pass {path} as an array in every call, including the first: {typed}",
