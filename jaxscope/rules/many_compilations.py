@@ -34,6 +34,9 @@ PROGRAMS = (
     2  # recompiles of functions that a library jits, each a whole program, from which on it is a warning
 )
 SEVERAL = 10  # compilations of a line, or of all lines of its loop, that are worth replacing by one program
+# Lines of one function with few compilations each: so many lines, with this share of all seconds, are
+# reported.
+FEW_LINES, TOGETHER = 3, 0.25
 LISTED = 5  # functions in the evidence of one line
 LINES = 4  # line numbers in a title
 ITERATED = "unstack"  # the operation of iterating over an array
@@ -144,7 +147,7 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
     are told the same. A line that recompiles at least BARRAGE times is always reported. Any other is reported
     if it costs enough seconds.
     """
-    least = SHARE * payers.total_seconds(run)
+    least, reported = SHARE * payers.total_seconds(run), set[Frame]()
     for place, lines in _together(run):
         all_long = len(lines) > 1 and sum(line.finding.seconds or 0.0 for line in lines) >= least
         if not all_long and not any(line.counted or line.long for line in lines):
@@ -155,7 +158,77 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
             found = _of_iteration(run, place, lines)
         else:
             found = lines[0].finding
+        reported.update(line.payer.line for line in lines)
         yield found
+    yield from _in_functions(run, [p for p in payers.payers(run) if p.line not in reported])
+
+
+def _in_functions(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
+    """Yield findings about functions of the user in which many lines, each with few compilations outside jit,
+    take much of the time together. ``left`` are the lines that no finding is about.
+
+    It is the innermost such function, unless enough compilations of the function that calls it are elsewhere.
+    """
+    least, calls = TOGETHER * payers.total_seconds(run), dict[_Part, dict[str, _Applied]]()
+    for c in (c for p in left if not p.within and (p.library or "jax") in JAX_ROOTS for c in p.compilations):
+        for at in (c.site, *c.missed.stack) if c.missed is not None else ():
+            if at is not None and at.function != "<module>":
+                calls.setdefault((at.file, at.function), {}).setdefault(c.id, (c, at.line))
+    found = dict[_Part, dict[str, _Applied]]()
+    for part, members in sorted(calls.items(), key=lambda item: len(item[1])):
+        covered = {n for inner in found.values() for n in inner}
+        own = [a for n, a in members.items() if n not in covered]
+        lines = {line for _, line in own}
+        if len(own) >= BARRAGE and len(lines) >= FEW_LINES and sum(c.seconds for c, _ in own) >= least:
+            found = {inner: m for inner, m in found.items() if not m.keys() <= members.keys()}
+            found[part] = members
+    for (file, function), members in found.items():
+        yield _of_function(file, function, [*members.values()])
+
+
+def _of_function(file: str, function: str, applied: Sequence[_Applied]) -> Finding:
+    """Return the finding about ``applied``, the compilations outside jit that lines of ``function`` in
+    ``file`` cause, each with its line."""
+    lines = sorted({line for _, line in applied})
+    names = tuple(sorted({c.function.seen.name for c, _ in applied}))
+    drawn, fix = (
+        [c for c, _ in applied if library_calls.draws(c.function)],
+        Fix(message("fix-jit-parts"), "jit"),
+    )
+    where = message(
+        "lines-of-one-function",
+        numbers=Names(tuple(map(str, lines)), LINES),
+        function=function.replace(".<locals>", ""),
+    )
+    return Finding(
+        code=payers.CODE,
+        severity=NOTE,
+        certainty=CERTAIN,
+        title=message(
+            "compiled-outside-jit",
+            compilations=Count(len(applied), "compilation"),
+            come="come",
+            lines=where,
+            names=Names(names, 4, "operations"),
+            again=None,
+        ),
+        source=Frame(file, lines[0], function),
+        evidence=[_of_line(Frame(file, line, function), applied) for line in lines[:LISTED]],
+        fix=extended(fix, "fix-if-faster") if 4 * len(drawn) >= len(applied) else fix,
+        seconds=sum(c.seconds for c, _ in applied),
+        subject=(file, function),
+        at_most=True,
+        timed=True,
+    )
+
+
+def _of_line(line: Frame, applied: Sequence[_Applied]) -> Evidence:
+    here = [c for c, at in applied if at == line.line]
+    seconds = Seconds(sum(c.seconds for c in here))
+    words = message(
+        "compiled-of-line", line=line, compilations=Count(len(here), "compilation"), seconds=seconds
+    )
+    return Evidence(words, compilation=here[0].id, source=line)
 
 
 def _together(run: Run) -> Iterator[tuple[Place, list[Avoidable]]]:
@@ -333,6 +406,8 @@ class Callback(NamedTuple):
     function: str
 
 
+_Part: TypeAlias = tuple[str, str]  # (file, function)
+_Applied: TypeAlias = tuple[Compilation, int]  # (an operation, the line of a function that applied it)
 Place: TypeAlias = Iteration | Callback | tuple[str, int]  # the last: (file, line)
 
 

@@ -396,14 +396,22 @@ def test_values_that_a_library_reads_in_its_own_loop_are_no_finding(
 
 def test_an_argument_from_another_device_is_reported_by_name(log):
     log.say(ev.Watched(function=F.function))
-    call = log.missed(F, key(leaf("w", 16), leaf("u", 16, sharding=1), shardings=[ONE_CPU, TWO_CPU]))
+    call = log.missed(F, key(leaf("w", 16), leaf("u", 1 << 16, sharding=1), shardings=[ONE_CPU, TWO_CPU]))
     log.phase(call, "compile", 1.0, devices="0")
     log.say(ev.Called(function=F.function, count=50))
     [f] = found(log, "JX511")
     assert words.title(f) == (
-        "u of train_step is on another device than its program; JAX copies 3,200 bytes in 50 copies"
+        "u of train_step is on another device than its program; JAX copies 13,107,200 bytes in 50 copies"
     )
     assert words.evidence(f.evidence[0]) == "u: cpu:1; the program runs on devices 0"
+
+
+def test_a_key_on_another_device_is_no_finding(log):
+    log.say(ev.Watched(function=F.function))
+    call = log.missed(F, key(leaf("w", 16), leaf("key", 2, sharding=1), shardings=[ONE_CPU, TWO_CPU]))
+    log.phase(call, "compile", 1.0, devices="0")
+    log.say(ev.Called(function=F.function, count=50))
+    assert found(log, "JX511") == []
 
 
 def test_a_tree_that_is_moved_by_one_call_alone_is_no_finding(log):
@@ -428,7 +436,7 @@ def test_an_argument_that_the_program_does_not_read_is_not_copied(log, compiled)
     assert not {f.code for f in findings(load(log.run))} & {"JX511", "JX602"}
 
 
-@pytest.mark.parametrize("size, code", [(16, "JX511"), (1 << 20, "JX508")])
+@pytest.mark.parametrize("size, code", [(1 << 15, "JX511"), (1 << 20, "JX508")])
 def test_an_array_from_elsewhere_is_reported_by_one_rule_alone(log, size, code):
     log.say(ev.Watched(function=F.function))
     elsewhere = leaf("u", size, sharding=1, committed=False)

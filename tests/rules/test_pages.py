@@ -25,6 +25,7 @@ SHARES = {
     0.1: "a tenth",
     0.2: "a fifth",
     0.05: "a twentieth",
+    0.25: "a quarter",
     0.02: "a fiftieth",
     0.01: "a hundredth",
     0.9: "nine tenths",
@@ -75,6 +76,8 @@ STATED = {
         f"or {share(many_compilations.SHARE * many_compilations.SOME)} if the line causes at least"
         f" {many_compilations.BARRAGE} compilations",
         f"one of {n(many_compilations.SEVERAL)} or more",
+        f"at least {many_compilations.BARRAGE} compilations in {n(many_compilations.FEW_LINES)} or more lines",
+        f"at least {share(many_compilations.TOGETHER)} of the total time",
     ),
     "JX202": (f"at least {n(programs.TURN)} operations {n(programs.TURNS)} times or more",),
     "JX204": (
