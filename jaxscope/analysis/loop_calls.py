@@ -151,7 +151,8 @@ def iterated(source: str | None, line: int, column: int | None) -> str | None:
 def functions_called(source: str | None, first: int, last: int) -> list[tuple[int, int]]:
     """Return (first line, last line) of the functions of the same file that the lines ``first`` to ``last``
     call by name, directly, through each other, or by ``next`` of a generator that such a function made.
-    Functions with a decorator, such as ``jax.jit``, are left out."""
+    Functions with a decorator, such as ``jax.jit``, are left out. Of a generator only the loop that yields
+    counts."""
     found = syntax(source) if source is not None else None
     if found is None:
         return []
@@ -172,9 +173,17 @@ def functions_called(source: str | None, first: int, last: int) -> list[tuple[in
             if name == "next" and call.args:
                 name = makers.get(last_name(call.args[0]) or "")
             if name in functions and name not in met and not a <= functions[name].lineno <= b:
-                met[name] = functions[name].lineno, functions[name].end_lineno or functions[name].lineno
+                called = _yielding(functions[name])
+                met[name] = called.lineno, called.end_lineno or called.lineno
                 waiting.append(met[name])
     return list(met.values())
+
+
+def _yielding(function: ast.FunctionDef) -> ast.stmt:
+    """Return the loop of ``function`` that yields, if the function is a generator with one; else
+    ``function``."""
+    loops = (n for n in ast.walk(function) if isinstance(n, (ast.For, ast.While)))
+    return next((n for n in loops if any(isinstance(m, ast.Yield) for m in ast.walk(n))), function)
 
 
 def _iterables(node: ast.expr) -> Iterator[ast.expr]:

@@ -28,6 +28,7 @@ from jaxscope.schema.libraries import JAX_ROOTS
 CODE = "JX133"  # the rule that reports such lines
 MOST_SIZES = 64  # number of array sizes that are compared with each other
 ALIKE = 3  # number of operations, compiled for two sizes, from which on the size is the cause
+MOST_LINES = 3  # lines that are named for one loop
 MOST_LOOPS = 3  # loops of which a report says what an iteration runs
 FEWEST_OPERATIONS = 3  # outside jit in one iteration: fewer are not worth a line
 UNNAMED = "operations without a name"
@@ -220,11 +221,13 @@ class Step(msgspec.Struct, frozen=True):
         the same place in different executions of the loop count once.
       operations: number of operations outside jit, at least: the loop may run further ones that other lines
         had compiled before.
+      lines: the lines of ``loop``'s file that run most of them, or call the functions that do.
     """
 
     loop: Frame
     programs: int
     operations: int
+    lines: list[int]
 
 
 def steps(run: Run) -> list[Step]:
@@ -246,20 +249,22 @@ def steps(run: Run) -> list[Step]:
         operations = _operations_in(run, file, first, last)
         if len(operations) >= FEWEST_OPERATIONS:
             programs = {frozenset(functions) for functions in called[file, first, last].values()}
-            found.append(Step(Frame(file, first, ""), len(programs), len(operations)))
+            by_line = Counter(operations.values())
+            most = [line for line, n in by_line.most_common(MOST_LINES) if n > 1] or [*by_line][:MOST_LINES]
+            found.append(Step(Frame(file, first, ""), len(programs), len(operations), sorted(most)))
     return found[:MOST_LOOPS]
 
 
-def _operations_in(run: Run, file: str, first: int, last: int) -> set[tuple[object, ...]]:
+def _operations_in(run: Run, file: str, first: int, last: int) -> dict[tuple[object, ...], int]:
     """Return the operations outside jit that each iteration of the loop on the lines ``first`` to ``last`` of
-    ``file`` runs: an operation and where it is applied.
+    ``file`` runs: {(an operation, where it is applied): the line of ``file`` that leads there}.
 
     Operations that were compiled before the loop are known where their line is in a function that the loop
     calls.
     """
     source = sources.of(run)(file)
     inside = [(first, last), *functions_called(source, first, last)]
-    found = set[tuple[object, ...]]()
+    found = dict[tuple[object, ...], int]()
     for p in payers(run):
         for c in p.compilations:
             seen = c.function.seen
@@ -271,7 +276,8 @@ def _operations_in(run: Run, file: str, first: int, last: int) -> set[tuple[obje
             if not any(a <= line <= b for a, b in inside for line in lines):
                 continue
             if not any(reached_now_and_then(source, line) for line in lines if first <= line <= last):
-                found.add((c.function.id, c.site.file, c.site.line, c.missed.column))
+                at = [line for line in lines if any(a <= line <= b for a, b in inside)]
+                found[c.function.id, c.site.file, c.site.line, c.missed.column] = at[-1]
     return found
 
 

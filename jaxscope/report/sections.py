@@ -131,7 +131,8 @@ def each_step(run: Run, places: Places) -> Iterator[Line]:
         yield line(
             f"Each iteration of the loop at {places.frame(step.loop)} runs"
             f" {count(step.programs, 'jitted program')} and at least"
-            f" {count(step.operations, 'operation')} outside jit.",
+            f" {count(step.operations, 'operation')} outside jit, most of them at"
+            f" {'line' if len(step.lines) == 1 else 'lines'} {listed([*map(str, step.lines)])}.",
             hang=2,
         )
 

@@ -59,6 +59,9 @@ ONE_SIZE = "fix-one-size-or-numpy"  # advice for lines whose sizes change
 TO_NUMPY = INTO_ONE_STEP | {ONE_SIZE, "fix-iterate-numpy"}
 OF_SIZES = SHAPES | {"tree"}  # a list to concatenate has more arrays each time
 ARGUMENTS = frozenset({"weak_type", "dtype", "tree", "committed", "sharding"})
+# Functions of JAX and Flax that put one array for each device on the devices
+PLACES = frozenset({"replicate", "unreplicate", "device_put_replicated", "device_put_sharded"})
+PLACING = frozenset({None, "jax", "flax"})
 STEPS = frozenset(
     {"update", "step", "init", "init_state", "evaluate"}
 )  # methods of a library that can be jitted
@@ -283,6 +286,8 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
             continue  # computed while a jitted function is traced: the line is jitted already
         if imports(sources.of(run)(p.line.file), p.line.line):
             continue  # a package that computes while it is imported: no change of this line helps
+        if p.library in PLACING and jit_decorators.calls(sources.of(run)(p.line.file), p.line.line, PLACES):
+            continue  # arrays are put on devices, which jit cannot do
         why, fix, cost = _what_to_do(run, p, compiled[loop] if loop is not None else len(p.compilations))
         if fix is None:
             continue

@@ -200,5 +200,5 @@ for i in range(9):
 
 
 def test_the_functions_that_a_loop_calls_include_those_of_its_generators():
-    assert sorted(loop_calls.functions_called(CALLS, 13, 15)) == [(2, 4), (5, 6)]
+    assert sorted(loop_calls.functions_called(CALLS, 13, 15)) == [(3, 4), (5, 6)]
     assert loop_calls.functions_called("for (", 1, 1) == []
