@@ -44,6 +44,7 @@ MODULES = (
     "transfers",
     "element_reads",
     "shardings",
+    "replicated_work",
     "devices",
     "targets",
     "ranks",

@@ -59,7 +59,7 @@ def test_codes_and_beginnings_of_codes_choose(select, ignore, kept):
         ("changing-shapes", "changing-shape"),
         ("", "rule"),
         ("JX999", "of JX9 there are JX901, JX902; jaxscope rule lists all"),
-        ("JX518", "of JX51 there are JX510, JX511"),
+        ("JX518", "of JX51 there are JX510, JX511, JX512"),
         ("JX011", "there are JX1xx, JX2xx,"),
     ],
 )

@@ -16,6 +16,7 @@ from jaxscope.rules import (
     memory_scale,
     programs,
     registry,
+    replicated_work,
     statics,
     transfers,
 )
@@ -114,6 +115,7 @@ STATED = {
         f"less than {b(transfers.LITTLE)}",
         f"at least {share(transfers.FEW)} of the run's time",
     ),
+    "JX512": (f"at least {share(replicated_work.SHARE)} of the matrix products",),
     "JX601": (
         f"{share(transfers.PHASE)} of all steps (at least {n(transfers.FEWEST_STEPS)} steps)",
         f"at least {transfers.FEWEST} times in the run and at least {n(transfers.FEWEST_A_STEP)} times in",

@@ -70,6 +70,15 @@ TEMPLATES = {
         " NamedSharding(mesh, P('data'))) with mesh = jax.make_mesh(({n},), ('data',)), or with the mesh that"
         " the program has"
     ),
+    "replicated-computation": (
+        "{function} computes the same on each of {devices} devices: all its arguments are replicated over"
+        " them"
+    ),
+    "fix-shard-batch": (
+        "split its batch over the devices before the call, for example jax.device_put({path},"
+        " NamedSharding(mesh, P('data'))) if {path} is the batch; or, if it computes little, pass it arrays"
+        " of one device"
+    ),
     "does-not-fit": "{function} needs {peak} on each device{beside}, but {capacity}",
     "beside-live-arrays": ", in addition to {bytes} of live arrays",
     "device-has": "a device has only {bytes}",

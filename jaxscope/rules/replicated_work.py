@@ -1,0 +1,83 @@
+"""Rule JX512: programs that compute the same on several devices, because all arguments are replicated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from jaxscope.analysis import sharding as sh
+from jaxscope.analysis.programs import Texts
+from jaxscope.analysis.rewrap_site import in_a_loop
+from jaxscope.analysis.sharding_audit import ARGUMENT, Intent, parts
+from jaxscope.model import sharding_audit, sources
+from jaxscope.model.records import Compilation
+from jaxscope.model.run import Run
+from jaxscope.rules.each_program import users
+from jaxscope.rules.programs import evidence
+from jaxscope.rules.registry import rule
+from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
+from jaxscope.schema.messages import message
+
+SHARE = 0.1  # of the matrix products of the largest program: a smaller program may as well run everywhere
+
+
+@rule("JX512", "replicated-computation", WARNING)
+def replicated_computation(run: Run) -> Iterator[Finding]:
+    programs = [(p, f, texts, _products(texts)) for p, f, texts in users(run) if p.asked is None]
+    most = max((n for *_, n in programs), default=0)
+    for p, f, texts, n in programs:
+        c = p.compilations[-1]
+        if not n or n < SHARE * most or not _often(run, c, f.calls):
+            continue
+        arguments = _replicated(sharding_audit.of_compilation(run, c))
+        if arguments is None or _differs_by_device(texts):
+            continue
+        devices = len(sharding_audit.devices(c) or ())
+        largest = max(arguments, key=lambda i: i.bytes or 0)
+        text = message("replicated-computation", function=f.display_name, devices=devices)
+        yield Finding(
+            code="JX512",
+            severity=WARNING if n == most else NOTE,
+            certainty=LIKELY,
+            title=text,
+            function=f.id,
+            source=c.site,
+            evidence=evidence(p, text, c.site),
+            fix=Fix(message("fix-shard-batch", path=largest.path), "shard", {"path": largest.path}),
+            subject=(),
+        )
+
+
+def _products(texts: Texts) -> int:
+    """Return the operations of matrix products and convolutions of a program on one device, at least."""
+    return (texts.hlo.matrix_flops_at_least or 0) if texts.hlo is not None else 0
+
+
+def _often(run: Run, c: Compilation, calls: int | None) -> bool:
+    """Return whether the program is called repeatedly: by the count of its calls, or because a loop has the
+    line of the call ``c``."""
+    if calls is not None and calls > 1:
+        return True
+    at = [c.site, *c.missed.stack] if c.missed is not None else [c.site]
+    text = sources.of(run)
+    lines = ((text(f.file), f.line) for f in at if f is not None)
+    return any(source is not None and in_a_loop(source, line) for source, line in lines)
+
+
+def _replicated(intents: Sequence[Intent]) -> list[Intent] | None:
+    """Return the arguments of a program that runs on several devices, of which each has all arguments and all
+    results as a whole. None if any is split, or its sharding is unknown."""
+    known = [i for i in intents if not i.dropped]
+    for i in known:
+        cut = parts(i.compiled, len(i.shape or ())) if i.compiled is not None else None
+        ids = sh.device_ids(i.compiled.devices) if i.compiled is not None else None
+        if cut is None or math.prod(cut) != 1 or ids is None or len(ids) < 2:
+            return None
+    return [i for i in known if i.of == ARGUMENT and i.shape] or None
+
+
+def _differs_by_device(texts: Texts) -> bool:
+    """Return whether a program may compute something else on each device, although its arguments are
+    replicated: it communicates, or constrains a sharding, or maps a function over the devices."""
+    lowered, compiled = texts.stablehlo, texts.hlo
+    return lowered is None or compiled is None or bool(lowered.shardings) or bool(compiled.collectives)
