@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Recording:
     """A recording that is started in code, as ``jaxscope.record`` returns it. Use it as a context manager, or
     call ``start`` and ``stop``. Inside ``jaxscope run``, or inside another recording, the block is part of
-    that recording. ``passing`` is ``suite`` for the temporary recording of a test suite, which ends when
-    another recording starts; None for any other. The other arguments are those of ``record``."""
+    that recording. It is created with the arguments of ``record``, and with ``passing``: ``suite`` for the
+    recording of a whole test suite, which ends as soon as another recording starts; None for any other."""
 
     def __init__(
         self,

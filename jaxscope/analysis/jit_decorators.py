@@ -15,6 +15,7 @@ import msgspec
 from jaxscope.analysis.rewrap_site import last_name, syntax
 from jaxscope.schema.libraries import JAX_ROOTS
 
+JITS = frozenset({"jit", "pmap", "filter_jit", "filter_pmap"})
 # Methods of models. If a line has several calls, the call of such a method is the one to jit.
 FIRST = frozenset({"init", "init_with_output", "apply", "tabulate"})
 # Libraries whose modules are pytrees with other leaves than arrays, and the jit that accepts them.
@@ -119,6 +120,13 @@ def advice(source: str | None, line: int, library: str | None, *, of_equinox: bo
         )
         return Jitted(f"jax.jit({name}{options})(...)", statics_unknown=made)
     return Jitted(f"jax.jit({name})(...)", statics_unknown=True)
+
+
+def jitted_calls(source: str | None, line: int) -> set[int]:
+    """Return the columns at which ``line`` jits a function and calls the result: ``jax.jit(f)(x)``."""
+    found = syntax(source) if source is not None else None
+    calls = found.calls.get(line, []) if found is not None else []
+    return {c.col_offset for c in calls if isinstance(c.func, ast.Call) and last_name(c.func.func) in JITS}
 
 
 def calls(source: str | None, line: int, names: frozenset[str]) -> bool:

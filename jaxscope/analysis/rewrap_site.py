@@ -354,6 +354,20 @@ def kept_from_iteration_before(source: str | None, line: int) -> bool:
     return bool(read & kept - set_before)
 
 
+def depends_on_a_condition(source: str | None, line: int) -> bool:
+    """Return whether only some iterations of the innermost loop around ``line`` reach it, because of an
+    ``if`` inside the loop."""
+    found, loop = syntax(source) if source is not None else None, loop_around(source, line)
+    if found is None or loop is None:
+        return False
+    inside = (n for n in ast.walk(found.tree) if isinstance(n, ast.If) and loop[0] <= n.lineno <= loop[1])
+    return any(
+        (n.lineno < line and any(_has(s, line) for s in (*n.body, *n.orelse)))
+        or (n.lineno < line and any(isinstance(s, (ast.Continue, ast.Return)) for s in n.body))
+        for n in inside
+    )
+
+
 def keeps_its_value(source: str | None, line: int) -> bool:
     """Return whether the statement on ``line`` writes what it computes into a container, as for a plot or a
     table: ``history[i] = loss``, ``losses.append(float(loss))``."""

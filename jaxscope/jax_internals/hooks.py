@@ -79,14 +79,14 @@ def is_listening(listener: Any) -> bool:
 
 
 def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
-    """Have ``called(function)`` called after each fast-path call of a jitted function, which costs about 0.5
-    us a call. Return a function that ends this.
+    """Call ``called(function)`` after each fast-path call of a jitted function from now on, which costs about
+    0.5 us a call. Return a function that ends this.
 
     The hook for this is JAX's ``_post_hook_state``, made for ``jax_debug_nans`` and ``jax_debug_infs``. If
-    there is a hook already, our hook calls it first. Whenever one of the two settings changes, JAX assigns
-    its own hook again, often None. JAX also changes the settings itself, for example in the derivative of
-    ``relu`` or an eager ``shard_map``. So the functions that JAX calls at such a change are wrapped too: they
-    install our hook again, in the thread of the change.
+    there is a hook already, our hook runs that one, and then ``called``. Whenever one of the two settings
+    changes, JAX assigns its own hook again, often None. JAX also changes the settings itself, for example in
+    the derivative of ``relu`` or an eager ``shard_map``. So the functions that JAX calls at such a change are
+    wrapped too: they install our hook again, in the thread of the change.
 
     Raises:
       LookupError: the installed JAX does not have this hook.

@@ -234,6 +234,7 @@ def recompilations(function: Function, run: Run) -> list[Compilation]:
     Left out are:
     - the first compilation of another function with the same definition (``is_of_another_object``);
     - ``.lower()`` and ``.compile()``, and a call after them that runs only the phases still missing;
+    - the first call after ``.eval_shape()`` or ``jax.eval_shape``, which only trace;
     - traces inside the trace of another function;
     - the first two programs (forward and backward) that JAX compiles for a function under ``jax.grad``.
     """
@@ -241,6 +242,7 @@ def recompilations(function: Function, run: Run) -> list[Compilation]:
     done: dict[object, int] = {}
     traces: dict[str, Compilation] = {}  # the latest trace under a transform, by process
     objects: set[object] = set()  # function objects and static objects of the calls so far
+    called = set[object]()  # caches that were used for more than ``eval_shape``
     found = []
     for c in function.compilations:
         if c.reached == ["fast_path"] or c.entry == "nested":
@@ -252,6 +254,9 @@ def recompilations(function: Function, run: Run) -> list[Compilation]:
             traces[c.process.id] = c
         known, phases = before.setdefault(caches, set()), done.get(caches, 0)
         again = known and c.entry != "aot" and (key is None or key not in known) and not _failed_trace(c)
+        again = again and caches in called
+        if c.entry != "aot" or c.reached_phases & ~1:
+            called.add(caches)
         if again and not _only_goes_on(c, phases) and not (new and is_of_another_object(run, c)):
             found.append(c)
         if c.reached_phases:
@@ -453,9 +458,9 @@ def _one_object(a: Compilation, b: Compilation) -> bool:
 
 
 def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) -> causes.Circumstances:
-    """Return facts that help to explain the miss of ``c``, compared with the earlier call ``before``, but are
-    in no cache key: the function's wrappers, effects, ... ``level`` is the cache that missed: trace, lower,
-    compile or fast_path."""
+    """Return facts that help to explain why the call ``c`` was not found in a cache although the earlier call
+    ``before`` is in it. JAX does not compare these facts: they are circumstances such as the function's
+    wrappers and its effects. ``level`` is the cache: trace, lower, compile or fast_path."""
     seen = c.function.seen
     now, then = c.missed, before.missed
     assert now is not None and then is not None

@@ -45,7 +45,9 @@ def changing_shape(group: Group) -> Fix | None:
         if _settled(group):
             return Fix(message("fix-settled-sizes"), "pad", {"path": cause.path})
         if _creeps(shapes):
-            return _preallocate(cause.path or "it", ".at[...].set or jax.lax.dynamic_update_slice")
+            return Fix(
+                message("fix-one-length", path=cause.path or "it"), "preallocate", {"path": cause.path}
+            )
         return Fix(message("fix-few-sizes", path=cause.path or "it"), "pad", {"path": cause.path})
     before, after = _dimensions(cause.before), _dimensions(cause.after)
     if before is None or after is None or len(before) != len(after):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from jaxscope.analysis.paths import root
 from jaxscope.model import predictions
-from jaxscope.model.predictions import PENDING, Prediction
+from jaxscope.model.predictions import PENDING, WITHDRAWN, Prediction
 from jaxscope.model.run import Run
 from jaxscope.rules.arguments import dtype_of, typed
 from jaxscope.rules.placement import kept
@@ -21,7 +21,11 @@ from jaxscope.schema.messages import message
 @rule("JX130", "carried-state", WARNING)
 def carried_state(run: Run) -> Iterator[Finding]:
     placed = {(f.id, root(i.path)) for f, (_, found) in moved(run) for i, _ in found}
-    for p in predictions.predictions(run):
+    found = predictions.predictions(run)
+    other = {(p.after.function.id, p.argument) for p in found if p.status == WITHDRAWN}
+    for p in found:
+        if (p.after.function.id, p.argument) in other:
+            continue  # an earlier call was followed by one that was not passed its result
         if (p.after.function.id, p.argument) in placed:
             continue  # JX508 advises to place this argument before the first call
         if p.status != PENDING and not (p.status is None and p.leaves > 1):

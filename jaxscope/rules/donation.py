@@ -9,12 +9,13 @@ from collections.abc import Hashable, Iterator, Sequence
 from jaxscope.analysis import rewrap_site
 from jaxscope.analysis.paths import root
 from jaxscope.analysis.programs import Texts
+from jaxscope.analysis.stablehlo.constants import Constant
 from jaxscope.analysis.stablehlo.donation import Donation
 from jaxscope.model import sources
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import of_compiled, users
-from jaxscope.rules.programs import MIB, and_more, evidence, small
+from jaxscope.rules.programs import MIB, MOST, and_more, evidence, small
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
@@ -46,13 +47,23 @@ def _unused(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, F
 
 @rule("JX507", "captured-constant", WARNING)
 def captured_constant(run: Run) -> Iterator[Finding]:
+    """Yield a finding for each captured array: the same array in several functions is one."""
+    found: dict[Hashable, list[tuple[Program, Function, Constant]]] = {}
     for p, f, texts in users(run):
         for c in texts.stablehlo.constants if texts.stablehlo is not None else ():
-            if c.splat or c.bytes is None or c.bytes < MIB:
-                continue
+            if not c.splat and c.bytes is not None and c.bytes >= MIB:
+                same = (c.name, tuple(c.names), c.bytes, c.source) if c.source is not None else (f.id, id(c))
+                found.setdefault(same, []).append((p, f, c))
+    for members in found.values():
+        (p, f, c), functions = members[0], tuple(dict.fromkeys(g.display_name for _, g, _ in members))
+        if c.bytes is not None:
             unnamed = message("one-of", names=Names(c.names)) if c.names else message("unnamed-array")
             text = message(
-                "captured-constant", function=f.display_name, constant=c.name or unnamed, bytes=Bytes(c.bytes)
+                "captured-constant",
+                functions=Names(functions, MOST),
+                capture="captures" if len(functions) == 1 else "capture",
+                constant=c.name or unnamed,
+                bytes=Bytes(c.bytes),
             )
             words = message("fix-pass-as-argument", constant=c.name or "it")
             if c.name is not None and not _is_written(run, f, root(c.name)):

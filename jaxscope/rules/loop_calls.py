@@ -34,7 +34,7 @@ def one_key_for_all_steps(run: Run) -> Iterator[Finding]:
         for c in _called(f):
             drawn = c.traced.draws if c.traced is not None else None
             call = _in_loop(run, f, c) if drawn else None
-            if call is None or not (f.step or call.feeds_itself):
+            if call is None or not (f.step or call.feeds_itself) or _statics_change(f, c, call):
                 continue
             for path in drawn or ():
                 name, below = split(path)
@@ -56,6 +56,14 @@ def one_key_for_all_steps(run: Run) -> Iterator[Finding]:
                     Fix(message("fix-new-key", key=key), "fold_in", {"name": key}),
                     path=path,
                 )
+
+
+def _statics_change(f: Function, c: Compilation, call: LoopCall) -> bool:
+    """Return whether ``call``, which a loop repeats, passes another static argument in each iteration: its
+    program may combine the key with that value."""
+    statics = {split(s.path)[0] for s in (c.key.static if c.key is not None else ())}
+    passed = [loop_calls.argument(call.call, f.seen.signature, name) for name in statics]
+    return any(p is not None and not loop_calls.stays_the_same(p, call.repeats) for p in passed)
 
 
 def _called(f: Function) -> Iterator[Compilation]:

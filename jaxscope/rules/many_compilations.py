@@ -18,7 +18,7 @@ from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules import library_calls, loop_calls, recompiles
 from jaxscope.rules.registry import rule
-from jaxscope.schema.causes import Cause
+from jaxscope.schema.causes import Cause, NewFunction
 from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix, extended, fix_of
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import COMPUTING_ROOTS, JAX_ROOTS, TRACED_WHOLE, WRAPPER_ROOTS
@@ -30,6 +30,8 @@ SHARE = 0.1  # of all seconds of the run: a line with fewer recompiles that cost
 # A line with so many recompiles has a warning. A line with so many compilations has a note if it costs this
 # part of SHARE.
 BARRAGE, SOME = 20, 0.2
+INIT = frozenset({"init", "init_with_output"})  # methods that create parameters, and that jit accepts
+ONCE = 0.2  # share of all seconds: a line that recompiles nothing and costs less is not reported
 PROGRAMS = (
     2  # recompiles of functions that a library jits, each a whole program, from which on it is a warning
 )
@@ -150,8 +152,9 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
     are told the same. A line that recompiles at least BARRAGE times is always reported. Any other is reported
     if it costs enough seconds.
     """
-    least, reported = SHARE * payers.total_seconds(run), set[Frame]()
+    total, reported = payers.total_seconds(run), set[Frame]()
     for place, lines in _together(run):
+        least = (SHARE if any(line.payer.again for line in lines) else ONCE) * total
         all_long = len(lines) > 1 and sum(line.finding.seconds or 0.0 for line in lines) >= least
         if not all_long and not any(line.counted or line.long for line in lines):
             continue
@@ -171,11 +174,19 @@ def _in_functions(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
     take much of the time together. ``left`` are the lines that no finding is about.
 
     It is the innermost such function, unless enough compilations of the function that calls it are elsewhere.
+    A function that calls jitted functions is none: it cannot become one program.
     """
     least, calls = TOGETHER * payers.total_seconds(run), dict[_Part, dict[str, _Applied]]()
-    for c in (c for p in left if not p.within and (p.library or "jax") in JAX_ROOTS for c in p.compilations):
+    calling = {
+        (c.site.file, c.site.function)
+        for f in run.functions.values()
+        for c in (f.compilations if f.user else ())
+        if c.site is not None and c.entry == "call"
+    }
+    direct = [p for p in left if not p.within and (p.library or "jax") in JAX_ROOTS and not _creates(p)]
+    for c in (c for p in direct for c in p.compilations):
         for at in (c.site, *c.missed.stack) if c.missed is not None else ():
-            if at is not None and at.function != "<module>":
+            if at is not None and at.function != "<module>" and (at.file, at.function) not in calling:
                 calls.setdefault((at.file, at.function), {}).setdefault(c.id, (c, at.line))
     found = dict[_Part, dict[str, _Applied]]()
     for part, members in sorted(calls.items(), key=lambda item: len(item[1])):
@@ -194,10 +205,6 @@ def _of_function(file: str, function: str, applied: Sequence[_Applied]) -> Findi
     ``file`` cause, each with its line."""
     lines = sorted({line for _, line in applied})
     names = tuple(sorted({c.function.seen.name for c, _ in applied}))
-    drawn, fix = (
-        [c for c, _ in applied if library_calls.draws(c.function)],
-        Fix(message("fix-jit-parts"), "jit"),
-    )
     where = message(
         "lines-of-one-function",
         numbers=Names(tuple(map(str, lines)), LINES),
@@ -217,7 +224,7 @@ def _of_function(file: str, function: str, applied: Sequence[_Applied]) -> Findi
         ),
         source=Frame(file, lines[0], function),
         evidence=[_of_line(Frame(file, line, function), applied) for line in lines[:LISTED]],
-        fix=extended(fix, "fix-if-faster") if 4 * len(drawn) >= len(applied) else fix,
+        fix=Fix(message("fix-jit-parts"), "jit"),
         seconds=sum(c.seconds for c, _ in applied),
         subject=(file, function),
         at_most=True,
@@ -284,6 +291,9 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
             continue  # the loop that takes the rows one by one has its own finding
         if p.within and p.library in JAX_ROOTS and (p.line.file, p.line.line) in called:
             continue  # computed while a jitted function is traced: the line is jitted already
+        jitted = jit_decorators.jitted_calls(sources.of(run)(p.line.file), p.line.line)
+        if jitted.issuperset(c.missed.column for c in p.compilations if c.missed is not None):
+            continue  # likewise, while a library's function is traced
         if imports(sources.of(run)(p.line.file), p.line.line):
             continue  # a package that computes while it is imported: no change of this line helps
         if p.library in PLACING and jit_decorators.calls(sources.of(run)(p.line.file), p.line.line, PLACES):
@@ -297,6 +307,9 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
         fix = (extended(fix, "fix-if-faster") or fix) if _creates(p) else fix
         serious = len(p.again) >= BARRAGE or library_calls.repeats(p) >= PROGRAMS
         enough = least * SOME if len(p.compilations) >= BARRAGE else least
+        creates = jit_decorators.calls(sources.of(run)(p.line.file), p.line.line, INIT)
+        if not p.again and not creates:  # it is paid once, for example to look at the results
+            enough = ONCE * payers.total_seconds(run)
         finding = _finding(run, [p], title, fix, cost, WARNING if serious else NOTE)
         yield Avoidable(p, finding, len(p.again) >= BARRAGE, cost >= enough)
 
@@ -587,7 +600,9 @@ def _what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix 
         return (MADE, *library_calls.cache_programs(run, p))  # the library makes the functions, in a loop
     if objects and not jax:
         given_to = library_calls.package_of(created, p.library)
-        words = message("fix-make-object-once", path=objects[-1], library=given_to)
+        made = next((line for c in reversed(created) if (line := _made_at(run, c)) is not None), None)
+        at = message("that-line-creates", line=made) if made is not None else None
+        words = message("fix-make-object-once", path=objects[-1], made=at, library=given_to)
         return MADE, Fix(words, "make_once", {"path": objects[-1]}), again
     if jax or p.library in TRACED_WHOLE:
         # Other sizes may be those of the layers that one call makes.
@@ -599,6 +614,12 @@ def _what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix 
         words = message("fix-jit-this-call", how=_as_in(jitted)) if jitted is not None else around
         return why, Fix(words, "jit"), at_once
     return _for_library(run, p, jitted, (anew, changing), again, at_once)
+
+
+def _made_at(run: Run, c: Compilation) -> Frame | None:
+    """Return the line that defined the new function because of which ``c`` was compiled; None: unknown."""
+    detail = causes.of(run, c)[0].detail
+    return detail.line if isinstance(detail, NewFunction) else None
 
 
 def _iterated(run: Run, p: Payer, unstacked: Sequence[Compilation]) -> str | None:

@@ -28,6 +28,8 @@ from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, Evidence, Finding, F
 from jaxscope.schema.messages import Field, Message, Names, Parts, message
 
 EVIDENCE = 5  # compilations named in one finding
+# Changed inputs that a program may avoid, by padding or converting, or by passing a number as an array.
+ADJUSTABLE = frozenset({*SHAPES, "dtype", "static_value"})
 DEEP = 2  # names and keys of a path: x.state['count'] has three
 TOO = 3  # other causes named in one finding
 # Kind of cause -> a clause, for causes beside the decisive one that have to be corrected, too.
@@ -217,7 +219,9 @@ def _avoidable(run: Run, misses: list[tuple[Compilation, Cause]]) -> list[tuple[
     Such a call stays if the function is created for each call, and another rule has advice about the new
     inputs. The user then has to change both, which is one finding.
     """
-    again = {c.id for c, cause in misses if cause.kind != "new_function" or causes.created_again(run, c)}
+    again = {
+        c.id for c, cause in misses if cause.kind not in causes.CREATED_AGAIN or causes.created_again(run, c)
+    }
     both = _changed_inputs(run, [c for c, _ in misses if c.id not in again])
     if _advice_about_inputs(run, both) is not None:
         again.update(c.id for c, _ in both)
@@ -226,7 +230,8 @@ def _avoidable(run: Run, misses: list[tuple[Compilation, Cause]]) -> list[tuple[
 
 def _changed_inputs(run: Run, calls: Sequence[Compilation]) -> list[tuple[Compilation, Cause]]:
     """Return those of ``calls`` of new function objects whose inputs changed, too, each with that change."""
-    return [(c, why) for c in calls if (why := causes.changed_input(run, c)) is not None]
+    found = [(c, why) for c in calls if (why := causes.changed_input(run, c)) is not None]
+    return [(c, why) for c, why in found if why.kind in ADJUSTABLE]
 
 
 def _advice_about_inputs(run: Run, changed: Sequence[tuple[Compilation, Cause]]) -> Fix | None:
@@ -350,8 +355,11 @@ def _title(run: Run, group: Group, also: Change | None) -> Message:
     }
     if n == 1:
         return message("recompiled", **fields)
-    if group.cause.kind == "weak_type" or all(same_change(c, group.cause) for c in group.causes):
+    if all(same_change(c, group.cause) for c in group.causes):
         return message("recompiled-alike", n=n, **fields)
+    if group.cause.kind == "weak_type":
+        roots = Names(tuple(dict.fromkeys(root(c.path) for c in group.causes if c.path)))
+        return message("recompiled-weak-types", n=n, roots=roots, **fields)
     return message("recompiled-variously", n=n, **fields)
 
 

@@ -115,7 +115,7 @@ def _ordinary(group: Group, path: str) -> Message:
 @recompile_rule("JX107", "changing-static-value", WARNING, "static_value", severity_of=_many_static)
 def changing_static_value(group: Group) -> Fix | None:
     path, kind = group.cause.path or "it", _kind_of(group)
-    if kind == FLAG or (kind == WORD and _modes(group)):
+    if kind == FLAG or (kind == WORD and _modes(group)) or (kind == OBJECT and _values(group) <= FEW):
         return None  # the argument selects a mode: each value needs its own program
     if static_for_each_place(group.function, group.cause.path):
         return None  # each place passes its own value, for example a size for training and one for a test
@@ -144,7 +144,7 @@ def static_identity(group: Group) -> Fix | None:
     elif why in (FUNCTION, PARTS) or cause.count > 1:
         if why != PARTS and static_for_each_place(group.function, group.cause.path):
             return None  # for example two models, each with its own optimizer
-        optimizer = s is not None and s.type.startswith("optax.")
+        optimizer = path.endswith(".tx") or (s is not None and s.type.startswith("optax."))
         words = message("fix-one-optimizer" if optimizer else "fix-one-object", path=path)
     else:
         words = _of_class(group, s, path)

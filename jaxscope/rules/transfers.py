@@ -10,6 +10,7 @@ import msgspec
 
 from jaxscope.analysis.loop_calls import reaches_next_iteration
 from jaxscope.analysis.rewrap_site import (
+    depends_on_a_condition,
     in_a_loop,
     keeps_its_value,
     kept_from_iteration_before,
@@ -38,6 +39,7 @@ FEWEST_A_STEP = 4  # copies in one step, made by a loop inside the step, that ar
 MUCH, MUCH_UNCOUNTED = 0.05, 0.2  # share of the time that the program waits; the second without steps
 FEW = 0.01  # share of the seconds of the run: what saves less is only worth a note
 LARGE, OFTEN = 8 << 20, 4  # bytes of one copy, and number of copies, that are worth a finding
+READ_LESS = frozenset({"fix-read-less", "fix-copy-several", "fix-print-less"})  # slugs of similar advice
 LITTLE = 1 << 16  # bytes: a smaller copy takes no time compared with the computation
 
 
@@ -52,9 +54,14 @@ def host_copy(run: Run) -> Iterator[Finding]:
         alone = t.source if loop is None else None
         file = None if t.source is None else t.source.file
         fix = fix_of(found)
-        loops.setdefault((file, loop, alone, repr(fix and fix.words)), []).append(found)
+        advice = None if fix is None or slug_of(fix) in READ_LESS else repr(fix.words)
+        loops.setdefault((file, loop, alone, advice), []).append(found)
     for members in loops.values():
         yield _of_several_lines(members)
+
+
+def slug_of(fix: Fix | None) -> str | None:
+    return fix.words.slug if fix is not None and isinstance(fix.words, Message) else None
 
 
 def _position(t: Transfer) -> tuple[str, int]:
@@ -62,10 +69,12 @@ def _position(t: Transfer) -> tuple[str, int]:
 
 
 def _of_several_lines(members: list[Finding]) -> Finding:
-    """Return one finding for ``members``, which are about lines of one loop and have the same advice."""
+    """Return one finding for ``members``, which are about lines of one loop: to read less often is the advice
+    for all of them, or they have the same advice."""
     first = members[0]
     if len(members) == 1:
         return first
+    kept = next((f for f in members if slug_of(fix_of(f)) == "fix-copy-several"), first)
     lines = dict.fromkeys(str(f.source.line) for f in members[1:] if f.source is not None)
     do_line = "does line" if len(lines) == 1 else "do lines"
     return msgspec.structs.replace(
@@ -74,6 +83,7 @@ def _of_several_lines(members: list[Finding]) -> Finding:
         certainty=CERTAIN if all(f.certainty == CERTAIN for f in members) else LIKELY,
         title=message("also-lines", first=first.title, do_line=do_line, numbers=Names(tuple(lines), 3)),
         evidence=[e for f in members for e in f.evidence],
+        fix=kept.fix,
         seconds=sum(f.seconds or 0.0 for f in members),
     )
 
@@ -107,7 +117,10 @@ def _waiting(run: Run) -> Iterator[tuple[Transfer, Finding]]:
         source = sources.of(run)(t.source.file)
         if kept_from_iteration_before(source, t.source.line):
             continue
-        if t.steps is None and reached_now_and_then(source, t.source.line):
+        if t.steps is None and reached_now_and_then(source, t.source.line) and not _beside_a_call(run, t):
+            continue
+        above = model.called_at(run, t) if t.steps is None else None
+        if above is not None and reached_now_and_then(sources.of(run)(above.file), above.line):
             continue
         if t.steps is None and runs_once(source, t.source.line):
             continue  # a loop within the library that the line calls reads the values
@@ -233,6 +246,19 @@ def _loop_of_calls(run: Run, t: Transfer) -> str | None:
         if seconds:
             return seconds.most_common(1)[0][0]
     return None
+
+
+def _beside_a_call(run: Run, t: Transfer) -> bool:
+    """Return whether the innermost loop around the line of ``t`` calls a jitted function of the user, not
+    only in a further loop inside: then each iteration reaches the line, unless an ``if`` is around it."""
+    if t.source is None:
+        return False
+    source = sources.of(run)(t.source.file)
+    loop = loop_around(source, t.source.line)
+    calls = (c.site for f in run.functions.values() if f.user for c in f.compilations if c.entry == "call")
+    here = {at.line for at in calls if at is not None and at.file == t.source.file}
+    inside = any(loop_around(source, line) == loop for line in here)
+    return loop is not None and inside and not depends_on_a_condition(source, t.source.line)
 
 
 def _in_each_step(run: Run, t: Transfer) -> Message | None:

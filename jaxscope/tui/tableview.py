@@ -193,8 +193,8 @@ class TableView(LineView, Generic[T]):
 
     def _fit(self, width: int) -> list[tuple[Column[T], int]]:
         """Return the columns that fit into ``width`` characters, each with its own width in characters.
-        Columns of a fixed width become wider if their cells need it and other columns leave room. If there is
-        too little room, columns whose cells are all empty are left out."""
+        The width that a column states is the least: it becomes wider if its cells need it and other columns
+        leave room. If there is too little room, columns whose cells are all empty are left out."""
         measured = self.items[:MEASURED]
         bar = int(BAR_SHARE * width)
         needs = [

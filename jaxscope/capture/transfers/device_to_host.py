@@ -125,9 +125,9 @@ class HostCopies:
         return call
 
     def _item_called(self, row: Row, array: Any, before: int, began: int) -> None:
-        """Count a call of ``item`` of ``array`` that has ended, in ``row``, the totals of the program's line.
-        If ``item`` called another of the replaced methods, that one has counted the copy, and nothing is
-        counted here.
+        """Count a call of ``item`` of ``array`` that has ended in ``row``, the totals of the source line that
+        called it. If ``item`` called another method that jaxscope has wrapped, that one has counted the copy,
+        and nothing is counted here.
 
         Args:
           before: the number of copies counted in this thread when the call began. A larger number now shows

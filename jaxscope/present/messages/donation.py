@@ -6,12 +6,12 @@ TEMPLATES = {
     "and-more": " and {others}",
     "fix-unused-donation": "do not donate it, or return a result with the same shape, dtype and sharding",
     "possible-donation": (
-        "{function} could donate {path}{more} ({bytes}{each}), so that XLA reuses the memory: no reference to"
-        " {them} was left when {when}"
+        "{function} could donate {path}{more} ({bytes}{each}), so that XLA reuses the memory: the program no"
+        " longer held {them} {when}"
     ),
     "on-each-device": " on each device",
-    "program-ended": "the program ended",
-    "looked-next": "jaxscope next looked",
+    "program-ended": "when it ended",
+    "looked-next": "shortly after a recorded call",
     "fix-donate": (
         "jit {function} with donate_argnames={argnames}, if your code does not read {names} after a call, not"
         " even under another name: the call deletes {them}"
@@ -45,7 +45,7 @@ TEMPLATES = {
         " variable, such as a state that nnx.split or nnx.state returned before the call"
     ),
     "captured-constant": (
-        "{function} captures {constant} ({bytes}) as a constant: each compiled program contains a copy, and"
+        "{functions} {capture} {constant} ({bytes}) as a constant: each compiled program contains a copy, and"
         " takes longer to compile"
     ),
     "one-of": "one of {names}",

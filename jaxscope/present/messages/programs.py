@@ -42,8 +42,8 @@ TEMPLATES = {
         " {value_and_grad}(loss, has_aux=True){before}"
     ),
     "of-params-before": (
-        "; it then belongs to the parameters that {other} receives, not to the updated ones: if you need it"
-        " for those, change nothing"
+        "; it is then computed with the parameters before the update. If you need it with the updated ones,"
+        " change nothing"
     ),
     "no-result": "{function} returns no array and has no effect: XLA removes its {operations}",
     "returns-nothing": "what the function assigns to its arguments or to other variables is lost"

@@ -1,9 +1,18 @@
 """Templates for recompiles and the advice about them (JX101 to JX130)."""
 
+# What becomes of the values that a function closes over, when it is defined only once.
+OUTSIDE = (
+    "pass the numbers and arrays that it uses from outside as arguments, and create other objects, such as an"
+    " optimizer, only once, too"
+)
 TEMPLATES = {
     # -- titles ------------------------------------------------------------------------------------------
     "recompiled": "{function} recompiled: {cause}{than}{also}",
     "recompiled-alike": "{function} recompiled {n} times: {cause}{than}{also}",
+    "recompiled-weak-types": (
+        "{function} recompiled {n} times, each time because a weakly typed array in {roots} came back as an"
+        " ordinary one; most recently: {cause}{than}{also}"
+    ),
     "recompiled-variously": "{function} recompiled {n} times, most recently: {cause}{than}{also}",
     "compared-with": " (compared with #{number}, the nearest earlier call)",
     "also-recompiled": "; the same change also recompiled {names}",
@@ -93,6 +102,11 @@ TEMPLATES = {
     "fix-one-size": "pad {path} to one size and mask the padding",
     "fix-odd-batch": "drop the smaller batch, or pad it to the usual size and mask the padding",
     "fix-larger-size": "pad {path} to the larger size, {size}, in every call and mask the padding",
+    "fix-one-length": (
+        "give {path} the same length in every call, the longest one: fill the rest, and mask it in the"
+        " computation or ignore its results. If the program makes {path} longer step by step, create it with"
+        " that length before the loop, and write into it with .at[...].set or jax.lax.dynamic_update_slice"
+    ),
     "fix-preallocate": (
         "create {path} with its final length before the loop, write into it with {how}, and mask the part"
         " that is not written yet"
@@ -183,13 +197,10 @@ TEMPLATES = {
         "create the functools.partial and jit it once, before the loop; or jit the function itself, and pass"
         " the bound values as arguments"
     ),
-    "fix-define-at-module-level": (
-        "define the function once, at module level, and jit it there; pass the values that it closes over as"
-        " arguments"
-    ),
+    "fix-define-at-module-level": ("define the function once, at module level, and jit it there; " + OUTSIDE),
     "fix-define-and-wrap-once": (
         "define the function and apply {wrapper} to it once, outside the function or loop that does so"
-        " repeatedly; pass the values that it closes over as arguments"
+        " repeatedly; " + OUTSIDE
     ),
     "fix-wrap-once": "apply {wrapper} and jit once, before the loop, and call the result in the loop",
     "fix-define-once": (
@@ -357,10 +368,11 @@ TEMPLATES = {
         " data once, before the loop"
     ),
     "fix-make-object-once": (
-        "create {path} once, outside the code that runs repeatedly, and pass the same object to"
+        "create {path}{made} once, outside the code that runs repeatedly, and pass the same object to"
         " {library} in each call; pass values that change as arguments, instead of storing them in"
         " {path}"
     ),
+    "that-line-creates": " (from {line})",
     "fix-make-once": (
         "create the object whose method is called here once, before the loop, and call its method with other"
         " arrays in each iteration: {library} defines its functions again for each object"
@@ -402,5 +414,6 @@ TEMPLATES = {
 SHORT = {
     "recompiled": "{function}: {cause}{than}{also}",
     "recompiled-alike": "{function}: {cause}{than}{also}",
+    "recompiled-weak-types": "{function}: {cause}{than}{also}",
     "recompiled-variously": "{function}: {cause}{than}{also}",
 }

@@ -1,5 +1,5 @@
 # may: JX112
-# applies: fix-preallocate
+# applies: fix-one-length
 import atexit
 
 import jax

@@ -1,5 +1,5 @@
 # Mended: as many times in each call, of which some are not used
-# applies: fix-preallocate
+# applies: fix-one-length
 import diffrax
 import jax
 import jax.numpy as jnp

@@ -1,5 +1,5 @@
 # Mended: a buffer of the final length, and how much of it is filled
-# applies: fix-preallocate
+# applies: fix-one-length
 import equinox as eqx
 import jax
 import jax.numpy as jnp

@@ -29,6 +29,6 @@ images = jax.device_put(jax.random.normal(key, (1024, 16, 16)), replicated)
 y = jax.device_put(jnp.ones((1024, 8)), sharded)
 w = jax.device_put(jnp.zeros((512, 8)), replicated)
 for i in range(4):
-    features = encode(images, projection)
+    features = encode(images, projection)  # may: JX512
     w, loss = train_head(w, features, y)
 print(loss)

@@ -1,5 +1,5 @@
 # the series has its final length from the beginning, and the forecasts are written into it
-# applies: fix-preallocate
+# applies: fix-one-length
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,5 +1,5 @@
 # Mended: jax.jit(net.apply), jax.jit(opt.update), jax.jit(net.init): the user's jits of library methods, recompiled in a loop
-# applies: fix-preallocate
+# applies: fix-one-length
 import flax.linen as nn
 import jax
 import jax.numpy as jnp

@@ -1,5 +1,5 @@
 # Mended: all folds share one gradient transformation
-# applies: fix-one-object
+# applies: fix-one-optimizer
 import jax
 import jax.numpy as jnp
 import optax

@@ -1,5 +1,5 @@
 # Mended: the tokens have their final length, and the rest is masked
-# applies: fix-preallocate
+# applies: fix-one-length
 import jax
 import jax.numpy as jnp
 import numpy as np

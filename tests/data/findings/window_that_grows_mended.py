@@ -1,5 +1,5 @@
 # Mended: the whole series, and how much of it is known
-# applies: fix-preallocate
+# applies: fix-one-length
 import jax
 import jax.numpy as jnp
 import numpy as np
