@@ -108,9 +108,17 @@ def replicated(run: Run) -> Iterator[Finding]:
         for g, look in members:
             if (found := _copied(g, look, [m for m, _ in members])) is not None:
                 alike.setdefault((tree, found.missing, found.axis), []).append(found)
-    for (tree, _, _), several in alike.items():
-        if (finding := _replicated(run, tree, several)) is not None:
-            yield finding
+    groups: dict[tuple[object, ...], list[tuple[str, list[_Copied]]]] = {}
+    for (tree, *axes), several in alike.items():
+        groups.setdefault(tuple(axes), []).append((tree, several))
+    for trees in groups.values():
+        saved = {tree: sum(m.saved for m in several) for tree, several in trees}
+        largest = max(saved, key=lambda tree: saved[tree])
+        for tree, several in trees:
+            # Parameters and an optimizer's copies of them may be worth a finding together only.
+            together = sum(saved.values()) if tree == largest else saved[tree]
+            if (finding := _replicated(run, tree, several, together)) is not None:
+                yield finding
 
 
 class _Copied(msgspec.Struct, frozen=True):
@@ -160,15 +168,16 @@ def _trees(run: Run) -> dict[str, list[tuple[Group, Snapshot]]]:
     return trees
 
 
-def _replicated(run: Run, tree: str, members: list[_Copied]) -> Finding | None:
+def _replicated(run: Run, tree: str, members: list[_Copied], together: int) -> Finding | None:
     """Return a finding about ``members``, arrays of one tree (such as ``params``) that are replicated along
-    the same mesh axes. None if sharding them saves too little memory."""
+    the same mesh axes. None if sharding them saves too little memory. ``together``: bytes that sharding saves
+    on each device, with other trees that are replicated along these axes."""
     members = sorted(members, key=lambda m: -m.held)
     first = members[0]
     held, saved = sum(m.held for m in members), sum(m.saved for m in members)
     most = max(first.look.by_device.values(), default=0)
     memory = memory_scale.of_process(run.main)
-    if saved < memory_scale.WORTH_A_NOTE * memory or held < SMALL_SHARE * most:
+    if together < memory_scale.WORTH_A_NOTE * memory or held < SMALL_SHARE * most:
         return None
     # If no array of the tree is sharded, it is plain data parallelism.
     mistaken = bool(first.like) and saved >= memory_scale.WORTH_A_WARNING * memory

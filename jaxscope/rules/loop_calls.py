@@ -381,7 +381,7 @@ def _twice(run: Run, f: Function, g: Function, c: Compilation, call: LoopCall, a
     fix = message(
         "fix-has-aux",
         value_and_grad=spelled.value_and_grad,
-        before=message("of-params-before", other=f.display_name) if after else None,
+        before=message("of-params-before") if after else None,
         **functions,
     )
     return Finding(

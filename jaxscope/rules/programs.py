@@ -6,13 +6,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 
+from jaxscope.analysis.avals import short_dtype
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.module_libraries import spelling
 from jaxscope.analysis.programs import Texts, peak_bytes
 from jaxscope.analysis.rewrap_site import in_a_loop, widens
 from jaxscope.analysis.sharding_audit import RESULT
 from jaxscope.analysis.stablehlo.callbacks import Callback
+from jaxscope.analysis.stablehlo.matmuls import Product
 from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS
+from jaxscope.analysis.stablehlo.precision import Upcast
 from jaxscope.analysis.stablehlo.repeats import Repeated
 from jaxscope.model import sources
 from jaxscope.model.causes import recompilations
@@ -44,6 +47,8 @@ LARGE_TURN = 60  # operations in one of few iterations; a layer of a transformer
 MUCH = 0.5  # share of a program's operations that a scan must save if the iterations are few
 MIB = 1 << 20
 SMALL = 0.05  # share of a program's peak memory below which an array does not matter
+HALF = frozenset({"bf16", "f16", "bfloat16", "float16"})
+SPREADS = 3  # lines whose matrix products run in a wider type, from which on they have one cause
 MOST = 3  # functions named in one title
 LINES = 4  # line numbers in one title
 SHOWN = 5  # repeated blocks in the evidence of one finding
@@ -309,11 +314,15 @@ def _with_cache(p: Program, text: Message) -> Message:
 def upcast(run: Run) -> Iterator[Finding]:
     seen = set[Hashable]()  # the same line in train_step and in eval_step is reported once
     for p, f, texts in users(run):
-        for u in texts.stablehlo.upcasts if texts.stablehlo is not None else ():
-            half = u.before in ("bf16", "f16", "bfloat16", "float16")
-            if not half or u.backward or u.bytes is None or u.bytes < max(MIB // 16, small(p)):
-                continue
-            if u.source is not None and widens(sources.of(run)(u.source.file), u.source.line):
+        accidental = [u for u in _upcasts(texts) if not _is_requested_here(run, u)]
+        if (spread := _spread(texts, accidental)) is not None:
+            products, begins = spread
+            if (begins.source, SPREADS) not in seen:
+                seen.add((begins.source, SPREADS))
+                yield _spread_finding(p, f, products, begins)
+            continue
+        for u in accidental:
+            if u.bytes is None or u.bytes < max(MIB // 16, small(p)):
                 continue
             subject = (u.source, u.before, u.after, u.bytes)
             if u.source is not None and subject in seen:
@@ -325,6 +334,52 @@ def upcast(run: Run) -> Iterator[Finding]:
             fix = Fix(message("fix-cast-down"), "cast", {"dtype": u.before})
             found = evidence(p, text, u.source)
             yield Finding("JX302", NOTE, CERTAIN, text, f.id, u.source, found, fix, subject=subject)
+
+
+def _upcasts(texts: Texts) -> list[Upcast]:
+    """Return the conversions from half precision that differentiation did not create."""
+    found = texts.stablehlo.upcasts if texts.stablehlo is not None else ()
+    return [u for u in found if u.before in HALF and not u.backward]
+
+
+def _is_requested_here(run: Run, u: Upcast) -> bool:
+    return u.source is not None and widens(sources.of(run)(u.source.file), u.source.line)
+
+
+def _spread(texts: Texts, upcasts: Sequence[Upcast]) -> tuple[list[Product], Upcast] | None:
+    """Return (the matrix products that run in a wider type, because one of their operands is converted at
+    their line; the largest other conversion), if the products of at least SPREADS lines do. None if fewer do.
+
+    A float32 array that is added to bfloat16 activations makes them float32, and each product converts its
+    bfloat16 weights then.
+    """
+    converted = {u.source: u for u in upcasts if u.source is not None}
+    wide = {short_dtype(u.after) for u in upcasts}
+    products = [
+        q
+        for q in (texts.stablehlo.products if texts.stablehlo is not None else ())
+        if q.source in converted and q.operands.partition(" ")[0] in wide
+    ]
+    at = {q.source for q in products}
+    if len(at) < SPREADS:
+        return None
+    before = [u for source, u in converted.items() if source not in at]
+    return products, max(before or converted.values(), key=lambda u: u.bytes or 0)
+
+
+def _spread_finding(p: Program, f: Function, products: Sequence[Product], begins: Upcast) -> Finding:
+    lines = tuple(dict.fromkeys(str(q.source.line) for q in products if q.source is not None))
+    text = message(
+        "upcast-spreads",
+        function=f.display_name,
+        products=Count(sum(q.count for q in products), "matrix product"),
+        before=begins.before,
+        after=begins.after,
+        lines=Names(lines, MOST, "lines"),
+    )
+    fix = Fix(message("fix-cast-where-it-begins", dtype=begins.before), "cast", {"dtype": begins.before})
+    found = evidence(p, text, begins.source)
+    return Finding("JX302", WARNING, LIKELY, text, f.id, begins.source, found, fix, subject=(begins.source,))
 
 
 def small(p: Program) -> float:

@@ -171,7 +171,7 @@ def test_what_changes_beside_it_is_named_in_the_order_of_the_arguments(tmp_path)
 )
 def test_what_grows_by_as_much_in_every_call_is_to_be_made_once(shapes, creeps, found):
     [fix] = [f for _, f in found(*(x(*shape) for shape in shapes))]
-    assert fix.startswith("create x with its final length before the loop") == creeps
+    assert fix.startswith("give x the same length in every call") == creeps
     assert creeps or fix == FEW
 
 
@@ -244,7 +244,7 @@ for n in range(1, 6):
 def test_an_array_that_is_made_in_its_final_size_compiles_once(record):
     before, after = load(record(GROWING).run), load(record(FINAL_SIZE).run)
     [f] = [f for f in registry.findings(before) if f.code == "JX101"]
-    assert words.fix_text(f).startswith("create keys with its final length") and not observed_sizes.varying(
+    assert words.fix_text(f).startswith("give keys the same length in every call") and not observed_sizes.varying(
         before
     )
     assert not [f for f in registry.findings(after) if f.code.startswith("JX1")]

@@ -152,7 +152,8 @@ def test_what_a_partial_binds_is_not_new_where_it_takes_the_place_of_a_lambda(fo
             static("act.keywords['s']", 1),
         ]
     )
-    assert found(before, after)["JX107"].path == "act"
+    third = key(static=[static("act", "relu", type="function", compares="identity", serial=3)])
+    assert found(before, after, third)["JX107"].path == "act"
 
 
 def test_each_cause_that_is_enough_by_itself_is_named_so_that_all_are_mended(found):
@@ -217,18 +218,21 @@ def test_findings_about_static_values_of_real_programs(record):
     )
 
 
-@pytest.mark.parametrize(("lines", "known"), [((30, 31), False), ((30, 30), True)])
-def test_two_functions_from_two_lines_need_a_program_each(tmp_path, lines, known):
+@pytest.mark.parametrize(
+    ("lines", "functions", "known"), [((30, 31), 2, False), ((30, 30), 2, False), ((30, 30), 3, True)]
+)
+def test_two_functions_need_a_program_each(tmp_path, lines, functions, known):
     log = Log(store.create(tmp_path / "run"))
     log.say(STEP)
     for n, line in enumerate((*lines, *lines)):
-        text = f"<function density{n % 2} at /home/ann/work/projects/a_long_name/advi.py:{90 + n % 2}>"
-        func = static("func", 0, repr=text, type="function", compares="identity", serial=n % 2, hash=n % 2)
+        k = n % functions
+        text = f"<function density{k} at /home/ann/work/projects/a_long_name/advi.py:{90 + k}>"
+        func = static("func", 0, repr=text, type="function", compares="identity", serial=k, hash=k)
         log.compiled(STEP, key(leaf("x", 4), static=[func]), (0.1, 0.1, 0.1), line=line)
     found = [f for f in registry.findings(load(log.run)) if f.code == "JX107"]
     assert bool(found) is known
     for f in found:
-        assert "'func' changed from density0 (advi.py:90) to density1 (advi.py:91)" in words.title(f)
+        assert "'func' changed from density1 (advi.py:91) to density2 (advi.py:92)" in words.title(f)
 
 
 def test_the_lines_that_clear_the_caches_are_named(tmp_path):

@@ -63,6 +63,14 @@ TEMPLATES = {
         " compute it with jax.numpy, or before the call and pass it as an argument"
     ),
     "upcast": "{function} converts {bytes} from {before} to {after}",
+    "upcast-spreads": (
+        "{function} computes {products} in {after} although an operand is {before}, at lines {lines}: a"
+        " {after} array before them has promoted the others"
+    ),
+    "fix-cast-where-it-begins": (
+        "find the first operation that mixes the two types, probably at this line, and cast its wider operand"
+        " down: x.astype({dtype!r})"
+    ),
     "fix-cast-down": "cast the other operand down (x.astype(y.dtype)) if the wider type is not intended",
     "float64": "{function} computes in float64 ({operations}{arguments})",
     "float64-arguments": "; float64 arguments: {paths}",
