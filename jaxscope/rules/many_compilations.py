@@ -32,6 +32,8 @@ SHARE = 0.1  # of all seconds of the run: a line with fewer recompiles that cost
 BARRAGE, SOME = 20, 0.2
 INIT = frozenset({"init", "init_with_output"})  # methods that create parameters, and that jit accepts
 ONCE = 0.2  # share of all seconds: a line that recompiles nothing and costs less is not reported
+# The same of a line that mostly draws random numbers, as for the parameters of a model: jit may not help.
+DRAWN = 0.4
 PROGRAMS = (
     2  # recompiles of functions that a library jits, each a whole program, from which on it is a warning
 )
@@ -307,9 +309,9 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
         fix = (extended(fix, "fix-if-faster") or fix) if _creates(p) else fix
         serious = len(p.again) >= BARRAGE or library_calls.repeats(p) >= PROGRAMS
         enough = least * SOME if len(p.compilations) >= BARRAGE else least
-        creates = jit_decorators.calls(sources.of(run)(p.line.file), p.line.line, INIT)
-        if not p.again and not creates:  # it is paid once, for example to look at the results
-            enough = ONCE * payers.total_seconds(run)
+        initializes = jit_decorators.calls(sources.of(run)(p.line.file), p.line.line, INIT)
+        if not p.again and not initializes:  # it is paid once, for example to look at the results
+            enough = (DRAWN if _creates(p) else ONCE) * payers.total_seconds(run)
         finding = _finding(run, [p], title, fix, cost, WARNING if serious else NOTE)
         yield Avoidable(p, finding, len(p.again) >= BARRAGE, cost >= enough)
 

@@ -38,6 +38,7 @@ MODULES = (
     "programs",
     "loop_calls",
     "remats",
+    "accumulated_sums",
     "donation",
     "possible_donation",
     "live_arrays",

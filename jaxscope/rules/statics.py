@@ -100,12 +100,17 @@ def _many_static(group: Group) -> str:
     return WARNING if _values(group) > (FEW if kind == NUMBER else MODES) else NOTE
 
 
+def _equinox(group: Group) -> str | None:
+    """Return the wrapper of Equinox around the function, under which every Python number is static; None:
+    there is none."""
+    return next((w for w in group.function.seen.wrappers if w.startswith("equinox.")), None)
+
+
 def _ordinary(group: Group, path: str) -> Message:
     """Return the advice to pass the number at ``path`` as an ordinary argument, not as a static one. The text
     depends on how the wrapper of the function marks static arguments: ``static_argnums`` of jit,
     ``static_broadcasted_argnums`` of pmap, not being an array for equinox."""
-    wrappers = group.function.seen.wrappers
-    equinox = next((w for w in wrappers if w.startswith("equinox.")), None)
+    wrappers, equinox = group.function.seen.wrappers, _equinox(group)
     if equinox is not None:
         return message("fix-asarray-for-equinox", path=path, wrapper=equinox)
     names = "static_broadcasted_argnums" if "jax.pmap" in wrappers else "static_argnums/static_argnames"
@@ -183,6 +188,8 @@ def changing_tree_static(group: Group) -> Fix | None:
         return None  # on for training and off for evaluation: each needs its own program
     if static_for_each_place(group.function, group.cause.path):
         return None  # for example two models with different activation functions
+    if kind in (NUMBER, WHOLE) and path.endswith("]") and _equinox(group) is not None:
+        return Fix(_ordinary(group, path), "ordinary_argument", {"path": group.cause.path})
     if kind in (NUMBER, WHOLE):
         return Fix(message("fix-array-field", path=path), "array_field", {"path": group.cause.path})
     return Fix(message("fix-keep-the-same", path=path), "keep", {"path": group.cause.path})

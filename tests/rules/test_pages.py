@@ -26,6 +26,7 @@ SHARES = {
     0.1: "a tenth",
     0.2: "a fifth",
     0.05: "a twentieth",
+    0.4: "two fifths",
     0.25: "a quarter",
     0.02: "a fiftieth",
     0.01: "a hundredth",
@@ -77,7 +78,7 @@ STATED = {
         f"or {share(many_compilations.SHARE * many_compilations.SOME)} if the line causes at least"
         f" {many_compilations.BARRAGE} compilations",
         f"one of {n(many_compilations.SEVERAL)} or more",
-        f"from {share(many_compilations.ONCE)} of the total time on",
+        f"from {share(many_compilations.ONCE)} of the total time on ({share(many_compilations.DRAWN)} if",
         f"at least {many_compilations.BARRAGE} compilations in {n(many_compilations.FEW_LINES)} or more lines",
         f"at least {share(many_compilations.TOGETHER)} of the total time",
     ),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import msgspec
 
 from jaxscope.analysis.stablehlo import (
+    accumulations,
     callbacks,
     constants,
     constraints,
@@ -45,6 +46,7 @@ class Reading(msgspec.Struct, frozen=True):
       doubles: where the program uses 64-bit floating point; None: nowhere.
       callbacks: calls into Python on the host.
       products: matrix products and convolutions.
+      accumulated: sums over devices in loops that only add them up.
       donation: donated arguments and arguments that could be donated.
       problems: the lines that could not be read.
     """
@@ -68,6 +70,7 @@ class Reading(msgspec.Struct, frozen=True):
     upcasts: tuple[precision.Upcast, ...] = ()
     callbacks: tuple[callbacks.Callback, ...] = ()
     products: tuple[matmuls.Product, ...] = ()
+    accumulated: tuple[accumulations.Accumulated, ...] = ()
     large: tuple[large_values.LargeValue, ...] = ()
     donation: tuple[donation.Donation, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -157,6 +160,7 @@ def of_module(
         upcasts=tuple(precision.upcasts(module, sources)),
         callbacks=tuple(callbacks.find(module, sources)),
         products=tuple(matmuls.find(module, sources)),
+        accumulated=tuple(accumulations.find(module, sources)),
         large=tuple(large_values.find(module, sources)),
         donation=tuple(donation.find(module, arguments, results, donated, unread, aliased)),
         problems=tuple(_problems(module, sources)),

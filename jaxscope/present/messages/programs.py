@@ -100,6 +100,15 @@ TEMPLATES = {
     "fix-constrain-as-before": (
         "remove this sharding constraint, or change it to the sharding that the array has before it"
     ),
+    "sum-in-each-iteration": (
+        "{function} sums {bytes} over devices in each iteration of a loop (psum or pmean), although the loop"
+        " only adds the results up"
+    ),
+    "fix-sum-after-the-loop": (
+        "add up on each device in the loop, and call jax.lax.psum or pmean once, after it: the result is the"
+        " same. If JAX inserts the sum for a gradient (shard_map with check_vma), first let the parameters"
+        " differ on each device: jax.lax.pcast(params, axis, to='varying')"
+    ),
     "involuntary-rematerialization": (
         "{function} gathers a whole array{size} on every device to change its sharding{change}"
     ),

@@ -1,0 +1,80 @@
+"""Find sums over devices in a loop that only adds them up: one sum after the loop gives the same result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from jaxscope.analysis.stablehlo import types
+from jaxscope.analysis.stablehlo.module import CONSTANTS, NOT_OPERATIONS, Module, Op
+from jaxscope.analysis.stablehlo.sources import Sources
+from jaxscope.schema.keys import Frame
+
+SUM = "stablehlo.all_reduce"
+SCALES = frozenset(
+    {"stablehlo.divide", "stablehlo.multiply"}
+)  # by a constant: a mean is a sum divided by a number
+SAME = frozenset({"stablehlo.convert", "stablehlo.negate"})
+SPREADS = frozenset({"stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.convert"})
+
+
+class Accumulated(msgspec.Struct, frozen=True):
+    """The all-reduces of one line of the user's code in the body of a loop, whose results the loop only adds
+    to values that it carries.
+
+    Attributes:
+      count: number of all-reduces, each counted once.
+      bytes: bytes of their results on one device in one iteration.
+      source: the line; None: unknown.
+    """
+
+    count: int
+    bytes: int
+    source: Frame | None
+
+
+def find(module: Module, sources: Sources) -> list[Accumulated]:
+    users: dict[int, list[int]] = {}
+    for index, op in enumerate(module.ops):
+        for operand in op.operands:
+            if operand >= 0:
+                users.setdefault(operand, []).append(index)
+    found: dict[Frame | None, tuple[int, int]] = {}
+    for index, op in enumerate(module.ops):
+        if op.name != SUM or not sources.times[op.function] or not sources.in_loop(index):
+            continue
+        after = users.get(index, [])
+        if not after or not all(_is_added_up(module.ops, users, index, user) for user in after):
+            continue
+        sizes = [types.tensor(text).bytes for text in op.outputs]
+        count, size = found.get(sources.frame(index), (0, 0))
+        found[sources.frame(index)] = count + 1, size + sum(n or 0 for n in sizes)
+    return [Accumulated(count, size, source) for source, (count, size) in found.items()]
+
+
+def _is_added_up(ops: Sequence[Op], users: dict[int, list[int]], value: int, user: int) -> bool:
+    """Return whether the operation ``user`` adds ``value`` to an argument of its function or region, and
+    nothing else uses either. Before that, ``value`` may be multiplied with a constant."""
+    while ops[user].name in SAME or (ops[user].name in SCALES and _by_a_constant(ops, ops[user], value)):
+        after = users.get(user, [])
+        if len(after) != 1:
+            return False
+        value, user = user, after[0]
+    op = ops[user]
+    others = [operand for operand in op.operands if operand != value]
+    if op.name != "stablehlo.add" or any(operand >= 0 for operand in others):
+        return False
+    return all(ops[last].name in NOT_OPERATIONS for last in users.get(user, []))
+
+
+def _by_a_constant(ops: Sequence[Op], op: Op, value: int) -> bool:
+    return all(operand == value or _is_constant(ops, operand) for operand in op.operands) and len(
+        op.operands
+    ) == len(op.inputs)
+
+
+def _is_constant(ops: Sequence[Op], index: int) -> bool:
+    while index >= 0 and ops[index].name in SPREADS and len(ops[index].operands) == 1:
+        index = ops[index].operands[0]
+    return index >= 0 and ops[index].name in CONSTANTS
