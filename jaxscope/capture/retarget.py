@@ -84,9 +84,9 @@ class Retarget:
         jaxpr: Any,
         lower: Callable[[Target], jax_internals.Retargeting],
     ) -> str | None:
-        """Lower a program for ``target``, queue the result for the target's compiler, and write
-        ``Retargeted``. Return the id of the program for the target; None if it cannot be lowered, or needs
-        other devices than the target has.
+        """Lower a program for ``target``, queue the result for the target's compiler, and write the event
+        ``Retargeted`` to the log. Return the id of the program for the target; None if it cannot be lowered,
+        or needs other devices than the target has.
 
         Args:
           call: the call that traced the program.

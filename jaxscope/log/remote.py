@@ -110,7 +110,7 @@ class Store:
             return {}
 
     def put(self, objects: dict[str, bytes]) -> None:
-        """Write objects to the store: path -> content. They have at most PIECE bytes in all."""
+        """Write objects to the store: path -> content. The caller keeps their sum at PIECE bytes or less."""
         _call(lambda: self._fs.pipe({f"{self._root}/{name}": data for name, data in objects.items()}))
 
     def get(self, wanted: dict[str, int]) -> dict[str, bytes]:

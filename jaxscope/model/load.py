@@ -196,8 +196,9 @@ def state(run: _Ending, directory: RunDir) -> str:
 
 
 def going_on(run: Run, directory: RunDir) -> bool | None:
-    """Return whether the program of ``run`` still runs: a process writes its logs or waits for its end. None:
-    unknown here, because another machine recorded the run and its processes are not visible."""
+    """Return whether the program of ``run`` still runs: true while a process of it, or the one that waits for
+    its end, is alive. None: unknown here, because another machine recorded the run and its processes are not
+    visible."""
     signs = [_writes(directory, log, p) for log, p in run.logs()]
     if run.exited is not None:
         return any(signs)  # the end is recorded, so only a child process with a lock may still write

@@ -159,8 +159,9 @@ class Run(Fold):
         return None if begin is None else (t_ns - begin) / 1e9
 
     def settings(self, process: Process, context: str | None) -> Mapping[str, str] | None:
-        """Return the settings of JAX that belong to a cache key of ``process``: value by name, as text. None:
-        not recorded. ``context`` is the id of the settings in the key (``Key.context``)."""
+        """Return the settings of JAX that are part of a key of its compilation caches: value by name, as
+        text. None: not recorded. ``process`` recorded the key; ``context`` is the field of the key that says
+        which settings they are (``Key.context``), None if it has none."""
         if context is None:
             return None
         seen: set[str] = set()

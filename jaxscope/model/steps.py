@@ -38,8 +38,9 @@ class Steps:
         return (c.step or 0) if self.known(process) else None
 
     def _own(self, c: Compilation, counting: Counting) -> Step:
-        """Return the step of ``c``, computed from what its own process counted. ``counting`` has the step
-        marks and calls of the whole process; they decide whether steps are counted by marks or by calls."""
+        """Return the training step in which ``c`` was compiled, by the counts of the process that compiled
+        it alone. ``counting`` has the step marks and calls of that process; they decide whether steps are
+        counted by marks or by calls."""
         if counting.marks and not c.marks and c.step is not None and c.process.first_step != 1:
             return c.step  # the beginning of the log is missing
         before = (c.process.started.steps or 0) if c.process.started is not None else 0

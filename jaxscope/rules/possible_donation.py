@@ -101,7 +101,6 @@ def _possible(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple
         more=and_more(len(free)),
         bytes=Bytes(_bytes(free)),
         each=message("on-each-device") if _on_several_devices(p) else None,
-        them="it" if len(free) == 1 else "them",
         when=message("program-ended" if gone[first.path or ""] == "exit" else "looked-next"),
     )
     fix = Fix(_advice(p, f, names, held), "donate", {"donate_argnames": list(names)})
@@ -159,7 +158,10 @@ def _advice(p: Program, f: Function, names: Sequence[str], free: Collection[str]
     if all(_is_object(p.compilations[-1], f, name) for name in names):
         return message("fix-donate-in-place", function=f.display_name, argnames=argnames, names=donated)
     if PMAP in f.seen.wrappers:
-        return message("fix-donate-to-pmap", names=donated, them=them)
+        parameters = [n for n in loop_calls.parameters(f.seen.signature) if n != "self"]
+        at = tuple(parameters.index(n) for n in names if n in parameters)
+        positions = repr(at) if len(at) == len(names) else "(...)"
+        return message("fix-donate-to-pmap", positions=positions, names=donated, them=them)
     if FILTER_JIT in f.seen.wrappers:
         return _in_filter_jit(p.compilations[-1], f, free)
     return message("fix-donate", function=f.display_name, argnames=argnames, names=donated, them=them)

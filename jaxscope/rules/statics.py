@@ -150,7 +150,10 @@ def static_identity(group: Group) -> Fix | None:
         if why != PARTS and static_for_each_place(group.function, group.cause.path):
             return None  # for example two models, each with its own optimizer
         optimizer = path.endswith(".tx") or (s is not None and s.type.startswith("optax."))
-        words = message("fix-one-optimizer" if optimizer else "fix-one-object", path=path)
+        words = message("fix-one-object", path=path)
+        if optimizer:
+            state = f"{path.removesuffix('.tx')}.opt_state" if path.endswith(".tx") else "opt_state"
+            words = message("fix-one-optimizer", path=path, state=state)
     else:
         words = _of_class(group, s, path)
     return Fix(words, "create_once", {"path": cause.path})

@@ -130,7 +130,7 @@ def test_what_a_call_was_seen_to_keep_is_not_to_be_donated_and_the_rest_on_a_con
     assert fix_of(found.pop("many")).arguments["donate_argnames"] == list("abcdefghijk")
     for f in found.values():
         assert f.severity == "note" and f.certainty == "likely"
-        assert "so that XLA reuses the memory: the program no longer held" in words.title(f)
+        assert "so that XLA reuses the memory: " in words.title(f)
         names = "w and target" if f is found.get("follow") else "w"
         assert f"if your code does not read {names} after a call, not even under another name" in (
             words.fix_text(f) or ""

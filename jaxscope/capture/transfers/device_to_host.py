@@ -139,7 +139,7 @@ class HostCopies:
             self._transfers.add(row, 1, int(array.nbytes), ns, began=began, view=True)
 
     def _shard(self, frame: FrameType) -> tuple[int | None, int | None]:
-        """Return (number of the shard that JAX copies at ``frame``, bytes of the whole array); (None, None)
+        """Return (index of the shard that JAX copies at ``frame``, bytes of the whole array); (None, None)
         if the array is copied as a whole. JAX 0.10 copies an array on several devices shard by shard. All
         shards together count as one copy."""
         place = (id(frame.f_code), frame.f_lasti)

@@ -2,8 +2,8 @@
 
 # What becomes of the values that a function closes over, when it is defined only once.
 OUTSIDE = (
-    "pass the numbers and arrays that it uses from outside as arguments, and create other objects, such as an"
-    " optimizer, only once, too"
+    "pass the numbers and arrays that it uses from outside as arguments; other objects, such as an optimizer,"
+    " may stay outside if they are created only once"
 )
 TEMPLATES = {
     # -- titles ------------------------------------------------------------------------------------------
@@ -159,10 +159,10 @@ TEMPLATES = {
     ),
     "fix-one-object": "create {path} once, before the loop, and pass the same object each time",
     "fix-one-optimizer": (
-        "create the optimizer {path} once, before the loop, and pass the same object each time. If a number"
-        " such as its learning rate differs, create it with"
+        "create {path}, the result of optax.adam(...) or the like, once, before the loop, and use the same"
+        " object each time. If a number such as its learning rate differs, create it with"
         " optax.inject_hyperparams(optax.adam)(learning_rate=...) (here for Adam), and before the calls set"
-        " opt_state.hyperparams['learning_rate'] = jnp.float32(rate)"
+        " {state}.hyperparams['learning_rate'] = jnp.float32(rate)"
     ),
     "fix-pass-its-parts": (
         "pass the arrays and numbers of {path} that the function uses as separate arguments, instead of"
@@ -199,13 +199,13 @@ TEMPLATES = {
     ),
     "fix-define-at-module-level": ("define the function once, at module level, and jit it there; " + OUTSIDE),
     "fix-define-and-wrap-once": (
-        "define the function and apply {wrapper} to it once, outside the function or loop that does so"
-        " repeatedly; " + OUTSIDE
+        "move the function, with {wrapper} and all else that is applied to it, out of the function or loop"
+        " that"
+        " defines it again; " + OUTSIDE
     ),
     "fix-wrap-once": "apply {wrapper} and jit once, before the loop, and call the result in the loop",
     "fix-define-once": (
-        "define and jit the function once, outside the function or loop that defines it again; pass the"
-        " values that it closes over as arguments"
+        "define and jit the function once, outside the function or loop that defines it again; " + OUTSIDE
     ),
     "fix-one-set-of-options": (
         "jit the function once, with one set of options, and call the result everywhere"
@@ -334,8 +334,8 @@ TEMPLATES = {
         " that its lines are compiled as one program"
     ),
     "fix-jit-step-function": (
-        "apply {how} to {function} as a whole, so that its lines are compiled as one program; pass the values"
-        " that it reads or changes as arguments{statics}"
+        "apply {how} to {function} as a whole, so that its lines are compiled as one program; pass what it"
+        " changes, and what it reads from outside and is not always the same, as arguments{statics}"
     ),
     "python-values-static": ", as static arguments if they are Python bools, strings, sizes or functions",
     "fix-numpy-in-callback": (

@@ -10,7 +10,7 @@ TEMPLATES = {
     ),
     "read-in-loop": (
         "{expression}{helper} waits for the device {n} times in the loop that calls {function}; this took"
-        " {seconds} in total{saved}. An accelerator would be idle meanwhile"
+        " {seconds} in total{saved}. A GPU or TPU would be idle meanwhile"
     ),
     "in-each-step": "{times}in each of {steps} steps{phase}",
     "in-most-steps": "{times}in {steps} of {since} steps{phase}",
@@ -29,8 +29,8 @@ TEMPLATES = {
     ),
     "fix-print-less": "print only about every 50 steps",
     "fix-read-less": (
-        "add the values up on the device and read the sum about every 50 steps, or read the value of the"
-        " previous step, which is computed already"
+        "read the value only in the steps that need it, about every 50 (for a mean, add the values up on the"
+        " device), or read the value of the previous step, which is computed already"
     ),
     "fix-copy-several": (
         "keep the arrays of about 50 steps in a list, and copy them at once (jax.device_get of the list), or"

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-model = eqx.nn.MLP(4, 2, 32, 3, key=jax.random.key(0))  # may: JX133
+model = eqx.nn.MLP(4, 2, 32, 1, key=jax.random.key(0))  # may: JX133
 opt = optax.adam(1e-3)
 st = opt.init(eqx.filter(model, eqx.is_array))
 

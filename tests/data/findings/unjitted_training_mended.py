@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-model = eqx.filter_jit(lambda: eqx.nn.MLP(4, 2, 32, 3, key=jax.random.key(0)))()
+model = eqx.filter_jit(lambda: eqx.nn.MLP(4, 2, 32, 1, key=jax.random.key(0)))()
 opt = optax.adam(1e-3)
 st = opt.init(eqx.filter(model, eqx.is_array))
 
