@@ -145,11 +145,12 @@ def of(run: Run, c: Compilation) -> Earlier:
         if known.taken and (len(own) < known.taken or own[known.taken - 1] is not known.last):
             known.taken, known.last, known.by_process = 0, None, {}
         while known.taken < len(own):
-            known.last = last = own[known.taken]
-            known.taken += 1
+            last = own[known.taken]
             if last.key is not None:
                 earlier = known.by_process.setdefault(last.process.id, Earlier())
                 earlier.add(last, last.key, facts_of(run, last))
+            known.last = last
+            known.taken += 1  # last: from here on, another thread reads the index without the lock
         return known.by_process.get(c.process.id) or Earlier()
 
 

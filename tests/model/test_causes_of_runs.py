@@ -1,6 +1,7 @@
 """Which earlier call a miss is compared with, among hundreds."""
 
 import random
+import threading
 
 from written import Log, function, key, leaf, static
 
@@ -106,3 +107,29 @@ def test_the_calls_of_a_process_that_is_read_later_are_compared_with_its_own(tmp
         "x changed from f32[4] to f32[8]"
     ]
     assert said[1, 3] == ["x changed from f32[5] to f32[6]"]
+
+
+def test_another_thread_waits_for_the_keys_that_are_being_added(tmp_path, monkeypatch):
+    log = Log(store.create(tmp_path / "run"))
+    log.say(F)
+    for n in (3, 4):
+        log.compiled(F, key(leaf("x", n)))
+    run = load(log.run)
+    [f] = run.functions.values()
+    (first, second), facts_of, other = f.compilations, key_index.facts_of, []
+
+    def while_another_reads(run, c):
+        if c is second and not other:
+            thread = threading.Thread(
+                target=lambda: found.append(key_index.of(run, first).before(second.call))
+            )
+            other.append(thread)
+            thread.start()
+            thread.join(0.2)
+        return facts_of(run, c)
+
+    found = []
+    monkeypatch.setattr(key_index, "facts_of", while_another_reads)
+    assert len(key_index.of(run, first).facts) == 2
+    other[0].join()
+    assert found == [2]  # not an index that has only the first key

@@ -18,9 +18,9 @@ def stage(w, scale, x):
 
 
 def main():
-    ws = [jax.device_put(jnp.ones((64, 64)) / 64, device) for device in (FIRST, SECOND)]
-    scale = jnp.ones(64)  # on the first device, whatever the stage
-    x = jax.device_put(jnp.ones((32, 64)), FIRST)
+    ws = [jax.device_put(jnp.ones((256, 256)) / 256, device) for device in (FIRST, SECOND)]
+    scale = jnp.ones((256, 256))  # on the first device, whatever the stage
+    x = jax.device_put(jnp.ones((256, 256)), FIRST)
     for _ in range(12):
         hidden = stage(ws[0], scale, x)
         y = stage(ws[1], scale, jax.device_put(hidden, SECOND))  # JX117 JX511

@@ -22,9 +22,9 @@ def second_stage(w, scale, x):
 
 
 def main():
-    w1, w2 = (jax.device_put(jnp.ones((64, 64)) / 64, device) for device in (FIRST, SECOND))
-    scale1, scale2 = (jax.device_put(jnp.ones(64), device) for device in (FIRST, SECOND))
-    x = jax.device_put(jnp.ones((32, 64)), FIRST)
+    w1, w2 = (jax.device_put(jnp.ones((256, 256)) / 256, device) for device in (FIRST, SECOND))
+    scale1, scale2 = (jax.device_put(jnp.ones((256, 256)), device) for device in (FIRST, SECOND))
+    x = jax.device_put(jnp.ones((256, 256)), FIRST)
     for _ in range(12):
         hidden = first_stage(w1, scale1, x)
         y = second_stage(w2, scale2, jax.device_put(hidden, SECOND))

@@ -287,9 +287,9 @@ def test_an_array_on_another_device_is_reported_with_its_bytes_and_its_argument(
         import jax, jax.numpy as jnp, numpy as np, jaxscope
         from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
         mesh = Mesh(np.array(jax.devices()), ("d",))
-        w = jax.device_put(np.ones((8, 4), "float32"), NamedSharding(mesh, P("d")))
-        far = jax.device_put(np.ones((8, 4), "float32"), jax.devices()[3])
-        here = jnp.ones((8, 4))
+        w = jax.device_put(np.ones((8192, 4), "float32"), NamedSharding(mesh, P("d")))
+        far = jax.device_put(np.ones((8192, 4), "float32"), jax.devices()[3])
+        here = jnp.ones((8192, 4))
         @jaxscope.watch
         @jax.jit
         def spread(w, u): return w + u
@@ -305,8 +305,8 @@ def test_an_array_on_another_device_is_reported_with_its_bytes_and_its_argument(
     run = load(done.run)
     between = {t.source.line: t for t in model.transfers(run) if t.kind == "argument"}
     assert {(t.direction, t.count, t.bytes) for t in between.values()} == {
-        ("device_to_device", 6, 6 * 96),  # three of four parts of a replicated or split array
-        ("device_to_device", 6, 6 * 128),
+        ("device_to_device", 6, 6 * 96 << 10),  # three of four parts of a replicated or split array
+        ("device_to_device", 6, 6 * 128 << 10),
     }
     from jaxscope.rules.registry import findings
 
