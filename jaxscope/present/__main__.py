@@ -1,25 +1,32 @@
 """``python -m jaxscope.present [WORD ...]``: print the templates of all messages, for reading.
 
-With words, only templates that contain them.
+With words, only templates that contain them; with the code of a rule (``JX506``), those that its module uses.
 """
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Iterator, Sequence
 
 from jaxscope.present.messages import FAMILIES, SHORT
+from jaxscope.rules import registry
 
 
 def lines(words: Sequence[str] = ()) -> Iterator[str]:
     """Yield the lines to print: the templates of all messages by slug, in families, with the short form of a
-    template below it. ``words`` select the templates whose slug or text contains all of them."""
+    template below it. ``words`` select the templates whose slug or text contains all of them, and that the
+    modules of all rules among them (``JX506``) use."""
     widest = max(len(slug) for family in FAMILIES.values() for slug in family)
+    rules = registry.rules()
+    used = [inspect.getsource(sys.modules[rules[word].check.__module__]) for word in words if word in rules]
+    words = [word for word in words if word not in rules]
     for name, family in FAMILIES.items():
         shown = {
             slug: template
             for slug, template in sorted(family.items())
             if all(word in slug or word in template for word in words)
+            and all(f'"{slug}"' in source for source in used)
         }
         if not shown:
             continue

@@ -51,7 +51,7 @@ ON_A_CPU = round(memory_scale.WORTH_A_NOTE * memory_scale.ASSUMED) >> 20
 EACH_LINE = f"at most {n(call_places.PLACES)} lines call the"
 STATED = {
     "JX101": (
-        f"at most {n(bucketing.MOST)} powers of two from {arguments.SMALLEST} on",
+        f"at most {n(bucketing.MOST)} sizes, all of them powers of two from {arguments.SMALLEST} on",
         f"at most {n(bucketing.MOST)} sizes, at least {n(arguments.CALLS_A_SIZE)} calls for each",
         EACH_LINE,
     ),
@@ -73,7 +73,7 @@ STATED = {
         f"at least {n(many_compilations.FEWEST)} times",
     ),
     "JX133": (
-        f"at least {many_compilations.BARRAGE} times what it had compiled before",
+        f"at least {many_compilations.BARRAGE} compilations of the line repeat one that it had made before",
         f"at least {share(many_compilations.SHARE)} of the total time",
         f"or {share(many_compilations.SHARE * many_compilations.SOME)} if the line causes at least"
         f" {many_compilations.BARRAGE} compilations",
@@ -119,7 +119,8 @@ STATED = {
     ),
     "JX512": (f"at least {share(replicated_work.SHARE)} of the matrix products",),
     "JX601": (
-        f"{share(transfers.PHASE)} of all steps (at least {n(transfers.FEWEST_STEPS)} steps)",
+        f"{share(transfers.MOST_STEPS)} of the steps since the first time (at least {n(transfers.FEWEST_STEPS)} steps)",
+        f"at least {share(transfers.PHASE)} of all steps",
         f"at least {transfers.FEWEST} times in the run and at least {n(transfers.FEWEST_A_STEP)} times in",
         f"at least {share(transfers.MUCH_UNCOUNTED)} of the time",
         f"less than {share(transfers.MUCH)} of the time",
