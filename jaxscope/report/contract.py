@@ -783,12 +783,14 @@ class RepeatedBlock(Entry):
       times: how often the program contains the sequence.
       carried: whether each repetition uses a result of the one before.
       in_loop: whether the repetitions are inside a loop.
+      grows: whether the arrays of each repetition are longer than those of the one before.
     """
 
     length: int
     times: int
     carried: bool
     in_loop: bool
+    grows: bool
     source: Frame | None
 
 

@@ -100,7 +100,11 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
             severity=WARNING if many else NOTE,
             certainty=LIKELY,
             title=message(
-                "unrolled-loop", function=f.display_name, operations=r.length, times=r.times, also=also
+                "unrolled-growing-loop" if r.grows else "unrolled-loop",
+                function=f.display_name,
+                operations=r.length,
+                times=r.times,
+                also=also,
             ),
             function=f.id,
             source=source,
@@ -108,7 +112,9 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
                 *(e for q, g, other in several[:SHOWN] for e in _repeated(q, g, other)),
                 *(e for q, g, share in shares[:SHOWN] for e in _share(run, q, g, share)),
             ],
-            fix=_scan(next((other.library for _, _, other in several if other.library), None)),
+            fix=Fix(message("fix-final-length-then-scan"), "scan")
+            if r.grows
+            else _scan(next((other.library for _, _, other in several if other.library), None)),
             seconds=sum(share * _seconds(run, q, g) for q, g, share in shares) or None,
         )
 

@@ -255,7 +255,7 @@ WORDS = {
     "package_that_reads": "if plots_of_somebody only reads the arrays, pass NumPy arrays (np.asarray(x))",
     "mutable_self": "pass the arrays and numbers of self that the function uses as separate arguments",
     "object_that_never_changes": "make it a @dataclasses.dataclass(frozen=True) with fields instead of __init__",
-    "new_function": "define the function and apply jax.value_and_grad to it once, outside the function or loop",
+    "new_function": "move the function, with jax.value_and_grad and all else that is applied to it, out of the function or loop",
     "ordinary_number_through_nnx": "drop the smaller batch, or pad it to the usual size",
 }
 

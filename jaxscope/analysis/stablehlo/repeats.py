@@ -12,11 +12,12 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import msgspec
 
 from jaxscope.analysis import module_libraries
-from jaxscope.analysis.stablehlo import periods
+from jaxscope.analysis.stablehlo import periods, types
 from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS, NOT_OPERATIONS, Module
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
@@ -28,6 +29,10 @@ MAX_LISTED = 50
 SHARED = 0.8  # the share of an iteration's operations that a line must have caused to be the iteration's line
 VARIES = re.compile(r"handle = \d+|index = \d+ : ui64|@[\w$.-]+")
 SLICED = re.compile(r"\[[^\]]*\]")
+NUMBER = re.compile(r"\d+")
+GROWING_TIMES = 8  # iterations of a loop whose arrays grow: fewer may be layers of increasing widths
+GROWING_SHARE = 0.2  # of the operations of an iteration: so many have a result that grows
+MOSTLY = 0.3  # share of a program: if one loop of equal sizes has more, no growing one is sought
 
 
 class Repeated(msgspec.Struct, frozen=True):
@@ -45,6 +50,7 @@ class Repeated(msgspec.Struct, frozen=True):
       backward: whether differentiation created the block.
       under: the lines of the user's code on the stacks of most of its operations, outermost first.
       library: the library whose modules the body of the loop calls, as ``flax.nnx``; None: none, or unknown.
+      grows: whether the arrays are longer in each iteration, as those of a sequence to which each appends.
     """
 
     length: int
@@ -58,6 +64,7 @@ class Repeated(msgspec.Struct, frozen=True):
     backward: bool = False
     under: list[Frame] = []
     library: str | None = None
+    grows: bool = False
 
 
 def find(module: Module, sources: Sources) -> list[Repeated]:
@@ -68,18 +75,21 @@ def find(module: Module, sources: Sources) -> list[Repeated]:
     for index, op in enumerate(module.ops):
         if op.name not in CONSTANTS and op.name not in NOT_OPERATIONS and sources.times[op.function]:
             blocks.setdefault(op.block, []).append(index)
-    found: list[tuple[list[int], periods.Stretch]] = []
-    for members in blocks.values():
-        if len(members) < LEAST_TIMES or sum(weights[i] for i in members) < LEAST_OPERATIONS:
-            continue
-        for stretch in periods.find([kinds[i] for i in members], LEAST_TIMES):
-            iteration = members[stretch.start : stretch.start + stretch.period]
-            length = sum(weights[i] for i in iteration)
-            if length >= LEAST_LENGTH and length * stretch.times >= LEAST_OPERATIONS:
-                found.append((members, stretch))
-    found.sort(key=lambda f: -sum(weights[i] for i in f[0][f[1].start : f[1].end]))
-    del found[MAX_LISTED:]
+    found = _stretches(blocks, kinds, weights, LEAST_TIMES)
     repeated = {i for members, s in found for i in members[s.start : s.end]}
+    growing: list[_Found] = []
+    total = sum(map(len, blocks.values()))
+    largest = max((s.period * s.times for _, s in found), default=0)
+    if total >= LEAST_OPERATIONS * GROWING_TIMES and largest < MOSTLY * total:
+        alike, _ = _kinds(module, sources, sizes=False)
+        growing = [
+            (members, s)
+            for members, s in _stretches(blocks, alike, weights, GROWING_TIMES)
+            if _grows(module, members, s)
+        ]
+        inside_growing = {i for members, s in growing for i in members[s.start : s.end]}
+        found = [f for f in found if not inside_growing.issuperset(f[0][f[1].start : f[1].end])] + growing
+        repeated |= inside_growing
     listed = []
     for members, stretch in found:
         inside = members[stretch.start : stretch.end]
@@ -101,9 +111,49 @@ def find(module: Module, sources: Sources) -> list[Repeated]:
                 backward=2 * sum(sources.backward(i) is True for i in iterations[1]) > len(iterations[1]),
                 under=_under(sources, iterations[1]),
                 library=_library(sources, iterations[1], source) if source is not None else None,
+                grows=(members, stretch) in growing,
             )
         )
     return sorted(listed, key=lambda r: (-r.length * r.times, r.line))
+
+
+_Found: TypeAlias = tuple[list[int], periods.Stretch]  # (the operations of a block, a part that repeats)
+
+
+def _stretches(
+    blocks: dict[int, list[int]], kinds: Sequence[int], weights: Sequence[int], times: int
+) -> list[_Found]:
+    """Return the parts of ``blocks`` that repeat at least ``times`` times, the largest first. ``kinds`` has
+    equal numbers for operations that count as equal."""
+    found: list[_Found] = []
+    for members in blocks.values():
+        if len(members) < times or sum(weights[i] for i in members) < LEAST_OPERATIONS:
+            continue
+        for stretch in periods.find([kinds[i] for i in members], times):
+            iteration = members[stretch.start : stretch.start + stretch.period]
+            length = sum(weights[i] for i in iteration)
+            if length >= LEAST_LENGTH and length * stretch.times >= LEAST_OPERATIONS:
+                found.append((members, stretch))
+    found.sort(key=lambda f: -sum(weights[i] for i in f[0][f[1].start : f[1].end]))
+    return found[:MAX_LISTED]
+
+
+def _grows(module: Module, members: Sequence[int], stretch: periods.Stretch) -> bool:
+    """Return whether results become longer by the same number of elements in each iteration, along one
+    dimension: those of at least GROWING_SHARE of the operations."""
+    inside = members[stretch.start : stretch.end]
+    longer = 0
+    for k in range(stretch.period):
+        texts = [module.ops[i].outputs[0] for i in inside[k :: stretch.period] if module.ops[i].outputs]
+        shapes = [types.tensor(text).shape or () for text in texts]
+        longer += len(shapes) == stretch.times and any(
+            None not in sizes
+            and len({b - a for a, b in itertools.pairwise(sizes)} - {0}) == 1
+            and sizes[-1] > sizes[0]
+            and all(b > a for a, b in itertools.pairwise(sizes))
+            for sizes in zip(*shapes, strict=False)
+        )
+    return longer >= GROWING_SHARE * stretch.period
 
 
 def _is_jax_own(sources: Sources, iteration: Sequence[int]) -> bool:
@@ -122,9 +172,9 @@ def _is_jax_own(sources: Sources, iteration: Sequence[int]) -> bool:
     return len(spans) == 1 and "" not in spans and not any(ops[i].name in CALLS for i in iteration)
 
 
-def _kinds(module: Module, sources: Sources) -> tuple[list[int], list[int]]:
+def _kinds(module: Module, sources: Sources, *, sizes: bool = True) -> tuple[list[int], list[int]]:
     """Return (numbers, weights), two lists with one item for each operation of the module. Equal operations
-    have equal numbers.
+    have equal numbers, also if only their sizes differ, where ``sizes`` is false.
 
     The weight of an operation is how many operations it stands for: itself, those in its regions, and those
     in the function that it calls. Regions and called functions are also compared. For this, called functions
@@ -154,11 +204,15 @@ def _kinds(module: Module, sources: Sources) -> tuple[list[int], list[int]]:
                 weights[index] = min(callee[1], 10**9)
             else:
                 weights[index] = min(1 + sum(weights[i] for i in region), 10**9)
+            inputs, outputs = op.inputs, op.outputs
+            if not sizes:
+                detail = NUMBER.sub("", detail)
+                inputs, outputs = (tuple(NUMBER.sub("", text) for text in t) for t in (inputs, outputs))
             key = (
                 op.name,
                 detail,
-                op.inputs,
-                op.outputs,
+                inputs,
+                outputs,
                 callee and callee[0],
                 tuple(kinds[i] for i in region),
             )

@@ -1,6 +1,14 @@
 """Templates for programs: unrolled loops, host callbacks, precision, communication (JX202 to JX402)."""
 
 TEMPLATES = {
+    "unrolled-growing-loop": (
+        "{function} has an unrolled loop whose arrays grow: a block of {operations} operations is repeated"
+        " {times} times, each time with longer arrays{also}"
+    ),
+    "fix-final-length-then-scan": (
+        "give the arrays their final length from the start, and mask the part that is not filled yet; then"
+        " write the loop as jax.lax.scan or fori_loop. For a language model, keep keys and values in a cache"
+    ),
     "unrolled-loop": (
         "{function} has an unrolled loop: a block of {operations} operations is repeated {times} times{also}"
     ),

@@ -125,3 +125,31 @@ def test_slices_at_other_places_and_other_constants_do_not_tell_turns_apart():
     text = "module @m {\nfunc.func public @main(%arg0: tensor<4xf32>, %arg1: tensor<12x4xf32>) -> tensor<4xf32> {\n"
     (loop,) = reading.analyse(text + "\n".join(lines) + "\n}\n}\n").repeated
     assert (loop.times, loop.length, loop.carried) == (12, 5, True)
+
+
+def lengthened(sizes):
+    """A program that computes with arrays of these sizes, one after the other."""
+    lines, last = [], "%arg0"
+    for k, n in enumerate(sizes):
+        lines += [
+            f"  %a{k} = stablehlo.concatenate {last}, %arg1, dim = 0 :"
+            f" (tensor<{n - 1}xf32>, tensor<1xf32>) -> tensor<{n}xf32>",
+            f"  %b{k} = stablehlo.tanh %a{k} : tensor<{n}xf32>",
+            f"  %c{k} = stablehlo.multiply %b{k}, %b{k} : tensor<{n}xf32>",
+            f"  %d{k} = stablehlo.exponential %c{k} : tensor<{n}xf32>",
+        ]
+        last = f"%d{k}"
+    head = (
+        "module @m {\nfunc.func public @main(%arg0: tensor<3xf32>, %arg1: tensor<1xf32>) -> tensor<3xf32> {\n"
+    )
+    return reading.analyse(head + "\n".join(lines) + "\n}\n}\n").repeated
+
+
+def test_a_loop_whose_arrays_become_longer_is_found():
+    (loop,) = lengthened(range(4, 60))
+    assert (loop.times, loop.length, loop.carried, loop.grows) == (56, 4, True, True)
+
+
+def test_layers_of_other_widths_are_no_loop_that_grows():
+    assert not any(r.grows for r in lengthened([n for k in range(28) for n in (8 + k % 3, 5)]))
+    assert not any(r.grows for r in lengthened(range(4, 11)))
