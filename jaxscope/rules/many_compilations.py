@@ -135,7 +135,7 @@ class Avoidable(NamedTuple):
 
     Attributes:
       finding: the finding about this line alone.
-      counted: whether it recompiles so often that it is reported whatever its seconds are.
+      counted: whether its recompiles are so many, or so large, that it is reported whatever its seconds are.
       long: whether its seconds are a large enough share of all seconds.
     """
 
@@ -151,8 +151,8 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
     operations outside jit, if that can be avoided.
 
     Which lines are together, and what to do about them, is decided by counts, so that two runs of one program
-    are told the same. A line that recompiles at least BARRAGE times is always reported. Any other is reported
-    if it costs enough seconds.
+    are told the same. A line that recompiles at least BARRAGE times, or library functions at least PROGRAMS
+    times, is always reported, as a warning. Any other is a note, and is reported if it costs enough seconds.
     """
     total, reported = payers.total_seconds(run), set[Frame]()
     for place, lines in _together(run):
@@ -313,7 +313,7 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
         if not p.again and not initializes:  # it is paid once, for example to look at the results
             enough = (DRAWN if _creates(p) else ONCE) * payers.total_seconds(run)
         finding = _finding(run, [p], title, fix, cost, WARNING if serious else NOTE)
-        yield Avoidable(p, finding, len(p.again) >= BARRAGE, cost >= enough)
+        yield Avoidable(p, finding, serious, cost >= enough)
 
 
 def _beside_a_resized_function(run: Run, p: Payer, resized: set[tuple[str, int]]) -> bool:
