@@ -249,16 +249,17 @@ def _loop_of_calls(run: Run, t: Transfer) -> str | None:
 
 
 def _beside_a_call(run: Run, t: Transfer) -> bool:
-    """Return whether the innermost loop around the line of ``t`` calls a jitted function of the user, not
-    only in a further loop inside: then each iteration reaches the line, unless an ``if`` is around it."""
+    """Return whether the innermost loop around the line of ``t`` calls a jitted function of the user, and no
+    further loop inside does: then each iteration reaches the line, unless an ``if`` is around it."""
     if t.source is None:
         return False
     source = sources.of(run)(t.source.file)
     loop = loop_around(source, t.source.line)
     calls = (c.site for f in run.functions.values() if f.user for c in f.compilations if c.entry == "call")
     here = {at.line for at in calls if at is not None and at.file == t.source.file}
-    inside = any(loop_around(source, line) == loop for line in here)
-    return loop is not None and inside and not depends_on_a_condition(source, t.source.line)
+    inside = [line for line in here if loop is not None and loop[0] <= line <= loop[1]]
+    direct = bool(inside) and all(loop_around(source, line) == loop for line in inside)
+    return direct and not depends_on_a_condition(source, t.source.line)
 
 
 def _in_each_step(run: Run, t: Transfer) -> Message | None:

@@ -199,6 +199,28 @@ def test_a_short_read_in_the_loop_of_a_jitted_function_is_a_note_without_steps(
         assert "200 times in the loop that calls train_step" in words.title(f)
 
 
+EPOCHS = """
+for epoch in range(9):
+    for batch in data:
+        {inner}
+    w, loss = train_step(w, batch)
+    print(float(loss))
+"""
+
+
+@pytest.mark.parametrize(("inner", "noted"), [("train_step(w, batch)", False), ("log(batch)", True)])
+def test_a_read_beside_an_inner_loop_is_rare_only_if_that_loop_calls_the_function(
+    log, tmp_path, monkeypatch, inner, noted
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loop.py").write_text(EPOCHS.format(inner=inner))
+    here = {"file": str(tmp_path / "loop.py"), "function": "<module>"}
+    for line in (5,) if noted else (4, 5):
+        log.compiled(F, key(leaf("w", line)), (0.1, 0.1, 0.1), site=Frame(line=line, **here))
+    log.say(copied(steps=None, waits=0, views=200, seconds=0.004, site=Frame(line=6, **here)))
+    assert bool(found(log, "JX601")) is noted
+
+
 RARELY = """
 for epoch in range(9):
     for batch in data:
