@@ -21,8 +21,8 @@ def find(source: str | None, name: str, line: int) -> tuple[int, str] | None:
     """Return (line, text) of the first place where the function ``name`` draws a random number with NumPy or
     Python: ``(12, "np.random.normal")``.
 
-    None if there is no such place, or if the function uses a callback into Python, which may draw in each
-    call. ``line`` is the first line of the function, with its decorators.
+    None if there is no such place. None also if the function uses a callback into Python: the callback runs
+    in each call, and the draw may be in it. ``line`` is the first line of the function, with its decorators.
     """
     found = syntax(source) if source is not None else None
     if found is None:

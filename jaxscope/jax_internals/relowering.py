@@ -102,8 +102,8 @@ def hide_frames(folder: str) -> None:
 
 
 def retargeting(computation: Any) -> Retargeting:
-    """Return what is needed to compile ``computation``, JAX's object of a lowered program
-    (``MeshComputation``): the same data that JAX would pass to ``from_hlo``.
+    """Return the data with which the compiler of a target (an absent machine) can compile ``computation``,
+    JAX's object of a lowered program (``MeshComputation``): the same that JAX would pass to ``from_hlo``.
 
     Raises:
       LookupError: the installed JAX does not have a private name that this needs.
@@ -144,8 +144,8 @@ def retargeting(computation: Any) -> Retargeting:
 
 
 def retargeting_of(lowered: Any) -> Retargeting:
-    """Return what is needed to compile ``lowered``, the result of ``f.lower``: the module and the further
-    inputs of the compiler.
+    """Return the data with which the compiler of a target can compile ``lowered``, the result of ``f.lower``:
+    the module and the further inputs of the compiler.
 
     Raises:
       LookupError: the installed JAX does not have a private name that this needs.

@@ -82,6 +82,7 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
             and not r.in_loop
             and r.carried
             and not _in_library(run, f, r)
+            and (not r.grows or _in_a_loop(run, f, r) is not None)
         ]
         for r in found:
             source = _line(run, f, r, found)
@@ -204,17 +205,21 @@ def _line(run: Run, f: Function, r: Repeated, others: Sequence[Repeated]) -> Fra
 
 
 def _in_a_loop(run: Run, f: Function, r: Repeated) -> Frame | None:
-    """Return the innermost line in a Python loop that leads to the block of operations ``r``; None: no loop
-    is known between the call of ``f`` and the block."""
+    """Return the innermost line in a Python loop that leads to the block of operations ``r``; the outermost
+    one if its arrays grow, because the loops inside, as over layers, are parts of one iteration. None: no
+    loop is known between the call of ``f`` and the block."""
     calls = {(c.site.file, c.site.line) for c in f.compilations if c.site is not None}
     text = sources.of(run)
     inside = [r.source] if r.source is not None and r.source not in r.under else []
+    found = None
     for at in [*inside, *reversed(r.under)]:
         if (at.file, at.line) in calls:
             break
         if in_a_loop(text(at.file), at.line):
-            return at
-    return None
+            found = at
+            if not r.grows:
+                break
+    return found
 
 
 def _innermost(r: Repeated) -> Frame | None:

@@ -293,9 +293,8 @@ def moved_argument(run: Run) -> Iterator[Finding]:
 
 
 def _recompiled_for(run: Run, c: Compilation, path: str) -> bool:
-    """Return whether the call ``c`` recompiled because its argument ``path`` was placed otherwise than in an
-    earlier call. The finding about the recompile has the advice to place it, then.
-    """
+    """Return whether ``c`` was compiled because the argument ``path`` was placed otherwise than in an earlier
+    call. If so, the finding about that recompile already advises to place it, and JX508 need not."""
     cause = causes.of(run, c)[0]
     of = cause.path if cause.kind in ("sharding", "mesh", "committed", "device") else None
     return of is not None and (path == of or below(path, {of}))

@@ -97,8 +97,8 @@ class Frames:
 
     def _nearest(self, frame_id: int) -> Frame | None:
         """Return the innermost frame of a stack that is in a file of the user, else the innermost frame;
-        None: the id is unknown. Results are stored for all outer frames of the stack as well, so that each id
-        is visited once."""
+        None: the id is unknown. The result of each outer frame that the walk passes is stored, too, so that
+        each id is visited once."""
         locations, stacks = self._load()
         passed: list[int] = []
         while frame_id in stacks and frame_id not in self._known:

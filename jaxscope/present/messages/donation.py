@@ -7,11 +7,11 @@ TEMPLATES = {
     "fix-unused-donation": "do not donate it, or return a result with the same shape, dtype and sharding",
     "possible-donation": (
         "{function} could donate {path}{more} ({bytes}{each}), so that XLA reuses the memory: {when}, the"
-        " program had dropped the arrays that it passed"
+        " program no longer held the old arrays"
     ),
     "on-each-device": " on each device",
     "program-ended": "when it ended",
-    "looked-next": "soon after a recorded call",
+    "looked-next": "soon after the call",
     "fix-donate": (
         "jit {function} with donate_argnames={argnames}, if your code does not read {names} after a call, not"
         " even under another name: the call deletes {them}"
@@ -21,9 +21,9 @@ TEMPLATES = {
         " {copy} is set to {original}, with jax.tree.map({leaf}, {original}); then {fix}"
     ),
     "fix-copy-state-then-donate": (
-        "{copy} has the same arrays as {original}, which XLA cannot donate twice: after each line that makes"
-        " {copy} from {original}, or updates it from there, give it arrays of its own: nnx.update({copy},"
-        " jax.tree.map(jnp.copy, nnx.state({original}))). Then {fix}"
+        "{copy} has the same arrays as {original}, which XLA cannot donate twice: after each line outside"
+        " the jitted function that makes {copy} from {original}, or copies its values, give it arrays of its"
+        " own: nnx.update({copy}, jax.tree.map(jnp.copy, nnx.state({original}))). Then {fix}"
     ),
     "fix-donate-to-pmap": (
         "call jax.pmap with donate_argnums={positions}, for {names}, if your code does not read {names}"

@@ -93,8 +93,8 @@ TEMPLATES = {
         " (jaxscope report lists sizes to choose from)"
     ),
     "fix-jit-over-leaves": (
-        "jit a function that calls jax.tree.map, instead of {function}, which is called for each leaf of the"
-        " tree: then one program computes all leaves, and one call runs it"
+        "remove jit from {function}, which runs once for each leaf of the tree; put the call of jax.tree.map"
+        " into a function, and jit that one: one program then computes all leaves, and one call runs it"
     ),
     "fix-few-sizes": (
         "pad {path} to a few sizes and mask the padding (jaxscope report lists sizes to choose from)"
@@ -358,8 +358,9 @@ TEMPLATES = {
     ),
     "fix-jit-method": ("if JAX can trace what this line calls, jit it{how}: {library} does not jit it here"),
     "fix-jit-around-run": (
-        "{first}write one function under jax.jit that creates the object (MCMC with progress_bar=False), runs"
-        " it and returns the arrays: outside jit, {library} defines its functions again in each run"
+        "{first}write one function under jax.jit that creates the object (MCMC or SVI, with"
+        " progress_bar=False), runs it and returns the arrays: outside jit, {library} defines its functions"
+        " again in each run"
     ),
     "fix-pad-first": "pad the data to one size, with a mask or weights for the padding, and ",
     "fix-one-size-for-library": (
