@@ -35,8 +35,8 @@ class Axis(msgspec.Struct, frozen=True):
         return Axis(length, min(max(0.0, middle - length / 2), whole - length))
 
     def moved(self, by: float, whole: float) -> Axis:
-        """Return the axis moved later by ``by`` times its length (earlier if negative), but not past the begin
-        or the end of the run, which lasts ``whole`` seconds."""
+        """Return the axis moved later by ``by`` times its length (earlier if negative), but not past the
+        begin or the end of the run, which lasts ``whole`` seconds."""
         return Axis(self.length, min(max(0.0, self.begin + by * self.length), max(0.0, whole - self.length)))
 
 
