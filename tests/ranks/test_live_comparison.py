@@ -86,9 +86,11 @@ def test_the_rank_that_the_others_wait_for_is_named_with_the_line_of_its_main_th
     code, out, lines = launched("waits", "9", options=["--ranks-patience", "3"])
     assert code == 0 and sum("value" in line for line in out) == 8
     late = f"rank 1 waiting at ranks_that_differ.py:{line_of('time.sleep(seconds)')} (for "
-    (line,) = (each for each in lines if late in each)  # a slow machine makes ranks wait elsewhere, too
-    assert re.match(r"\[0\] jaxscope: no progress for \d+\.\d s: rank \d waiting at", line)
-    assert f"rank 0 waiting at ranks_that_differ.py:{line_of('value = function(x)')} (for " in line
+    told = [line for line in lines if late in line]  # several on a slow machine: ranks wait elsewhere, too
+    form = r"\[0\] jaxscope: no progress for \d+\.\d s: rank \d waiting at"
+    assert told and all(re.match(form, line) for line in told)
+    other = f"rank 0 waiting at ranks_that_differ.py:{line_of('value = function(x)')} (for "
+    assert any(other in line for line in told)
 
 
 def test_a_rank_that_is_killed_is_named_though_the_other_is_killed_at_its_exit(launched, tmp_path, capsys):
