@@ -199,7 +199,7 @@ def _iterables(node: ast.expr) -> Iterator[ast.expr]:
         yield node
 
 
-@functools.lru_cache(8)  # asked for each compilation of a run
+@functools.lru_cache(8)  # called for each compilation of a run
 def _maps_over_leaves(source: str) -> list[ast.Call]:
     found = syntax(source)
     calls = found.calls.values() if found is not None else ()

@@ -487,7 +487,7 @@ class Program(msgspec.Struct, eq=False):
     @property
     def called(self) -> bool:
         """Return whether the program was compiled for an ordinary call of its function. False: it was
-        compiled only ahead of time, by ``.lower().compile()``. Whether the program then ran is unknown."""
+        compiled only ahead of time, by ``.lower().compile()``, and may have run or not."""
         return any(c.entry != "aot" for c in self.compilations)
 
 

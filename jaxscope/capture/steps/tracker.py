@@ -269,8 +269,8 @@ class StepTracker:
             self.ring()
 
     def look_after(self, steps: int) -> None:
-        """Have ``step_ended``, the function given to this object, called when ``steps`` more steps have
-        ended."""
+        """Arrange that ``step_ended``, the function given to this object, is called after ``steps`` more
+        steps."""
         self._marks_due = self._marks.value + steps
         if self.stepper is not None:
             self.stepper.step_in(steps)
