@@ -10,13 +10,26 @@ from __future__ import annotations
 import ast
 import functools
 import itertools
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from jaxscope.analysis.rewrap_site import COMPREHENSIONS, FUNCTION, last_name, syntax
 
+# Methods of arrays that programs apply to what a call returns.
+_OF_ARRAYS = frozenset(
+    "all any argmax argmin argsort astype block_until_ready clip copy cumsum dot flatten item max mean min prod"
+    " ravel reshape round sort squeeze std sum swapaxes take tobytes tolist transpose unsafe_buffer_pointer"
+    " var view".split()
+)
 _SCOPES = (*FUNCTION, ast.Lambda)
 LONGEST = 40  # characters of an expression that a message repeats
+# The parts of a signature: quoted texts, brackets, commas, and all between them.
+_PARTS = re.compile(
+    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|->|[()\[\]{}<>,]|[^'"()\[\]{}<>,-]+|.""", re.DOTALL
+)
+_PARAMETER = re.compile(r"\s*(\*{0,2}\w+|\*|/)")
+_OPENING, _CLOSING = frozenset("([{<"), frozenset(")]}>")
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
 Loop = ast.For | ast.While | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
@@ -101,6 +114,10 @@ def call_at(source: str | None, line: int, column: int | None, name: str) -> ast
     found = syntax(source) if source is not None else None
     calls = found.calls.get(line, []) if found is not None else []
     here = [c for c in calls if column is None or c.col_offset == column]
+    if column is not None:  # f(x).sum(): both calls begin at one column
+        here = [
+            c for c in here if not (last_name(c.func) in _OF_ARRAYS and isinstance(c.func, ast.Attribute))
+        ]
     named = [c for c in here if last_name(c.func) == name]
     if len(named) != 1 and (column is None or len(here) != 1):
         return None
@@ -270,20 +287,38 @@ def root(node: ast.AST) -> str | None:
 
 def parameters(signature: str | None) -> list[str]:
     """Return the names of the parameters that can be passed by position, of a signature as text: ``(w, x,
-    key)``; empty if it is unknown."""
-    try:
-        (function,) = ast.parse(f"def f{signature}: pass").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
-    if not isinstance(function, ast.FunctionDef):
-        return []
-    return [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    key)``; empty if it is unknown. The name of ``*args`` is not among them."""
+    return [n for n in itertools.takewhile(lambda n: n[0] != "*", _parameters(signature)) if n != "/"]
+
+
+def collects(signature: str | None) -> str | None:
+    """Return the name of the parameter that collects the remaining positional arguments, ``args`` for ``(w,
+    *args)``; None: the signature has no such parameter, or is unknown."""
+    return next((n[1:] for n in _parameters(signature) if n[0] == "*" and n[1:2] not in ("", "*")), None)
+
+
+def _parameters(signature: str | None) -> list[str]:
+    """Return the parameters of a signature as text, without annotations and defaults: ``["w", "/", "*args"]``.
+    A default may be any text with its brackets closed, such as ``<object at 0x7f>``; the end of the signature
+    may be missing."""
+    texts, depth = [""], 0
+    for part in _PARTS.findall(signature or ""):
+        depth -= part in _CLOSING
+        if depth == 0 and part in _CLOSING:
+            break
+        if depth == 1 and part == ",":
+            texts.append("")
+        elif depth >= 1:
+            texts[-1] += part
+        depth += part in _OPENING
+    names = (_PARAMETER.match(text) for text in texts)
+    return [name[1] for name in names if name is not None]
 
 
 def argument(call: ast.Call, signature: str | None, parameter: str) -> ast.expr | None:
     """Return the expression that ``call`` passes for the called function's parameter ``parameter``; None:
     unknown, or the default is used. ``signature`` is that of the function, as text: ``(w, x, key)``; None:
-    unknown."""
+    unknown. ``args[1]`` is the second of the arguments that ``*args`` collects."""
     for k in call.keywords:
         if k.arg == parameter:
             return k.value
@@ -294,7 +329,11 @@ def argument(call: ast.Call, signature: str | None, parameter: str) -> ast.expr 
         if parameter == "self":
             return call.func.value if isinstance(call.func, ast.Attribute) else call.func
         del names[0]
-    at = names.index(parameter) if parameter in names else len(call.args)
+    if (more := collects(signature)) and parameter.startswith(f"{more}["):
+        index = parameter[len(more) + 1 :].partition("]")[0]
+        at = len(names) + int(index) if index.isdecimal() else len(call.args)
+    else:
+        at = names.index(parameter) if parameter in names else len(call.args)
     return call.args[at] if at < len(call.args) else None
 
 

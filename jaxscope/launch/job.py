@@ -154,8 +154,8 @@ def _torchrun(environ: Environment) -> Job | None:
 
 
 def _mpi(environ: Environment) -> Job | None:
-    """Return the job that the variables of an MPI launcher describe; None: they are not set. These are Open
-    MPI, MPICH, Intel MPI, MVAPICH, Cray PALS and other launchers that use PMI or PMIx."""
+    """Return the job that the environment variables of an MPI launcher describe; None: they are not set. The
+    launchers are Open MPI, MPICH, Intel MPI, MVAPICH, Cray PALS and others that use PMI or PMIx."""
     rank = _number(
         environ, "OMPI_COMM_WORLD_RANK", "PALS_RANKID", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"
     )

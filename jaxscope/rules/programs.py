@@ -388,7 +388,8 @@ def _spread_finding(p: Program, f: Function, products: Sequence[Product], begins
         after=begins.after,
         lines=Names(lines, MOST, "lines"),
     )
-    fix = Fix(message("fix-cast-where-it-begins", dtype=begins.before), "cast", {"dtype": begins.before})
+    words = message("fix-cast-where-it-begins", wide=begins.after, dtype=begins.before)
+    fix = Fix(words, "cast", {"dtype": begins.before})
     found = evidence(p, text, begins.source)
     return Finding("JX302", WARNING, LIKELY, text, f.id, begins.source, found, fix, subject=(begins.source,))
 

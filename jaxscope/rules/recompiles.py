@@ -14,7 +14,7 @@ import msgspec
 from jaxscope.analysis.cause_grouping import same_change
 from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.levels import LEVELS
-from jaxscope.analysis.loop_calls import argument, call_at
+from jaxscope.analysis.loop_calls import LONGEST, argument, call_at, collects
 from jaxscope.analysis.paths import root, tokens
 from jaxscope.analysis.rewrap_site import loop_around
 from jaxscope.model import call_places, causes, growing_args, predictions, sources
@@ -419,16 +419,24 @@ def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
 def _as_passed(run: Run, group: Group, fix: Fix | None) -> Fix | None:
     """Return the advice ``fix`` about a parameter of a function, with the name that the line of the latest
     call has for it: ``(x is seq at utils.py:30)``. ``fix`` alone if the names are equal, or the advice names
-    no parameter."""
+    no parameter. One of the arguments that ``*args`` collects is explained even if the advice does not name
+    it: ``(args[0] is x[:n] at train.py:11)``."""
     c, path = group.calls[-1], group.cause.path
-    if fix is None or not path or c.site is None or c.missed is None or not _mentions(fix.words, root(path)):
+    if fix is None or not path or c.site is None or c.missed is None:
         return fix
     f = group.function.seen
-    call = call_at(sources.of(run)(c.site.file), c.site.line, c.missed.column, f.name)
-    passed = argument(call, f.signature, root(path)) if call is not None else None
-    if not isinstance(passed, (ast.Name, ast.Attribute)) or (name := ast.unparse(passed)) == root(path):
+    collected = root(path) == collects(f.signature)
+    if not collected and not _mentions(fix.words, root(path)):
         return fix
-    return extended(fix, "fix-as-passed", parameter=root(path), name=name, line=c.site)
+    parameter = "".join(tokens(path)[:2]) if collected else root(path)
+    call = call_at(sources.of(run)(c.site.file), c.site.line, c.missed.column, f.name)
+    passed = argument(call, f.signature, parameter) if call is not None else None
+    if passed is None or not (collected or isinstance(passed, (ast.Name, ast.Attribute))):
+        return fix
+    name = ast.unparse(passed)
+    if name == parameter or len(name) > LONGEST:
+        return fix
+    return extended(fix, "fix-as-passed", parameter=parameter, name=name, line=c.site)
 
 
 def _mentions(words: Field, name: str) -> bool:

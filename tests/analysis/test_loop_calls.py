@@ -47,11 +47,19 @@ def test_a_call_by_another_name_is_found_by_its_column():
     assert found(6, "train_step") is None and loop_calls.find("for x in y: (", 1, None, "y") is None
 
 
+def test_a_call_is_found_although_a_method_of_its_result_is_called():
+    call = loop_calls.call_at("print(apply(w, x).sum())", 1, 6, "step")
+    assert ast.unparse(call) == "apply(w, x)"
+    assert loop_calls.call_at("make(w)(x)", 1, 0, "step") is None  # which of the two is unknown
+
+
 def test_arguments_are_matched_with_the_parameters():
     (call,) = (n for n in ast.walk(ast.parse("self.step(a, b, c=d)")) if isinstance(n, ast.Call))
     assert ast.unparse(loop_calls.argument(call, "(self, w, x, c=None)", "x")) == "b"
     assert ast.unparse(loop_calls.argument(call, "(w, x, y, c=None)", "c")) == "d"
-    assert loop_calls.argument(call, "(w, x, y=<object>)", "x") is None
+    assert ast.unparse(loop_calls.argument(call, "(w, x, y=<object a, b>)", "x")) == "b"
+    assert ast.unparse(loop_calls.argument(call, "(self, *args: dict[str, int], c=<x>)", "args[1]")) == "b"
+    assert loop_calls.argument(call, "(self, *args: dict[str, int], c=<x>)", "args[2]") is None
     assert loop_calls.argument(call, None, "x") is None
 
 

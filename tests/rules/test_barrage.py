@@ -633,7 +633,7 @@ def test_functions_of_the_users_that_jax_calls_cannot_be_computed_in_numpy(tmp_p
         log.compiled(ADD, key(leaf("x", n)), (0.0, 0.0, 1.0), site=Frame(str(program), 2, "f"), **above)
     log.end()
     [f] = barrage(run)
-    assert words.fix_text(f) == "put the computation around this line, in main, into one jitted function"
+    assert words.fix_text(f) == "put the computation on this line, in main, into one jitted function"
 
 
 def test_a_log_that_does_not_say_where_a_library_was_called_has_the_innermost_line(run):
@@ -732,7 +732,7 @@ def test_the_fix_names_the_function_that_the_line_is_in(run):
     log.end()
     [f] = barrage(run)
     assert words.fix_text(f) == (
-        "put the computation around this line, in main.init, into one jitted function, or do it in NumPy"
+        "put the computation on this line, in main.init, into one jitted function, or do it in NumPy"
     )
 
 

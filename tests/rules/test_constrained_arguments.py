@@ -53,14 +53,14 @@ def test_the_caller_is_advised_to_shard_the_argument(record):
     }
     assert found.keys() == {"put", "nested", "of_another"}
     assert words.title(found["put"]) == (
-        "put constrains x (f32[1024,512]) to P('data'), but receives it as replicated over 8 devices, so it takes 8"
-        " times the memory"
+        "put constrains x (f32[1024,512]) to P('data'), but receives it as replicated over 8 devices, so each"
+        " device holds 8 times as much of it"
     )
     assert words.fix_text(found["put"]) == "place x as P('data') before the call, with jax.device_put"
     assert words.fix_text(found["nested"]) == words.fix_text(found["put"])
     assert fix_of(found["put"]).kind == "device_put"
     assert words.fix_text(found["of_another"]).startswith(
-        "let double return x as P('data'): out_shardings= in its jit"
+        "double computes x: give its results the sharding P('data') there, with out_shardings= in the jit"
     )
     assert fix_of(found["of_another"]).arguments == {
         "function": "double",

@@ -57,7 +57,7 @@ def test_results_that_went_wrong_alike_are_reported_together(found):
     many, one = found("JX503", results=rows)
     assert words.title(many) == (
         "train_step does not use the requested sharding for its result[0]['w0'] (f32[17,1024]) and 19 other arrays: requested "
-        "P('data'), got replicated because 17 is not divisible by 8, so it takes 8 times the memory"
+        "P('data'), got replicated because 17 is not divisible by 8, so each device holds 8 times as much of it"
     )
     assert (
         many.severity == "warning"
@@ -66,7 +66,7 @@ def test_results_that_went_wrong_alike_are_reported_together(found):
     assert (many.fix.kind, many.fix.arguments) == ("pad", {"dimension": 0, "size": 24})
     assert "MiB more on each device" in words.evidence(many.evidence[0])
     assert one.severity == "note" and words.title(one).endswith(
-        "got replicated, so it takes 8 times the memory"
+        "got replicated, so each device holds 8 times as much of it"
     )
 
 

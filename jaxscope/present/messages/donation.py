@@ -13,29 +13,33 @@ TEMPLATES = {
     "program-ended": "when it ended",
     "looked-next": "soon after the call",
     "fix-donate": (
-        "jit {function} with donate_argnames={argnames}, if your code does not read {names} after a call, not"
-        " even under another name: the call deletes {them}"
+        "jit {function} with donate_argnames={argnames}. A call then deletes the arrays that it receives as"
+        " {names}: donate {them} only if your code does not read these arrays after the call, not even"
+        " through another variable"
     ),
     "fix-copy-then-donate": (
-        "{copy} begins as the same arrays as {original}, which XLA cannot donate twice: copy them wherever"
-        " {copy} is set to {original}, with jax.tree.map({leaf}, {original}); then {fix}"
+        "{copy} shares its arrays with {original}, and XLA cannot donate one array twice. Copy them wherever"
+        " {copy} is set to {original}: {copy} = jax.tree.map({leaf}, {original}). Then {fix}"
     ),
     "fix-copy-state-then-donate": (
-        "{copy} has the same arrays as {original}, which XLA cannot donate twice: after each line outside"
-        " the jitted function that makes {copy} from {original}, or copies its values, give it arrays of its"
-        " own: nnx.update({copy}, jax.tree.map(jnp.copy, nnx.state({original}))). Then {fix}"
+        "{copy} shares its arrays with {original}, and XLA cannot donate one array twice. After each line"
+        " outside the jitted function that sets {copy} from {original}, or writes the values of {original}"
+        " into it, add this line: nnx.update({copy}, jax.tree.map(jnp.copy, nnx.state({original}))). Then"
+        " {fix}"
     ),
     "fix-donate-to-pmap": (
-        "call jax.pmap with donate_argnums={positions}, for {names}, if your code does not read {names}"
-        " after a call, not even under another name: the call deletes {them}"
+        "call jax.pmap with donate_argnums={positions}, which donates {names}. A call then deletes the arrays"
+        " that it receives as {names}: donate {them} only if your code does not read these arrays after the"
+        " call, not even through another variable"
     ),
     "fix-donate-all": (
-        'use eqx.filter_jit(donate="all"), if your code does not read {names} after a call, not even under'
-        " another name: the call deletes their arrays"
+        'use eqx.filter_jit(donate="all"). A call then deletes the arrays of {names}: donate only if your'
+        " code does not read these arrays after the call, not even through another variable"
     ),
     "fix-donate-except-first": (
-        'use eqx.filter_jit(donate="all-except-first"){first}, so that {kept} {stays} and each call deletes'
-        " the arrays of {names}: your code must not read {names} after a call, not even under another name"
+        'use eqx.filter_jit(donate="all-except-first"){first}, so that {kept} {stays}. A call then deletes'
+        " the arrays of {names}: donate only if your code does not read these arrays after the call, not even"
+        " through another variable"
     ),
     "as-first-parameter": " and make {name} the first parameter",
     "as-first-tuple": " and pass {names} as one tuple, which is the first parameter",
@@ -52,7 +56,7 @@ TEMPLATES = {
     "unnamed-array": "an array without a name",
     "fix-pass-as-argument": "pass {constant} as an argument",
     "fix-pass-inner": (
-        "a function that {function} calls captures {constant}: pass the array to {function} as an argument,"
-        " and select from it there (x[i]) instead of calling that function"
+        "a function that {function} calls captures {constant}, for example to return one of its rows: pass the"
+        " array to {function} as an argument, and index it there instead of calling that function"
     ),
 }

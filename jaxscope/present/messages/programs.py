@@ -72,12 +72,12 @@ TEMPLATES = {
     ),
     "upcast": "{function} converts {bytes} from {before} to {after}",
     "upcast-spreads": (
-        "{function} computes {products} in {after} although an operand is {before}, at lines {lines}: a"
-        " {after} array before them has promoted the others"
+        "{function} computes {products} in {after} although an operand is {before}, at lines {lines}: an"
+        " earlier operation mixes {before} with {after}"
     ),
     "fix-cast-where-it-begins": (
-        "find the first operation that mixes the two types, probably at this line, and cast its wider operand"
-        " down: x.astype({dtype!r})"
+        "find the first operation that mixes the two types, probably on this line, and cast its {wide}"
+        " operand: operand.astype({dtype!r})"
     ),
     "fix-cast-down": "cast the other operand down (x.astype(y.dtype)) if the wider type is not intended",
     "float64": "{function} computes in float64 ({operations}{arguments})",

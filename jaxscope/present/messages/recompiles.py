@@ -169,8 +169,8 @@ TEMPLATES = {
         " {path} itself{because}"
     ),
     "because-it-changes": (
-        ". Do not define __eq__ and __hash__ in {name}: the program changes its attributes, and JAX would"
-        " then run a program that was compiled with the old values"
+        ". Do not define __eq__ and __hash__ in {name}: your code changes the attributes of such objects, and"
+        " JAX would then use compiled code that contains the old values"
     ),
     "fix-eq-and-hash": (
         "create {path} once, before the loop; or, if its attributes never change, define __eq__ and __hash__"
@@ -190,8 +190,8 @@ TEMPLATES = {
     ),
     # -- fixes: function objects, options, caches --------------------------------------------------------
     "fix-jit-method-once": (
-        "jit the bound method once, in __init__, and keep it: self.{method} = jax.jit(self.{method}); and"
-        " create the {owner} once, before the loop"
+        "jit the bound method once, in __init__, and keep it: self.{method} = jax.jit(self.{method}). Each"
+        " {owner} object then compiles it once: create one object, and use it for all calls"
     ),
     "fix-jit-partial-once": (
         "create the functools.partial and jit it once, before the loop; or jit the function itself, and pass"
@@ -287,7 +287,7 @@ TEMPLATES = {
         " call{passed}"
     ),
     "fix-place-for-pmap": (
-        "before the first call, place {path} as jax.pmap returns it: jax.device_put({path},"
+        "before the first call, give {path} the sharding that results of jax.pmap have: jax.device_put({path},"
         " NamedSharding(jax.sharding.Mesh(jax.devices(), ('{axis}',)), PartitionSpec('{axis}')))"
     ),
     "the-sharding": ", {sharding}",
@@ -325,9 +325,9 @@ TEMPLATES = {
         " computation into one jitted function"
     ),
     "fix-jit-around": (
-        "put the computation around this line{inside} into one jitted function, or do it in NumPy"
+        "put the computation on this line{inside} into one jitted function, or do it in NumPy"
     ),
-    "fix-jit-around-call": "put the computation around this line{inside} into one jitted function",
+    "fix-jit-around-call": "put the computation on this line{inside} into one jitted function",
     "inside-function": ", in {function},",
     "fix-jit-step": (
         "put the computation of one iteration into a function outside the loop, and apply {how} to it, so"

@@ -10,8 +10,8 @@ TEMPLATES = {
     "constrained-argument": ("{function} constrains {value}{more} to {wanted}, but receives it {got}{times}"),
     "fix-put-as-constrained": "place {path}{more} as {sharding} before the call, with jax.device_put",
     "fix-return-as-constrained": (
-        "let {maker} return {path}{more} as {sharding}: out_shardings= in its jit, or"
-        " jax.lax.with_sharding_constraint on its result"
+        "{maker} computes {path}{more}: give its results the sharding {sharding} there, with out_shardings= in"
+        " the jit of {maker}, or with jax.lax.with_sharding_constraint"
     ),
     "the-argument": "{path} ({aval})",
     "the-result": "its {path} ({aval})",
@@ -19,7 +19,7 @@ TEMPLATES = {
     "other-memory-kind": "its memory kind is {kind}",
     "default-memory-kind": "the default",
     "other-sharding-reason": " because {reason}",
-    "times-the-memory": ", so it takes {n} times the memory",
+    "times-the-memory": ", so each device holds {n} times as much of it",
     "more-bytes-on-each-device": "{finding} ({bytes} more on each device)",
     "fix-pad-or-replicate": "pad dimension {dimension} from size {size} to {padded}, or do not shard it",
     "fix-request-what-is-given": (

@@ -197,9 +197,11 @@ def strip(
 
     Args:
       chosen: the selected machine, shown in brackets.
-      c: the compilation whose state each target shows; None: show the least finished state of all programs.
+      c: the compilation whose state is shown for each target; None: of all programs on a target, the state
+        of the one that is furthest from finished is shown.
       main: the main run, which has the compilation ``c``.
-      keys: the keys that select the next machine and that open the comparison.
+      keys: two keys, to show in the line: the first selects the next machine, the second opens the screen
+        that compares the machines.
       width: characters of the line.
     """
     if len(found) < 2:

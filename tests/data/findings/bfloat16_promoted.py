@@ -18,7 +18,7 @@ def attention(x, p):
 
 
 def forward(params, tokens):
-    x = params["embed"][tokens] * DIM**0.5 + positions(SEQ, DIM)  # must: JX302 first ~ cast its wider operand down
+    x = params["embed"][tokens] * DIM**0.5 + positions(SEQ, DIM)  # must: JX302 first ~ cast its float32 operand
     for p in params["layers"]:
         x = x + attention(x, p)
         x = x + jax.nn.gelu(x @ p["up"]) @ p["down"]
