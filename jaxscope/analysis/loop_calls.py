@@ -18,9 +18,8 @@ from jaxscope.analysis.rewrap_site import COMPREHENSIONS, FUNCTION, last_name, s
 
 # Methods of arrays that programs apply to what a call returns.
 _OF_ARRAYS = frozenset(
-    "all any argmax argmin argsort astype block_until_ready clip copy cumsum dot flatten item max mean min prod"
-    " ravel reshape round sort squeeze std sum swapaxes take tobytes tolist transpose unsafe_buffer_pointer"
-    " var view".split()
+    {"all", "any", "argmax", "astype", "block_until_ready", "copy", "item", "max", "mean", "min", "ravel"}
+    | {"reshape", "round", "squeeze", "std", "sum", "tolist"}
 )
 _SCOPES = (*FUNCTION, ast.Lambda)
 LONGEST = 40  # characters of an expression that a message repeats
@@ -298,9 +297,9 @@ def collects(signature: str | None) -> str | None:
 
 
 def _parameters(signature: str | None) -> list[str]:
-    """Return the parameters of a signature as text, without annotations and defaults: ``["w", "/", "*args"]``.
-    A default may be any text with its brackets closed, such as ``<object at 0x7f>``; the end of the signature
-    may be missing."""
+    """Return the parameters of a signature as text, without annotations and defaults: ``["w", "/",
+    "*args"]``. A default may be any text with its brackets closed, such as ``<object at 0x7f>``; the end of
+    the signature may be missing."""
     texts, depth = [""], 0
     for part in _PARTS.findall(signature or ""):
         depth -= part in _CLOSING

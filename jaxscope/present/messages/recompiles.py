@@ -287,8 +287,9 @@ TEMPLATES = {
         " call{passed}"
     ),
     "fix-place-for-pmap": (
-        "before the first call, give {path} the sharding that results of jax.pmap have: jax.device_put({path},"
-        " NamedSharding(jax.sharding.Mesh(jax.devices(), ('{axis}',)), PartitionSpec('{axis}')))"
+        "before the first call, give {path} the sharding that results of jax.pmap have:"
+        " jax.device_put({path}, NamedSharding(jax.sharding.Mesh(jax.devices(), ('{axis}',)),"
+        " PartitionSpec('{axis}')))"
     ),
     "the-sharding": ", {sharding}",
     "fix-same-sharding": "before every call, jax.device_put {path} to the same sharding",

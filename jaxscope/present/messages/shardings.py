@@ -10,8 +10,8 @@ TEMPLATES = {
     "constrained-argument": ("{function} constrains {value}{more} to {wanted}, but receives it {got}{times}"),
     "fix-put-as-constrained": "place {path}{more} as {sharding} before the call, with jax.device_put",
     "fix-return-as-constrained": (
-        "{maker} computes {path}{more}: give its results the sharding {sharding} there, with out_shardings= in"
-        " the jit of {maker}, or with jax.lax.with_sharding_constraint"
+        "{maker} computes {path}{more}: give its results the sharding {sharding} there, with out_shardings="
+        " in the jit of {maker}, or with jax.lax.with_sharding_constraint"
     ),
     "the-argument": "{path} ({aval})",
     "the-result": "its {path} ({aval})",
