@@ -34,6 +34,7 @@ MODULES = (
     "fast_path",
     "carried_state",
     "stale_captures",
+    "random_keys",
     "many_compilations",
     "programs",
     "loop_calls",

@@ -42,7 +42,7 @@ APPLIES = {
     "JX120": "fix-place-on-mesh", "JX121": "fix-set-once", "JX123": "fix-asarray",
     "JX124": "fix-one-sharding-object", "JX125": "fix-remove-callbacks", "JX126": "fix-fewer-signatures",
     "JX130": "fix-start-typed", "JX131": "fix-pass-as-argument", "JX132": "fix-many-causes",
-    "JX133": "fix-jit-around", "JX134": "fix-pass-key", "JX135": "fix-new-key", "JX136": "fix-fold-device",
+    "JX133": "fix-jit-around", "JX134": "fix-pass-key", "JX135": "fix-new-key", "JX136": "fix-fold-device", "JX137": "fix-split-key",
     "JX190": "fix-odd-batch", "JX202": "fix-scan", "JX203": "fix-return-values", "JX204": "fix-vmap-calls",
     "JX205": "fix-has-aux", "JX301": "fix-callback", "JX302": "fix-cast-down", "JX303": "fix-float32",
     "JX401": "fix-keep-axes", "JX402": "fix-reshard-in-steps", "JX403": "fix-sum-after-the-loop", "JX501": "fix-keep-numbers",

@@ -266,6 +266,17 @@ TEMPLATES = {
         "inside the shard_map, draw from jax.random.fold_in({key}, jax.lax.axis_index(axis)), so that"
         " each device has its own numbers; change nothing if all devices need equal numbers"
     ),
+    "two-draws-from-one-key": (
+        "two calls {where} ({functions}) draw from one key, {key}: their random numbers are {how}"
+    ),
+    "equal-numbers": "equal",
+    "dependent-numbers": "not independent",
+    "on-line": "on line {line}",
+    "on-two-lines": "on lines {first} and {second}",
+    "fix-split-key": (
+        "give each draw a key of its own: first_key, second_key = jax.random.split({key}). Change nothing if"
+        " both are meant to have the same random numbers"
+    ),
     "one-key-for-all-steps": (
         "{function} draws the same random numbers in each iteration of the loop at line {line}: {key} is"
         " the same each time, and {function} does not combine it with an argument that changes"

@@ -16,7 +16,7 @@ def create(key):
         jax.random.normal(key, (1, 32)), jax.NamedSharding(mesh, P(None, "model"))
     )
     w2 = jax.lax.with_sharding_constraint(
-        jax.random.normal(key, (32, 1)), jax.NamedSharding(mesh, P("model", None))
+        jax.random.normal(jax.random.fold_in(key, 1), (32, 1)), jax.NamedSharding(mesh, P("model", None))
     )
     return {"w1": w1, "w2": w2}
 

@@ -12,7 +12,7 @@ SCALE = np.float32(1 / np.sqrt(32))
 def create(key):
     return {
         "table": jax.random.normal(key, (1000, 32), "float32"),
-        "out": jax.random.normal(key, (32, 8), "float32"),
+        "out": jax.random.normal(jax.random.fold_in(key, 1), (32, 8), "float32"),
     }
 
 

@@ -15,7 +15,7 @@ def show(info):
 def train(key):
     def turn(k, _):
         k, a = jax.random.split(k)
-        done = jax.random.bernoulli(a, 0.2, (40,))
+        done = jax.random.bernoulli(jax.random.fold_in(a, 1), 0.2, (40,))
         jax.debug.callback(show, {"ret": jax.random.normal(a, (40,)), "done": done, "t": jnp.arange(40)})
         return k, done.sum()
 

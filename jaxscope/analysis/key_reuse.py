@@ -1,0 +1,197 @@
+"""Find two draws of random numbers from one key of ``jax.random``, in source as text.
+
+The numbers of the two draws are the same, or depend on each other. Only draws that certainly both happen with
+the same key are found: both are in one function, the key is a variable (or ``keys[0]``) that nothing assigns
+between them, and they are not in different branches of a condition.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeAlias
+
+from jaxscope.analysis.rewrap_site import COMPREHENSIONS, FUNCTION, last_name, syntax
+
+_NO_DRAW = frozenset({"PRNGKey", "clone", "fold_in", "key", "key_data", "key_impl", "split", "wrap_key_data"})
+_MAKES_KEYS = frozenset({"PRNGKey", "fold_in", "key", "split"})
+# Draws that are repeated on purpose, to select the same elements of several arrays.
+_SELECTS = frozenset({"choice", "permutation", "shuffle"})
+_SCOPES = (*FUNCTION, ast.Lambda, ast.ClassDef, *COMPREHENSIONS)
+_STATEMENTS = (ast.stmt, ast.IfExp, ast.ExceptHandler, ast.match_case)
+_EXITS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+_Above: TypeAlias = tuple[tuple[ast.AST, str], ...]
+
+
+class Reused(NamedTuple):
+    """Two calls that draw random numbers from the key ``key``.
+
+    Attributes:
+      function: the function that contains both, ``<module>`` for code outside functions.
+      first, second: the names of the functions that are called: ``jax.random.normal``.
+      first_line, line: the lines of the two calls.
+      equal: whether both are one expression, so that the results are equal.
+    """
+
+    function: str
+    key: str
+    first: str
+    second: str
+    first_line: int
+    line: int
+    equal: bool
+
+
+def find(source: str | None) -> list[Reused]:
+    """Return the pairs of draws from one key in ``source``, at most one for each key of a function."""
+    found = syntax(source) if source is not None else None
+    if found is None or "random" not in (source or ""):
+        return []
+    draws = _Draws(found.imports)
+    functions = [n for n in found.blocks if isinstance(n, FUNCTION)]
+    return [one for scope in (found.tree, *functions) for one in _in_scope(scope, draws)]
+
+
+def called_in(source: str | None, names: set[str]) -> set[str]:
+    """Return ``names``, names of functions, with those of all functions of ``source`` that they may call."""
+    found = syntax(source) if source is not None else None
+    bodies: dict[str, set[str]] = {}
+    for n in found.blocks if found is not None else ():
+        if isinstance(n, FUNCTION):
+            inside = {
+                last_name(part) or "" for part in ast.walk(n) if isinstance(part, (ast.Name, ast.Attribute))
+            }
+            bodies.setdefault(n.name, set()).update(inside)
+    reached, left = set[str](), list(names)
+    while left:
+        name = left.pop()
+        if name not in reached:
+            reached.add(name)
+            left += bodies.get(name, set()) & bodies.keys()
+    return reached
+
+
+class _Draws:
+    """The ways in which a file, with its ``imports``, refers to the functions of ``jax.random``."""
+
+    def __init__(self, imports: list[ast.Import | ast.ImportFrom]) -> None:
+        self._modules, self._functions = set[str](), dict[str, str]()
+        for node in imports:
+            for a in node.names:
+                name = a.asname or a.name
+                if isinstance(node, ast.ImportFrom) and node.module == "jax.random":
+                    self._functions[name] = a.name
+                elif isinstance(node, ast.ImportFrom) and (node.module, a.name) == ("jax", "random"):
+                    self._modules.add(name)
+                elif isinstance(node, ast.Import) and a.name == "jax":
+                    self._modules.add(f"{name}.random")
+                elif isinstance(node, ast.Import) and a.name == "jax.random":
+                    self._modules.add(name)
+
+    def name(self, call: ast.expr | None) -> str | None:
+        """Return the function of ``jax.random`` that ``call`` calls, ``normal``; None: it calls another."""
+        if not isinstance(call, ast.Call):
+            return None
+        if isinstance(call.func, ast.Name):
+            return self._functions.get(call.func.id)
+        known = isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) in self._modules
+        return last_name(call.func) if known else None
+
+
+class _Call(NamedTuple):
+    """A call in a function. ``above`` are the statements around it, from the outside, each with the name of
+    the field that contains the next one: ``(if, "orelse")``."""
+
+    node: ast.Call
+    above: _Above
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return self.node.lineno, self.node.col_offset
+
+    @property
+    def function(self) -> str:
+        return ast.unparse(self.node.func)
+
+
+def _in_scope(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef, draws: _Draws) -> Iterator[Reused]:
+    """Yield the keys of which two draws are in ``scope``, each once."""
+    calls, assigned, keys = list[_Call](), list[tuple[str, tuple[int, int]]](), set[str]()
+    for node, above in _own(scope, ()):
+        if isinstance(node, ast.Call):
+            calls.append(_Call(node, above))
+        elif isinstance(node, ast.expr) and isinstance(getattr(node, "ctx", None), ast.Store):
+            assigned += [(name, (node.lineno, node.col_offset)) for name in _names([node])]
+        if isinstance(node, ast.Assign) and draws.name(node.value) in _MAKES_KEYS:
+            keys |= _names(node.targets)
+    reported, earlier = set[str](), dict[str, list[_Call]]()
+    for c in sorted(calls, key=lambda c: c.place):
+        drawn, key = draws.name(c.node), _key(c.node)
+        passed = {a.id for a in c.node.args if isinstance(a, ast.Name)}
+        if drawn is None and (same := sorted(keys & passed)):  # another function, which may draw from the key
+            text, key = same[0], ast.unparse(c.node)
+        elif drawn is not None and drawn not in _NO_DRAW and key is not None:
+            text = key
+        else:
+            continue
+        names = _names([c.node]) if drawn is None else _names([ast.parse(key)])
+        for first in earlier.setdefault(key, []):
+            if text in reported or not _both(first, c) or (drawn is None and first.above != c.above):
+                continue
+            if drawn in _SELECTS and draws.name(first.node) in _SELECTS:
+                continue
+            if any(name in names and first.place < at < c.place for name, at in assigned):
+                continue
+            reported.add(text)
+            yield Reused(
+                function=getattr(scope, "name", "<module>"),
+                key=text,
+                first=first.function,
+                second=c.function,
+                first_line=first.node.lineno,
+                line=c.node.lineno,
+                equal=ast.unparse(first.node) == ast.unparse(c.node),
+            )
+        earlier[key].append(c)
+
+
+def _names(nodes: Iterable[ast.AST]) -> set[str]:
+    return {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+def _key(call: ast.Call) -> str | None:
+    """Return the key that ``call`` passes to a function of ``jax.random``, if it is a variable, or an item of
+    one: ``key``, ``keys[0]``."""
+    passed = [k.value for k in call.keywords if k.arg == "key"] or call.args[:1]
+    key = passed[0] if passed else None
+    item = isinstance(key, ast.Subscript) and isinstance(key.value, ast.Name)
+    return ast.unparse(key) if isinstance(key, ast.Name) or (key is not None and item) else None
+
+
+def _own(node: ast.AST, above: _Above) -> Iterator[tuple[ast.AST, _Above]]:
+    """Yield the nodes inside ``node``, each with ``_Call.above``, without those of functions, classes and
+    comprehensions that are defined in it."""
+    for field, value in ast.iter_fields(node):
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST) and not isinstance(child, _SCOPES):
+                within = (*above, (node, field)) if isinstance(node, _STATEMENTS) else above
+                yield child, within
+                yield from _own(child, within)
+
+
+def _both(first: _Call, second: _Call) -> bool:
+    """Return whether branches and exits let the second call happen after the first."""
+    for (a, field), (b, other) in zip(first.above, second.above, strict=False):
+        if a is not b:
+            if isinstance(a, ast.match_case):
+                return False
+            break
+        if field != other and isinstance(a, (ast.If, ast.IfExp, ast.Try)) and "test" not in (field, other):
+            return False
+    left = [pair for pair in first.above if pair not in second.above]
+    return not any(isinstance(node, _EXITS) or _ends(getattr(node, field)) for node, field in left)
+
+
+def _ends(block: object) -> bool:
+    """Return whether nothing after the statements ``block`` runs: their last one leaves them."""
+    return isinstance(block, list) and bool(block) and isinstance(block[-1], _EXITS)

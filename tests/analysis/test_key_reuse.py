@@ -1,0 +1,81 @@
+"""Two draws from one key are found only where both certainly happen with the same key."""
+
+import textwrap
+
+import pytest
+
+from jaxscope.analysis.key_reuse import called_in, find
+
+IMPORTS = "import jax, jax.random as jr\nfrom jax import random\nfrom jax.random import normal, split\n"
+
+
+def keys(body: str) -> list[tuple[str, int, int]]:
+    """The key and the two lines of each pair, counted from the line after ``def f``."""
+    source = (
+        IMPORTS + "def f(key, k, other, x, train):\n" + textwrap.indent(textwrap.dedent(body).strip(), "    ")
+    )
+    return [(r.key, r.first_line - 4, r.line - 4) for r in find(source)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a = jax.random.normal(key)\nb = jr.uniform(key)",
+        "a = normal(key, (3,))\nb = random.bernoulli(key=key)",
+        "ks = split(key)\na = normal(ks[0])\nb = random.uniform(ks[0])",
+        "for n in range(3):\n    key = random.fold_in(k, n); a = normal(key)\n    b = random.uniform(key)",
+        "if train: key = split(key)[0]\na = normal(key)\nb = random.uniform(key)",
+        "a = normal(key) if train else 0\nb = random.uniform(key)",
+        "if normal(key) > 0:\n    return random.uniform(key)",
+        "return normal(key), random.uniform(key)",
+    ],
+)
+def test_two_draws_from_one_key_are_found(body):
+    assert len(keys(body)) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a = normal(key)\nkey = split(key)[0]\nb = normal(key)",
+        "a = normal(key)\nkey, sub = split(key)\nb = normal(key)",
+        "a = normal(key)\nif train: key = other\nb = normal(key)",
+        "if train: a = normal(key)\nelse: a = random.uniform(key)",
+        "if train: return normal(key)\nreturn random.uniform(key)",
+        "for n in x:\n    if n:\n        normal(key)\n        break\n    random.uniform(key)",
+        "a = normal(key) if train else random.uniform(key)",
+        "try: a = normal(key)\nexcept ValueError: a = random.uniform(key)",
+        "match x:\n    case 1: a = normal(key)\n    case 2: a = random.uniform(key)",
+        "a = random.permutation(key, x)\nb = random.permutation(key, other)",
+        "ks = split(key)\na = normal(ks[0])\nb = normal(ks[1])",
+        "a = normal(key)\nb = random.fold_in(key, 1)\nc = split(key)",
+        "a = normal(key)\nb = lambda key: normal(key)\nc = [normal(key) for key in x]",
+        "a = x.random.normal(key)\nb = x.random.normal(key)",
+        "a = normal(next(k))\nb = normal(next(k))",
+        "a = normal(k())\nb = normal(k())",
+    ],
+)
+def test_draws_with_different_keys_or_in_different_branches_are_not_found(body):
+    assert keys(body) == []
+
+
+def test_the_lines_are_those_of_the_nearest_two_draws_and_each_key_is_found_once():
+    assert keys("a = normal(key)\nb = random.uniform(key)\nc = random.gamma(key)") == [("key", 1, 2)]
+
+
+def test_a_function_that_is_called_twice_with_a_key_is_found_in_one_statement_only():
+    twice = "keys = split(key)\nreturn x(keys, other), x(keys, other)"
+    assert keys(twice) == [("keys", 2, 2)]
+    assert keys("keys = split(key)\nx(keys, other)\nx(keys, other)") == []  # the first call warms up
+    assert keys("keys = split(key)\nreturn x(keys, other), x(keys, k)") == []
+    assert keys("return x(k, other), x(k, other)") == []  # whether k is a key is unknown
+
+
+def test_the_functions_that_a_function_may_call_are_found_by_their_names():
+    source = "def a(): b(); c.d\ndef b(): pass\ndef d(): e\ndef e(): a()\ndef f(): a()\n"
+    assert called_in(source, {"a", "<module>"}) == {"a", "b", "d", "e", "<module>"}
+
+
+@pytest.mark.parametrize("source", [None, "", "def (random", "x = 1"])
+def test_source_without_draws_has_none(source):
+    assert find(source) == []
