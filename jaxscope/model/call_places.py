@@ -38,14 +38,18 @@ def one_for_each_place(f: Function, value_of: Callable[[Key], Hashable], *, call
 
 
 def object_for_each_place(f: Function) -> bool:
-    """Return whether only a few lines call ``f``, and each line always calls the same function object: for
-    example, the updates that a factory made for two optimizers, each with its own line. Then no line creates
-    the function again in each call.
+    """Return whether only a few lines call ``f``, each line always calls the same function object, and the
+    objects compute different things: for example, the updates that a factory made for two optimizers, each
+    with its own line. Then no line creates the function again in each call.
 
     For a bound method, a call counts as another line also if another line of the user led to it. For example,
-    two lines fit two trainers, and both trainers call their own method at the same line of ``fit``.
+    two lines fit two trainers, and both trainers call their own method at the same line of ``fit``. Objects
+    that were compiled to one program compute the same: False.
     """
     if any(c.key is None or c.key.function_object is None for c in f.compilations):
+        return False
+    compiled = {(c.key.function_object, c.program) for c in f.compilations if c.key is not None and c.program}
+    if len(compiled) > len({program for _, program in compiled}):
         return False
     return one_for_each_place(f, lambda key: key.function_object, callers=f.seen.form == "method")
 

@@ -73,6 +73,7 @@ _KINDS = {
     "tree": "tree structure change",
     "unknown": "unknown cause",
 }
+FLAX_METHOD = "flax.Module."  # such a wrapper is no call that the program makes
 _FORMS = {
     "lambda": "a lambda was created again",
     "partial": "a functools.partial was created again",
@@ -387,7 +388,7 @@ def _function_object(function: NewFunction) -> str:
     """Return how a function was recreated: ``jax.grad(...) was applied again``, ``a lambda was created
     again``.
     """
-    outer = [w for w in function.wrappers if w != "functools.partial"]
+    outer = [w for w in function.wrappers if w != "functools.partial" and not w.startswith(FLAX_METHOD)]
     if outer:
         return f"{wrapper_name(transformation(outer[0]))}(...) was applied again"
     if function.form in _FORMS:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from jaxscope.analysis import line_names
 from jaxscope.model.call_places import object_for_each_place
 from jaxscope.rules.recompiles import Group, recompile_rule
+from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.findings import NOTE, WARNING, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import transformation
@@ -24,8 +25,11 @@ def new_function_object(group: Group) -> Fix | None:
     form = "partial" if "functools.partial" in seen.wrappers and seen.form == "partial" else seen.form
     wrapper = transformation(seen.wrappers[0]) if seen.wrappers else ""
     if form == "method":
-        owner = seen.qualname.rpartition(".")[0].rpartition(".")[2]
-        words = message("fix-jit-method-once", method=seen.name, owner=owner or "object")
+        owner = seen.qualname.rpartition(".")[0].rpartition(".")[2] or "object"
+        if seen.file is not None and STANDING(seen.file) != Standing.USER:  # its __init__ is the library's
+            words = message("fix-jit-library-method-once", method=seen.name, owner=owner)
+        else:
+            words = message("fix-jit-method-once", method=seen.name, owner=owner)
     elif form == "partial":
         words = message("fix-jit-partial-once")
     elif form == "lambda":

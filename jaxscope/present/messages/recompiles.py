@@ -193,6 +193,10 @@ TEMPLATES = {
         "jit the bound method once, in __init__, and keep it: self.{method} = jax.jit(self.{method}). Each"
         " {owner} object then compiles it once: create one object, and use it for all calls"
     ),
+    "fix-jit-library-method-once": (
+        "jit {owner}.{method} once, and call the jitted function in all places. If the calls also have equal"
+        " arguments, call it only once, and copy the result: jax.tree.map(jnp.copy, result)"
+    ),
     "fix-jit-partial-once": (
         "create the functools.partial and jit it once, before the loop; or jit the function itself, and pass"
         " the bound values as arguments"
