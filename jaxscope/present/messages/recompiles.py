@@ -395,10 +395,10 @@ TEMPLATES = {
         " arrays in each iteration: {library} defines its functions again for each object"
     ),
     "fix-cache-programs": (
-        "no change of this line helps: {library} creates its functions again within the call, with the same"
-        " programs; jax.config.update('jax_compilation_cache_dir', DIRECTORY) and"
-        " jax.config.update('jax_persistent_cache_min_compile_time_secs', 0) before it make JAX load such a"
-        " program instead of compiling it again"
+        "{library} creates its functions again inside the call, so that no change of this line helps. Let JAX"
+        " keep the compiled programs in a directory, and load them instead of compiling them again: at the"
+        " start of the program, call jax.config.update('jax_compilation_cache_dir', DIRECTORY) and"
+        " jax.config.update('jax_persistent_cache_min_compile_time_secs', 0)"
     ),
     "fix-numpy-or-jit": (
         "if {library} only reads the arrays, pass NumPy arrays (np.asarray(x)); if it computes with JAX, jit"
