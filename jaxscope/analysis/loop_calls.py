@@ -376,6 +376,25 @@ def reaches_next_iteration(source: str | None, line: int) -> str | None:
     return None
 
 
+def set_in_same_iteration(source: str | None, line: int, calls: Collection[int]) -> bool:
+    """Return whether ``line``, in a loop, reads a variable that the same iteration has assigned before, from
+    a call on one of the lines ``calls``: ``loss, state = train_step(state, x)``."""
+    found = syntax(source) if source is not None else None
+    around = [n for n in found.blocks if n.lineno < line <= (n.end_lineno or 0)] if found is not None else []
+    loops = [n for n in around if isinstance(n, (ast.For, ast.While))]
+    if not loops:
+        return False
+    inside = list(ast.walk(max(loops, key=lambda n: n.lineno)))
+    read = {n.id for n in inside if isinstance(n, ast.Name) and n.lineno == line}
+    return any(
+        n.lineno < line
+        and read & _variables_set(n)
+        and any(n.lineno <= at <= (n.end_lineno or 0) for at in calls)
+        for n in inside
+        if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)
+    )
+
+
 def _variables_set(statement: ast.Assign) -> set[str]:
     """Return the plain variables that an assignment sets: neither items nor attributes."""
     return {

@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterator
 import msgspec
 
 from jaxscope.analysis.loop_calls import reaches_next_iteration
+from jaxscope.analysis.loop_calls import set_in_same_iteration
 from jaxscope.analysis.rewrap_site import (
     depends_on_a_condition,
     in_a_loop,
@@ -110,11 +111,11 @@ def _waiting(run: Run) -> Iterator[tuple[Transfer, Finding]]:
             continue  # the value was computed already, and only copied
         if element_reads.whole(run, t) is not None:
             continue  # JX603
+        source = sources.of(run)(t.source.file)
         # The program does already what this rule advises: it reads the value of the previous step, or not in
         # each step.
-        if t.checks > 1 and 2 * t.ahead > t.checks:
+        if t.checks > 1 and 2 * t.ahead > t.checks and not _of_this_iteration(run, t):
             continue
-        source = sources.of(run)(t.source.file)
         if kept_from_iteration_before(source, t.source.line):
             continue
         if t.steps is None and reached_now_and_then(source, t.source.line) and not _beside_a_call(run, t):
@@ -246,6 +247,17 @@ def _loop_of_calls(run: Run, t: Transfer) -> str | None:
         if seconds:
             return seconds.most_common(1)[0][0]
     return None
+
+
+def _of_this_iteration(run: Run, t: Transfer) -> bool:
+    """Return whether the source shows that the line of ``t`` reads a result of the user's jitted function
+    that was called in the same iteration. If devices still have work then, it is of that call, such as the
+    part of another device."""
+    if t.source is None:
+        return False
+    calls = (c.site for f in run.functions.values() if f.user for c in f.compilations if c.entry == "call")
+    here = {at.line for at in calls if at is not None and at.file == t.source.file}
+    return set_in_same_iteration(sources.of(run)(t.source.file), t.source.line, here)
 
 
 def _beside_a_call(run: Run, t: Transfer) -> bool:

@@ -47,6 +47,14 @@ def test_a_call_by_another_name_is_found_by_its_column():
     assert found(6, "train_step") is None and loop_calls.find("for x in y: (", 1, None, "y") is None
 
 
+def test_a_value_of_the_same_iteration_is_told_from_one_that_an_earlier_iteration_left():
+    source = "for x in xs:\n    loss, w = step(\n        w, x)\n    if log:\n        print(loss.item())\n    kept = loss\n"
+    assert loop_calls.set_in_same_iteration(source, 5, {2})
+    assert not loop_calls.set_in_same_iteration(source, 5, {9})
+    assert not loop_calls.set_in_same_iteration(source.replace("(loss.", "(kept."), 5, {2})
+    assert not loop_calls.set_in_same_iteration("loss = step(w)\nprint(loss)", 2, {1})
+
+
 def test_a_call_is_found_although_a_method_of_its_result_is_called():
     call = loop_calls.call_at("print(apply(w, x).sum())", 1, 6, "step")
     assert ast.unparse(call) == "apply(w, x)"
