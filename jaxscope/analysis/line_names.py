@@ -42,6 +42,34 @@ def gradients(source: str | None) -> set[str]:
     return {name for name in called if name.rpartition(".")[2] in _GRADIENTS}
 
 
+def captured(source: str | None, line: int) -> list[str]:
+    """Return the variables that the function or lambda which begins on ``line`` captures, and which may have
+    another value each time it is defined: variables of a function or a loop around it. Empty if several
+    functions begin on the line."""
+    found = syntax(source) if source is not None else None
+    around = [n for n in found.blocks if n.lineno <= line <= (n.end_lineno or 0)] if found is not None else []
+    begins = [n for n in around if isinstance(n, (*FUNCTION, ast.Lambda)) and _begins(n) == line]
+    if len(begins) != 1:
+        return []
+    function = begins[0]
+    inside = [n for n in ast.walk(function) if isinstance(n, ast.Name)]
+    own = {a.arg for a in ast.walk(function) if isinstance(a, ast.arg)}
+    own |= {n.id for n in inside if isinstance(n.ctx, ast.Store)}
+    read = dict.fromkeys(n.id for n in inside if n.id not in own)
+    set_anew = set[str]()
+    for n in (n for outer in around if outer is not function for n in ast.walk(outer)):
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
+            set_anew.add(n.id)
+        elif isinstance(n, ast.arg):
+            set_anew.add(n.arg)
+    return [name for name in read if name in set_anew and name != "self"]
+
+
+def _begins(node: ast.stmt | ast.expr) -> int:
+    decorators = node.decorator_list if isinstance(node, FUNCTION) else []
+    return min([node.lineno, *(d.lineno for d in decorators)])
+
+
 def calls_method(source: str | None, line: int, method: str) -> bool:
     """Return whether ``line`` calls a method with this name of an object, as in ``x.item()``. A function of
     an imported module (``jnp.sum()``) does not count."""

@@ -50,8 +50,8 @@ def find_functions(run: Run, text: str) -> list[Function]:
 def find_compilations(run: Run, text: str) -> tuple[list[Function], int | None]:
     """Return what a text such as ``train_step#4`` names: (functions, number of the compilation).
 
-    The number is None if ``text`` has no ``#``. If several functions have the name, at least one of them has
-    a compilation with this number.
+    The number is None if ``text`` has no ``#``. If several functions have the name, all are returned, and at
+    least one of them has a compilation with this number.
 
     Raises:
       UsageError: no such function, or no such number.

@@ -167,7 +167,8 @@ def _profiler(process: Process) -> Iterator[tuple[int, int]]:
 
 
 def _phases(run: Run, process: Process) -> Iterator[_Phase]:
-    """Yield the ended traces, lowerings and compilations of ``process`` that are not nested in others."""
+    """Yield the finished traces, lowerings and compilations of ``process``, without those that happened
+    inside another trace."""
     for c in run.compilations.values():
         nested = c.entry == "nested" or (c.missed is not None and c.missed.inside is not None)
         if c.process is not process or nested:

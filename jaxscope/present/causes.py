@@ -363,6 +363,8 @@ def _static_identity(c: Cause) -> str:
     text = _without_folders(b.repr)[0]
     if detail.why == PARTS and len(text) > ROOM:  # a named tuple of functions, such as an optimizer of optax
         return f"{what} is a new {kind} object that looks the same; {why}"
+    if detail.why == FUNCTION:
+        return f"{what} is a new function object, {brief(text, ROOM)}; {why}"
     return f"{what} is a new object that looks the same, {brief(text, ROOM)}; {why}"
 
 

@@ -3,13 +3,14 @@ many operations outside jit)."""
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from jaxscope.analysis import jit_decorators
 from jaxscope.analysis.causes import SHAPES
-from jaxscope.analysis.loop_calls import iterated
+from jaxscope.analysis.loop_calls import call_at, iterated
 from jaxscope.analysis.rewrap_site import callback_around, imports, loop_around
 from jaxscope.model import arrays, causes, payers, sources
 from jaxscope.model.arrays import Growth
@@ -411,7 +412,8 @@ def _by_function(run: Run, p: Payer, most: int) -> list[Evidence]:
 
 class Iteration(NamedTuple):
     """Code that runs repeatedly: the body of a loop that begins at ``file`` and ``line``, or the ``function``
-    that a line of a loop calls. If ``function`` is None, the line in question is in the loop itself."""
+    that a line of a loop calls. If ``function`` is None, the line that the finding is about is in the loop
+    itself."""
 
     file: str
     line: int
@@ -669,6 +671,17 @@ def _as_in(jitted: jit_decorators.Jitted | None) -> Message | None:
     return message("as-in-with-statics" if jitted.statics_unknown else "as-in", call=jitted.call)
 
 
+def _method_called(run: Run, p: Payer) -> tuple[Field, Field]:
+    """Return the object and the method that the line of ``p`` calls, as source: ``solver`` and
+    ``solver.run``. Words instead, if the line has several calls or the object is no variable."""
+    columns = {c.missed.column for c in p.again if c.missed is not None and c.missed.library == p.library}
+    column = columns.pop() if len(columns) == 1 else None
+    call = call_at(sources.of(run)(p.line.file), p.line.line, column, "")
+    if call is None or not isinstance(call.func, ast.Attribute) or not isinstance(call.func.value, ast.Name):
+        return message("the-object"), message("its-method")
+    return call.func.value.id, ast.unparse(call.func)
+
+
 def _for_library(
     run: Run,
     p: Payer,
@@ -703,7 +716,9 @@ def _for_library(
             all_seconds,
         )
     if anew:
-        return MADE, Fix(message("fix-make-once", library=p.library), "make_once"), repeat_seconds
+        object, call = _method_called(run, p)
+        words = message("fix-make-once", object=object, call=call, library=p.library)
+        return MADE, Fix(words, "make_once"), repeat_seconds
     if p.library in WRAPPER_ROOTS:
         return None, None, 0.0
     if not library_calls.computes(run, p.library):

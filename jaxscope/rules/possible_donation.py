@@ -183,7 +183,7 @@ def _in_filter_jit(c: Compilation, f: Function, free: Collection[str]) -> Messag
         "fix-donate-except-first",
         first=first if len(others) == 1 else many,
         kept=Names(others),
-        stays="stays" if len(others) == 1 else "stay",
+        stays="is" if len(others) == 1 else "are",
         names=donated,
     )
 

@@ -478,7 +478,7 @@ def _changed(cause: Cause) -> str | None:
 def _in_calls(times: int, n: int) -> Message:
     if times < n:
         return message("in-some-of-these", n=times)
-    return message("in-this-call") if n == 1 else message("in-all-of-these")
+    return message("in-this-call") if n == 1 else message("in-all-of-these", n=n)
 
 
 def _of_optimizer(path: str, parameter_path: str | None) -> bool:

@@ -268,12 +268,13 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
         following = [f for f in kept if f.code == "JX115" and _follows(run, f, refused)]
         if not following:
             continue
+        recompiled = _recompile(run, following[0])
         together = msgspec.structs.replace(
             refused,
             severity=WARNING,
-            title=message("refused-and-recompiled", finding=refused.title, recompiled=following[0].title),
+            title=message("refused-and-recompiled", finding=refused.title, **recompiled),
             evidence=[*refused.evidence, *(e for f in following for e in f.evidence)],
-            fix=extended(refused.fix, "fix-also-ends-recompile"),
+            fix=extended(refused.fix, "fix-also-ends-recompile", function=recompiled["function"]),
             seconds=sum(f.seconds or 0.0 for f in (refused, *following)),
         )
         kept = [together if f is refused else f for f in kept if f not in following]
@@ -310,6 +311,12 @@ def _all_through(run: Run, resized: Finding, line: object) -> bool:
         and line in [(at.file, at.line) for at in (c.site, *c.missed.stack)]
         for c in again
     )
+
+
+def _recompile(run: Run, found: Finding) -> dict[str, Field]:
+    """Return the function, the path and the cause of the recompile that ``found`` (JX115) is about."""
+    fields = found.title.fields if isinstance(found.title, Message) else {}
+    return {"function": fields.get("function"), "path": found.path, "cause": fields.get("cause")}
 
 
 def _follows(run: Run, recompiled: Finding, refused: Finding) -> bool:

@@ -6,13 +6,14 @@ from __future__ import annotations
 import ast
 import re
 
-from jaxscope.analysis import mutation
+from jaxscope.analysis import line_names, mutation
 from jaxscope.model.call_places import static_for_each_place
 from jaxscope.rules.recompiles import Group, recompile_rule
 from jaxscope.schema.causes import FUNCTION, PARTS, UNSTABLE_HASH, StaticDetail, StaticValue
+from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.findings import NOTE, WARNING, Fix
 from jaxscope.schema.keys import Static
-from jaxscope.schema.messages import Message, message
+from jaxscope.schema.messages import Message, Names, message
 
 FEW = 2  # values that a static argument may have without advice against it, as on and off
 MODES = 4  # values up to which a size or a name may be one of a few modes, so that the finding is a note
@@ -20,6 +21,7 @@ MODES = 4  # values up to which a size or a name may be one of a few modes, so t
 # The kinds of values of a static argument; the advice depends on them.
 NUMBER, WHOLE, FLAG, WORD, OBJECT = "number", "whole number", "flag", "word", "object"
 _ENUM = re.compile(r"<[\w.]+: .+>")  # <Loss.MSE: 'mse'>
+_PLACE = re.compile(r" at ([^<>]+):(\d+)>$")  # <function loss at /home/me/train.py:12>
 _DIGITS = re.compile(r"\d+")
 
 
@@ -151,12 +153,25 @@ def static_identity(group: Group) -> Fix | None:
             return None  # for example two models, each with its own optimizer
         optimizer = path.endswith(".tx") or (s is not None and s.type.startswith("optax."))
         words = message("fix-one-object", path=path)
+        at = _PLACE.search(s.repr) if s is not None and why == FUNCTION else None
+        if at is not None and STANDING(at[1]) == Standing.USER:
+            words = message("fix-one-function", path=path, captured=_captured(group, at[1], int(at[2])))
         if optimizer:
             state = f"{path.removesuffix('.tx')}.opt_state" if path.endswith(".tx") else "opt_state"
             words = message("fix-one-optimizer", path=path, state=state)
     else:
         words = _of_class(group, s, path)
     return Fix(words, "create_once", {"path": cause.path})
+
+
+def _captured(group: Group, file: str, line: int) -> Message | None:
+    """Return what to do about variables that the function which is defined at ``file`` and ``line`` captures,
+    and that the code around it sets anew. None: it captures none, or its source is unknown."""
+    names = line_names.captured(group.source(file), line)
+    if not names:
+        return None
+    what = "it" if len(names) == 1 else "them"
+    return message("pass-what-it-captures", names=Names(tuple(names), MODES), what=what)
 
 
 def _of_class(group: Group, s: Static | None, path: str) -> Message:

@@ -8,8 +8,7 @@ from collections.abc import Hashable, Iterator
 
 import msgspec
 
-from jaxscope.analysis.loop_calls import reaches_next_iteration
-from jaxscope.analysis.loop_calls import set_in_same_iteration
+from jaxscope.analysis.loop_calls import reaches_next_iteration, set_in_same_iteration
 from jaxscope.analysis.rewrap_site import (
     depends_on_a_condition,
     in_a_loop,
@@ -275,9 +274,9 @@ def _beside_a_call(run: Run, t: Transfer) -> bool:
 
 
 def _in_each_step(run: Run, t: Transfer) -> Message | None:
-    """Return how often the line ``t`` copies between host and device, as text: ``in each of 200 steps``, ``in
-    each of 100 steps (steps 301 to 400)``, ``200 times``. None if that is not often enough for a finding.
-    """
+    """Return how often the line of ``t`` copies between host and device, as text: ``in each of 200 steps``,
+    ``in each of 100 steps (steps 301 to 400)``, ``200 times``. None if that is not often enough for a
+    finding."""
     if t.steps is not None:
         first = max(t.first_step or 1, 1)
         total = model.steps(run, t.process) or first + t.steps - 1

@@ -51,14 +51,14 @@ class Worker:
         self._writer: Writer | None = None
 
     def once(self) -> None:
-        """Compile the jobs (one program for one target each) that are in the queue now. Several workers of
-        one run may do so at the same time: each job is compiled by one of them."""
+        """Compile the jobs that are in the queue now; a job is one program for one target. Several workers
+        of one run may call this at the same time: each job is compiled by one of them."""
         with self._beating():
             for path in self._queue.waiting():
                 self._one(path)
 
     def drain(self) -> None:
-        """Compile jobs (one program for one target each) until the queue is empty and no job can follow: the
+        """Compile jobs until the queue is empty and no job can follow: the
         queue was closed, or ``jaxscope run``, which watched the program, has ended."""
         with self._beating():
             while True:

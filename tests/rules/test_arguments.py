@@ -142,7 +142,7 @@ def test_a_size_that_changes_in_the_same_calls_is_reported_with_the_fix(tmp_path
             STEP, key(leaf("xs", 8 + min(n, 2)), static=[Static("seen", str(count), "int", "value")])
         )
     [fix] = [words.fix_text(f) for f in registry.findings(load(log.run)) if f.code == "JX107"]
-    assert fix.endswith(" (xs also changed shape in 2 of these)")
+    assert fix.endswith(" (xs also changed shape in 2 of the recompiles)")
 
 
 def test_what_changes_beside_it_is_named_in_the_order_of_the_arguments(tmp_path):

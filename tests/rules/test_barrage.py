@@ -110,7 +110,7 @@ def test_a_librarys_object_that_is_made_anew_is_to_be_made_once(run):
         log.compiled(update, made, (0.0, 0.0, 1.0), line=12, into_library=0, library="solver")
     log.end()
     [f] = barrage(run)
-    assert "create the object whose method is called here once" in words.fix_text(f)
+    assert "create the object whose method is called here only once" in words.fix_text(f)
 
 
 @pytest.fixture
@@ -161,14 +161,14 @@ def test_what_a_library_makes_anew_in_one_call_can_only_be_kept_in_the_persisten
         (
             None,
             "jax.random",
-            ["if JAX can trace what this line calls, jit it, as in jax.jit(sim.draw, static_argnums=1)(...)"],
+            ["sim does not jit what this line calls. If JAX can trace it, jit it once, and call the jitted"],
         ),
         (None, "jax.numpy", ["if sim only reads the arrays, pass NumPy arrays (np.asarray(x))"]),
         ("sim.draw(key, 4)", "jax.random", []),
         (
             "float(x)",
             "jax.random",
-            ["if JAX can trace what this line calls, jit it, as in jax.jit(sim.draw, static_argnums=1)(...)"],
+            ["sim does not jit what this line calls. If JAX can trace it, jit it once, and call the jitted"],
         ),
     ],
 )
@@ -584,7 +584,13 @@ print(model.fit(shape))
         (2, False, []),  # a package that computes while it is imported
         (3, False, []),  # an attribute that is computed
         (4, False, []),  # an object of a class: what jit returns are arrays
-        (5, False, ["if JAX can trace what this line calls, jit it, as in jax.jit(model.fit)(...)"]),
+        (
+            5,
+            False,
+            [
+                "fitting does not jit what this line calls. If JAX can trace it, jit it once, and call the jitted function here, as in jax.jit(model.fit)(...)"
+            ],
+        ),
         (5, True, []),  # the line's method jits its parts: it is a loop in Python
     ],
 )
@@ -657,7 +663,7 @@ def test_the_costliest_recompile_inside_a_library_is_named_with_its_cause(run):
     print_report(load(run), file=to)
     for said in (" ".join(to.getvalue().split()), " ".join(summary(run).split())):
         assert (
-            "costliest recompile outside your functions: _fori_collect_loop #2 the static argument '_body_fn' is a new object"
+            "costliest recompile outside your functions: _fori_collect_loop #2 the static argument '_body_fn' is a new function object"
             in said
         )
         assert "1 more of them took at least a tenth of the compile time" in said

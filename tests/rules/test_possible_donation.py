@@ -169,11 +169,13 @@ def test_filter_jit_is_told_which_argument_stays_and_which_are_deleted(record):
     )
     use = 'use eqx.filter_jit(donate="all-except-first")'
     assert found["first"].startswith(
-        f"{use}, so that x stays. A call then deletes the arrays of model and small:"
+        f"{use}, so that x is not donated. A call then deletes the arrays of model and small:"
     )
-    assert found["second"].startswith(f"{use} and make x the first parameter, so that x stays. A call ")
+    assert found["second"].startswith(
+        f"{use} and make x the first parameter, so that x is not donated. A call "
+    )
     assert found["third"].startswith(
-        f"{use} and pass x and key as one tuple, which is the first parameter, so that x and key stay. A call then"
+        f"{use} and pass x and key as one tuple, which is the first parameter, so that x and key are not donated. A call then"
         " deletes the arrays of model:"
     )
 

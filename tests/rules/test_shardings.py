@@ -61,7 +61,7 @@ def test_results_that_went_wrong_alike_are_reported_together(found):
     )
     assert (
         many.severity == "warning"
-        and words.fix_text(many) == "pad dimension 0 from size 17 to 24, or do not shard it"
+        and words.fix_text(many) == "pad dimension 0 from size 17 to 24, or do not shard this dimension"
     )
     assert (many.fix.kind, many.fix.arguments) == ("pad", {"dimension": 0, "size": 24})
     assert "MiB more on each device" in words.evidence(many.evidence[0])
@@ -80,7 +80,7 @@ LARGE = written.leaf("table", 512, 1024)
 def test_a_large_argument_from_one_device_is_moved(found):
     [finding] = found("JX508", [LARGE], [2])
     assert words.title(finding) == (
-        "table (2.0 MiB) is placed on cpu:0, but train_step needs it as replicated over 8 devices: each such call moves it"
+        "table (2.0 MiB) is placed on cpu:0, but train_step needs it as replicated over 8 devices: each such call copies it"
     )
     assert finding.source.line == 140 and finding.certainty == "likely"
 

@@ -388,8 +388,8 @@ class Collectives:
 
 
 def _transfer(instruction: Instruction) -> str | None:
-    """Return the kind of collective (``all-reduce``, ...) that a send or recv between TPU slices is a part
-    of; None: the text names none."""
+    """Return the kind of collective (``all-reduce``, ...) to which a send or recv between TPU slices belongs;
+    None: the text of the instruction names no kind."""
     found = _TRANSFER.search(instruction.tail)
     kind = found[1].lower().replace("_", "-") if found else None
     return "collective-permute" if kind == "one-to-one" else kind if kind in KINDS else None

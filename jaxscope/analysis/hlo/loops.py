@@ -237,8 +237,12 @@ class _Reading:
         depth: int = 0,
     ) -> Value:
         """Evaluate member ``index`` of the tuple ``instruction`` in ``computation``, without evaluating the
-        other members; None: unknown. ``inside`` is the call that led to ``computation`` (None: there is
-        none), ``depth`` the number of instructions that were followed to get here."""
+        other members. Return None if the value is unknown, also if ``instruction`` is None.
+
+        Args:
+          inside: the call that led to ``computation``; None: it is the entry computation.
+          depth: the number of instructions that were followed to get here.
+        """
         if instruction is None or not self._may_look(instruction, depth):
             return None
         if instruction.opcode == "tuple":

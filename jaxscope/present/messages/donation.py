@@ -37,9 +37,9 @@ TEMPLATES = {
         " code does not read these arrays after the call, not even through another variable"
     ),
     "fix-donate-except-first": (
-        'use eqx.filter_jit(donate="all-except-first"){first}, so that {kept} {stays}. A call then deletes'
-        " the arrays of {names}: donate only if your code does not read these arrays after the call, not even"
-        " through another variable"
+        'use eqx.filter_jit(donate="all-except-first"){first}, so that {kept} {stays} not donated. A'
+        " call then deletes the arrays of {names}: donate only if your code does not read these arrays after"
+        " the call, not even through another variable"
     ),
     "as-first-parameter": " and make {name} the first parameter",
     "as-first-tuple": " and pass {names} as one tuple, which is the first parameter",
@@ -57,6 +57,7 @@ TEMPLATES = {
     "fix-pass-as-argument": "pass {constant} as an argument",
     "fix-pass-inner": (
         "a function that {function} calls captures {constant}, for example to return one of its rows: pass"
-        " the array to {function} as an argument, and index it there instead of calling that function"
+        " the array to {function} as an argument, and index it inside {function} instead of calling that"
+        " function"
     ),
 }

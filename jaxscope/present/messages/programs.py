@@ -50,8 +50,8 @@ TEMPLATES = {
         " {value_and_grad}(loss, has_aux=True){before}"
     ),
     "of-params-before": (
-        "; it is then computed with the parameters before the update. If you need it with the updated ones,"
-        " change nothing"
+        ". The result is then that of the parameters before the update: change nothing if you need that of"
+        " the updated parameters"
     ),
     "no-result": "{function} returns no array and has no effect: XLA removes its {operations}",
     "returns-nothing": "what the function assigns to its arguments or to other variables is lost"

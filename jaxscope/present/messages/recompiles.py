@@ -2,8 +2,8 @@
 
 # What becomes of the values that a function closes over, when it is defined only once.
 OUTSIDE = (
-    "pass the numbers and arrays that it uses from outside as arguments; other objects, such as an optimizer,"
-    " may stay outside if they are created only once"
+    "pass the numbers and arrays that it captures as arguments; it may still capture other objects, such as"
+    " an optimizer, if they are created only once"
 )
 TEMPLATES = {
     # -- titles ------------------------------------------------------------------------------------------
@@ -62,8 +62,8 @@ TEMPLATES = {
     "fix-then": "{fix}. Then {then}, because {also}",
     "also-changed": "{path} also {changed} in {calls}",
     "in-this-call": "this call",
-    "in-all-of-these": "all of these",
-    "in-some-of-these": "{n} of these",
+    "in-all-of-these": "all {n} recompiles",
+    "in-some-of-these": "{n} of the recompiles",
     "more-of-them": "{n} more",
     "changed-shape": "changed shape",
     "changed-dtype": "changed dtype",
@@ -158,10 +158,14 @@ TEMPLATES = {
         " object each time"
     ),
     "fix-one-object": "create {path} once, before the loop, and pass the same object each time",
+    "fix-one-function": (
+        "define {path} once, before the loop, and pass the same function object each time{captured}"
+    ),
+    "pass-what-it-captures": ". It captures {names}: pass {what} as an argument instead",
     "fix-one-optimizer": (
-        "create {path}, the result of optax.adam(...) or the like, once, before the loop, and use the same"
-        " object each time. If a number such as its learning rate differs, create it with"
-        " optax.inject_hyperparams(optax.adam)(learning_rate=...) (here for Adam), and before the calls set"
+        "create {path}, the optimizer, once, before the loop, and use the same object each time. If its"
+        " learning rate or another of its numbers has to change, create it with"
+        " optax.inject_hyperparams(optax.adam)(learning_rate=...) (here for Adam), and before each call set"
         " {state}.hyperparams['learning_rate'] = jnp.float32(rate)"
     ),
     "fix-pass-its-parts": (
@@ -359,8 +363,8 @@ TEMPLATES = {
         " outside jit. Convert its arguments first: x = jax.tree.map(np.asarray, x)"
     ),
     "fix-if-faster": (
-        "{fix}. Most of this time goes into compiling the random number generation, which a jitted function"
-        " has to compile, too: measure whether it is faster"
+        "{fix}. Most of this time goes into compiling the random number generation. A jitted function has to"
+        " compile that as well, so the gain may be small: measure it"
     ),
     "as-in": ", as in {call}",
     "as-in-with-statics": (
@@ -372,10 +376,13 @@ TEMPLATES = {
     "fix-jit-through-library": (
         "jit what this line calls{how}. To jit only the functions that {library} calls inside does not help"
     ),
-    "fix-jit-method": ("if JAX can trace what this line calls, jit it{how}: {library} does not jit it here"),
+    "fix-jit-method": (
+        "{library} does not jit what this line calls. If JAX can trace it, jit it once, and call the jitted"
+        " function here{how}"
+    ),
     "fix-jit-around-run": (
-        "{first}write one function under jax.jit that creates the object (MCMC or SVI, with"
-        " progress_bar=False), runs it and returns the arrays: outside jit, {library} defines its functions"
+        "{first}write one function under jax.jit that creates the MCMC or SVI object, runs it with"
+        " progress_bar=False and returns the arrays, because outside jit {library} defines its functions"
         " again in each run"
     ),
     "fix-pad-first": "pad the data to one size, with a mask or weights for the padding, and ",
@@ -391,9 +398,12 @@ TEMPLATES = {
     ),
     "that-line-creates": " (from {line})",
     "fix-make-once": (
-        "create the object whose method is called here once, before the loop, and call its method with other"
-        " arrays in each iteration: {library} defines its functions again for each object"
+        "create {object} only once, outside the code that runs repeatedly, and call {call} with other arrays"
+        " each time. Your functions that it calls must take what changes as an argument, instead of capturing"
+        " it. {library} defines its own functions again for each object"
     ),
+    "the-object": "the object whose method is called here",
+    "its-method": "its method",
     "fix-cache-programs": (
         "{library} creates its functions again inside the call, so that no change of this line helps. Let JAX"
         " keep the compiled programs in a directory, and load them instead of compiling them again: at the"

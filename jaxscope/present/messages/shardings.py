@@ -1,8 +1,11 @@
 """Templates for shardings: other than requested, not divisible, moved in each call (JX503, JX504, JX508)."""
 
 TEMPLATES = {
-    "fix-also-ends-recompile": "{fix}; this also ends the recompile",
-    "refused-and-recompiled": "{finding}. With this result as its argument, {recompiled}",
+    "fix-also-ends-recompile": "{fix}. Then {function} does not recompile either",
+    "refused-and-recompiled": (
+        "{finding}. {function} receives this result as {path} in its first call, and recompiled later,"
+        " because {cause}"
+    ),
     "other-sharding-than-requested": (
         "{function} does not use the requested sharding for {value}{more}: requested {wanted}, got"
         " {got}{reason}{times}"
@@ -21,7 +24,9 @@ TEMPLATES = {
     "other-sharding-reason": " because {reason}",
     "times-the-memory": ", so each device holds {n} times as much of it",
     "more-bytes-on-each-device": "{finding} ({bytes} more on each device)",
-    "fix-pad-or-replicate": "pad dimension {dimension} from size {size} to {padded}, or do not shard it",
+    "fix-pad-or-replicate": (
+        "pad dimension {dimension} from size {size} to {padded}, or do not shard this dimension"
+    ),
     "fix-request-what-is-given": (
         "request the sharding that the program uses; or apply jax.lax.with_sharding_constraint(x, sharding)"
         " also to the values from which the array is computed"
@@ -50,16 +55,16 @@ TEMPLATES = {
         " drop the remainder"
     ),
     "moved-argument": (
-        "{path}{more} ({bytes}) is placed {got}, but {function} needs it {wanted}: each such call moves it"
+        "{path}{more} ({bytes}) is placed {got}, but {function} needs it {wanted}: each such call copies it"
     ),
     "moved-arguments": (
         "{path}{more} ({bytes}) are placed {got}, but {function} needs them {wanted}: each such call"
-        " moves them"
+        " copies them"
     ),
     "as-sharding": "as {sharding}{over}",
     "over-devices": " over {devices}",
     "fix-put-before-the-calls": (
-        "jax.device_put {path} once, before the first call, to the sharding that {function} needs"
+        "use jax.device_put once, before the first call, to give {path} the sharding that {function} needs"
     ),
     "failed-on-several-devices": (
         "the program failed: the arrays of one call are on different devices: {places}"

@@ -1,5 +1,5 @@
 # Mended: a function of the module
-# applies: fix-one-object
+# applies: fix-one-function
 from collections.abc import Callable
 
 import equinox as eqx

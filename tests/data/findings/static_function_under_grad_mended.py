@@ -1,5 +1,5 @@
 # Mended: the function is created once, and what changes is an argument
-# applies: fix-one-object
+# applies: fix-one-function, pass-what-it-captures
 from functools import partial
 
 import jax

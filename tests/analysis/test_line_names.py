@@ -1,0 +1,23 @@
+"""What a line of the source says about the functions and variables that it names."""
+
+import textwrap
+
+from jaxscope.analysis import line_names
+
+
+def test_variables_that_a_function_captures_are_those_that_the_code_around_it_sets_anew():
+    source = textwrap.dedent("""
+        scale = 2
+        for i in range(8):
+            decay = 0.9 ** i
+            def loss(theta):
+                return solve(lambda y, t: -decay * t * theta * scale * jnp.tanh(y))
+            @jax.jit
+            def other(x, n=3):
+                y = x + i
+                return y * n * decay
+    """)
+    assert line_names.captured(source, 6) == ["decay", "theta"]
+    assert line_names.captured(source, 7) == ["i", "decay"]
+    assert line_names.captured(source, 5) == ["decay"]
+    assert line_names.captured(source, 2) == line_names.captured(None, 6) == []
