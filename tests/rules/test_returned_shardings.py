@@ -106,7 +106,9 @@ def test_the_fix_names_the_sharding_that_came_back_and_out_shardings(fixes):
 
 
 def test_an_argument_that_the_call_did_not_make_is_put_by_the_caller(fixes):
-    assert words.fix_text(fixes["passed"]) == "before every call, jax.device_put a to the same sharding"
+    assert (
+        words.fix_text(fixes["passed"]) == "before every call, use jax.device_put to give a the same sharding"
+    )
 
 
 def test_put_where_the_fix_says_it_comes_back_nothing_compiles_twice(fixes, record):

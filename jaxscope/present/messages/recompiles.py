@@ -296,12 +296,12 @@ TEMPLATES = {
     "fix-set-once": "set {setting} once, before the first call",
     # -- fixes: placement --------------------------------------------------------------------------------
     "fix-place-on-mesh": (
-        "before the first call, jax.device_put {path} to the sharding that {function} returns it with,"
-        " {sharding}. If you want another sharding of {path}, put it there, and request that sharding for the"
+        "before the first call, use jax.device_put to give {path} the sharding that {function} returns it"
+        " with, {sharding}. If you want another sharding of {path}, give it that one, and request it for the"
         " result, too (out_shardings= of jit)"
     ),
     "fix-keep-sharding": (
-        "before the first call, jax.device_put {path} to the sharding that {function} returns it"
+        "before the first call, use jax.device_put to give {path} the sharding that {function} returns it"
         " with{returned}; or set out_shardings= of {function} to the sharding that {path} had in the first"
         " call{passed}"
     ),
@@ -311,7 +311,7 @@ TEMPLATES = {
         " PartitionSpec('{axis}')))"
     ),
     "the-sharding": ", {sharding}",
-    "fix-same-sharding": "before every call, jax.device_put {path} to the same sharding",
+    "fix-same-sharding": "before every call, use jax.device_put to give {path} the same sharding",
     "fix-same-commitment": (
         "call jax.device_put on {path} before every call, including the first, or before none of them"
     ),
@@ -319,10 +319,14 @@ TEMPLATES = {
         "call the function once for all devices, with an array that is sharded over them (NamedSharding),"
         " instead of once per device"
     ),
-    "fix-same-layout": "before the first call, jax.device_put {path} to the same Format (layout) as later",
-    "fix-same-memory-kind": "before every call, jax.device_put {path} to the same memory kind",
+    "fix-same-layout": (
+        "before the first call, use jax.device_put to give {path} the same Format (layout) as in later calls"
+    ),
+    "fix-same-memory-kind": "before every call, use jax.device_put to give {path} the same memory kind",
     "fix-same-mesh-around": "make all calls under the same mesh: one jax.set_mesh(mesh) around all of them",
-    "fix-same-mesh": "before every call, jax.device_put {path} to the same sharding on the same mesh",
+    "fix-same-mesh": (
+        "before every call, use jax.device_put to give {path} the same sharding on the same mesh"
+    ),
     # -- fixes: what one line has compiled outside jit ---------------------------------------------------
     "fix-many-causes": (
         "find what changes repeatedly: jaxscope report --function {function} lists each recompile; if a"

@@ -38,7 +38,7 @@ TEMPLATES = {
         "the program failed: an argument {aval} is {got}, but in_shardings requires {wanted}"
     ),
     "fix-put-as-required": (
-        "before the call, jax.device_put the argument to the sharding that in_shardings requires"
+        "before the call, use jax.device_put to give the argument the sharding that in_shardings requires"
     ),
     "uneven-split": (
         "{function} shards {aval} as {wanted}, but the size {size} of dimension {dimension} is not divisible"
@@ -71,5 +71,5 @@ TEMPLATES = {
     ),
     "on-place": "{what} on {place}",
     "one-device": "device {number}",
-    "fix-put-with-the-others": "jax.device_put {what} to the devices of the other arrays",
+    "fix-put-with-the-others": "use jax.device_put to put {what} on the devices of the other arrays",
 }

@@ -78,7 +78,7 @@ TEMPLATES = {
     "argument-sharding": "{path}: {sharding}",
     "program-on-devices": "{arguments}; the program runs on devices {devices}",
     "fix-put-where-used": (
-        "before the loop, jax.device_put {path} to the devices of the program, for example with the sharding"
-        " of another argument that is on these devices"
+        "before the loop, use jax.device_put to put {path} on the devices of the program, for example with"
+        " the sharding of another argument that is on these devices"
     ),
 }
