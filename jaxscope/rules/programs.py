@@ -44,6 +44,12 @@ TURNS = 8  # iterations of an unrolled loop
 TURN = 3  # operations in one iteration
 FEW_TURNS = 4  # iterations of an unrolled loop if they are large
 LARGE_TURN = 60  # operations in one of few iterations; a layer of a transformer has 120 and more
+# Operations that multiply matrices, and those of which random number generators mostly consist
+PRODUCTS = frozenset({"stablehlo.dot_general", "stablehlo.convolution"})
+OF_RANDOM_BITS = frozenset(
+    {"stablehlo.xor", "stablehlo.or", "stablehlo.shift_left", "stablehlo.shift_right_logical"}
+)
+DRAWN = 0.15  # share of the operations of a program that are of a random number generator
 MUCH = 0.5  # share of a program's operations that a scan must save if the iterations are few
 MIB = 1 << 20
 SMALL = 0.05  # share of a program's peak memory below which an array does not matter
@@ -80,7 +86,7 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
             for r in (texts.stablehlo.repeated if texts.stablehlo is not None else ())
             if (_many_turns(r) or (r.times >= FEW_TURNS and r.length >= LARGE_TURN))
             and not r.in_loop
-            and r.carried
+            and (r.carried or _independent(run, r))
             and not _in_library(run, f, r)
             and (not r.grows or _in_a_loop(run, f, r) is not None)
         ]
@@ -89,7 +95,9 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
             at = (source.file, source.line) if source is not None else (f.id, r.line)
             lines.setdefault(at, (source, []))[1].append((p, f, r))
     for source, several in lines.values():
-        several.sort(key=lambda one: -one[2].length * one[2].times)
+        if all(_draws(run, p) for p, _, _ in several):
+            continue  # the creation of parameters, once
+        several.sort(key=lambda one: (one[2].backward, -one[2].length * one[2].times))
         (_, f, r), shares = several[0], _shares(run, several)
         many = any(_many_turns(other) for _, _, other in several)
         if not many and all(share < MUCH for _, _, share in shares):
@@ -113,9 +121,7 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
                 *(e for q, g, other in several[:SHOWN] for e in _repeated(q, g, other)),
                 *(e for q, g, share in shares[:SHOWN] for e in _share(run, q, g, share)),
             ],
-            fix=Fix(message("fix-final-length-then-scan"), "scan")
-            if r.grows
-            else _scan(next((other.library for _, _, other in several if other.library), None)),
+            fix=_instead_of_unrolling([other for _, _, other in several]),
             seconds=sum(share * _seconds(run, q, g) for q, g, share in shares) or None,
         )
 
@@ -125,6 +131,38 @@ _Block = tuple[Program, Function, Repeated]  # (program, its function, a repeate
 
 def _many_turns(r: Repeated) -> bool:
     return r.times >= TURNS and r.length >= TURN
+
+
+def _independent(run: Run, r: Repeated) -> bool:
+    """Return whether the block ``r`` is the body of a loop in the user's source whose iterations use no
+    results of each other, such as the tasks of a batch."""
+    source = r.source
+    if source is None or r.length < LARGE_TURN or STANDING(source.file) != Standing.USER:
+        return False
+    return in_a_loop(sources.of(run)(source.file), source.line)
+
+
+def _draws(run: Run, p: Program) -> bool:
+    """Return whether most of what the program ``p`` computes is random numbers, as for the initial parameters
+    of a model: it multiplies no matrices, and many of its operations are those of a random number generator.
+    """
+    read = run.texts_of(p).stablehlo
+    counts = {} if read is None else read.op_counts
+    total = sum(n for name, n in counts.items() if name not in CONSTANTS | CALLS)
+    return not any(counts.get(name) for name in PRODUCTS) and (
+        sum(counts.get(name, 0) for name in OF_RANDOM_BITS) >= DRAWN * total > 0
+    )
+
+
+def _instead_of_unrolling(blocks: Sequence[Repeated]) -> Fix:
+    """Return the advice how to write the loop that repeats ``blocks``, the largest first: as a scan, or with
+    vmap if no iteration uses a result of another."""
+    if blocks[0].grows:
+        return Fix(message("fix-final-length-then-scan"), "scan")
+    forward = [r for r in blocks if not r.backward]
+    if forward and not any(r.carried for r in forward):
+        return Fix(message("fix-vmap-iterations"), "vmap")
+    return _scan(next((r.library for r in blocks if r.library), None))
 
 
 def _scan(library: str | None) -> Fix:

@@ -5,6 +5,10 @@ TEMPLATES = {
         "{function} has an unrolled loop whose arrays grow: a block of {operations} operations is repeated"
         " {times} times, each time with longer arrays{also}"
     ),
+    "fix-vmap-iterations": (
+        "no iteration uses a result of another: stack the inputs of all iterations, and compute them together"
+        " with jax.vmap, or one after the other with jax.lax.map, which needs less memory"
+    ),
     "fix-final-length-then-scan": (
         "give the arrays their final length from the start, and mask the part that is not filled yet; then"
         " write the loop as jax.lax.scan or fori_loop. For a language model, keep keys and values in a cache"
