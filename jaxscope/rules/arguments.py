@@ -3,13 +3,14 @@ arguments, is not the same from call to call."""
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from collections.abc import Hashable
 from itertools import pairwise
 
-from jaxscope.analysis import bucketing
+from jaxscope.analysis import bucketing, loop_calls
 from jaxscope.analysis.paths import below, root
-from jaxscope.model.call_places import one_for_each_place
+from jaxscope.model.call_places import PLACES, one_for_each_place
 from jaxscope.rules.recompiles import Group, container, is_deep_weak_type, is_none_at_times, recompile_rule
 from jaxscope.schema.causes import ArrayType, AxisSizes, Cause, StaticValue, Value
 from jaxscope.schema.findings import NOTE, WARNING, Fix
@@ -31,7 +32,9 @@ def changing_shape(group: Group) -> Fix | None:
     cause = group.cause
     if group.of_leaves:
         return Fix(message("fix-jit-over-leaves", function=group.name), "jit", {"function": group.name})
-    if group.lengthened or (cause.kind == "shape" and (_a_size_each(group) or _chosen(group))):
+    if group.lengthened or (
+        cause.kind == "shape" and (_a_size_each(group) or _chosen(group) or _in_phases(group))
+    ):
         return None  # for example a training set and a test set, each with its own program
     if cause.kind == "rank":
         path = cause.path or "it"
@@ -108,6 +111,22 @@ def _chosen(group: Group) -> bool:
     changing = [sizes for sizes in zip(*shapes, strict=True) if len(set(sizes)) > 1]
     powers = all(n >= SMALLEST and n & (n - 1) == 0 for sizes in changing for n in sizes)
     return powers and (len(shapes) > 2 or all(a < b for a, b in changing))
+
+
+def _in_phases(group: Group) -> bool:
+    """Return whether the argument has few sizes, one for each phase of the program: a loop calls the function
+    with one size, and a loop around it goes on to the next size, as for a curriculum of longer sequences."""
+    c, path = group.calls[-1], group.cause.path
+    if c.site is None or c.missed is None or path is None or len(set(_shapes(group))) > PLACES:
+        return False
+    f = group.function.seen
+    found = loop_calls.find(group.source(c.site.file), c.site.line, c.missed.column, f.name)
+    passed = loop_calls.argument(found.call, f.signature, root(path)) if found is not None else None
+    if found is None or passed is None or not found.outer:
+        return False
+    if any(isinstance(n, (ast.Call, ast.Attribute)) for n in ast.walk(passed)):
+        return False  # it may be another value in each iteration: next(batches)
+    return not loop_calls.names_read([passed]) & loop_calls.names_set(found.repeats)
 
 
 def _a_size_each(group: Group) -> bool:
