@@ -4,14 +4,16 @@ replicated over a mesh axis). Both read the snapshots of live arrays."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import msgspec
 
+from jaxscope.analysis import growing_lists
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.avals import short_aval
-from jaxscope.model import arrays
+from jaxscope.analysis.paths import root
+from jaxscope.model import arrays, sources
 from jaxscope.model.arrays import Group, Growth, Snapshot
 from jaxscope.model.run import Run
 from jaxscope.rules import memory_scale
@@ -19,17 +21,21 @@ from jaxscope.rules.many_compilations import compiled_for_each_length
 from jaxscope.rules.programs import mesh_axes
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Count, Message, Seconds, message
 
 SMALL = 1024  # bytes per step, or of one array: below, as for a list of losses, the finding is a note
 SMALL_CONTAINER = 1 << 20  # bytes of all arrays that a container keeps, if steps are not counted
 SMALL_SHARE = 0.05  # of the bytes of the live arrays on the device
 MOST_EVIDENCE = 20
+FEWEST_APPENDED = 16  # arrays of a list, if one snapshot and the source decide that it grows
 
 
 @rule("JX501", "growing-arrays", WARNING)
 def growing(run: Run) -> Iterator[Finding]:
+    reported = set[str]()
     for g in arrays.growing(run):
+        reported.add(root(g.path or ""))
         longer = not g.more_arrays
         small = g.more_bytes < SMALL * (1 if g.in_steps or longer else g.more_arrays)
         if (longer and small) or (not g.in_steps and (small or g.seen[-1][2] < SMALL_CONTAINER)):
@@ -46,6 +52,58 @@ def growing(run: Run) -> Iterator[Finding]:
             fix=_fix(g, longer),
             subject=(g.path, g.held, g.group.origin),
         )
+
+    yield from _appended(run, reported)
+
+
+def _appended(run: Run, reported: Collection[str]) -> Iterator[Finding]:
+    """Yield findings about lists of which one snapshot shows many arrays, and the source that a loop only
+    adds to them. A short run has too few snapshots to see them grow. ``reported`` are the containers that
+    have a finding already."""
+    fullest = arrays.fullest(arrays.of_main(run))
+    if fullest is None:
+        return
+    lists: dict[str, list[Group]] = {}
+    for g in fullest.groups:
+        name = (g.path or "").partition("[*]")[0]
+        if name.isidentifier() and name not in reported and name != g.path:
+            lists.setdefault(name, []).append(g)
+    memory = memory_scale.of_process(run.main)
+    for name, groups in lists.items():
+        count, size = sum(g.count for g in groups), sum(g.device_bytes or g.global_bytes or 0 for g in groups)
+        found = _added_to(run, name) if size >= memory_scale.WORTH_A_NOTE * memory else None
+        if found is None or count < FEWEST_APPENDED:
+            continue
+        loop, line = found
+        text = message(
+            "appended-in-loop", container=name, line=loop, count=Count(count, "array"), bytes=Bytes(size)
+        )
+        yield Finding(
+            code="JX501",
+            severity=WARNING if size >= memory_scale.WORTH_A_WARNING * memory else NOTE,
+            certainty=LIKELY,
+            title=text,
+            source=line,
+            evidence=[Evidence(text, source=line)],
+            fix=Fix(message("fix-keep-fewer", container=name), "keep_fewer", {"container": name}),
+            subject=(name, line),
+        )
+
+
+def _added_to(run: Run, name: str) -> tuple[Frame, Frame] | None:
+    """Return (loop, line that appends) of a loop that calls a jitted function of the user and only adds to
+    the list ``name``; None: the source shows none."""
+    calls: dict[str, set[int]] = {}
+    for f in run.functions.values():
+        for c in f.compilations if f.user else ():
+            for at in (c.site, *c.missed.stack) if c.missed is not None else ():
+                if at is not None:
+                    calls.setdefault(at.file, set()).add(at.line)
+    for file, lines in calls.items():
+        found = growing_lists.find(sources.of(run)(file), name, lines)
+        if found is not None:
+            return Frame(file, found[0], ""), Frame(file, found[1], "")
+    return None
 
 
 def _title(g: Growth, longer: bool) -> Message:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 import written
-from written import Log
+from written import Log, function, key, leaf
 
 from jaxscope.log import store
+from jaxscope.model import sources
 from jaxscope.model.load import load
 from jaxscope.present import findings as words
 from jaxscope.rules import registry
@@ -69,3 +70,29 @@ def test_without_steps_an_array_that_becomes_longer_is_called_by_its_name(found)
     [f] = found(64 * KIB, path="series")
     assert words.title(f) == "the array series grows while the program runs; it has 3.8 MiB after 6.0 s"
     assert words.fix_text(f).startswith("make series as long as it will be at the end")
+
+
+@pytest.mark.parametrize(
+    ("source", "size", "severities"),
+    [
+        ("kept = []\nfor x in xs:\n    kept.append(step(x))\n", 4 << 20, ["warning"]),
+        ("kept = []\nfor x in xs:\n    kept.append(step(x))\n", 1 << 20, ["note"]),
+        ("kept = []\nfor x in xs:\n    kept.append(step(x))\n", 64 << 10, []),
+        ("kept = deque(maxlen=20)\nfor x in xs:\n    kept.append(step(x))\n", 4 << 20, []),
+    ],
+)
+def test_one_snapshot_is_enough_if_the_source_shows_it(tmp_path, monkeypatch, source, size, severities):
+    run = store.create(tmp_path / "run")
+    (tmp_path / "train.py").write_text(source)
+    monkeypatch.chdir(tmp_path)
+    sources.text.cache_clear()
+    log = Log(run)
+    step = function("step", str(tmp_path / "train.py"), 9)
+    log.say(step)
+    log.compiled(step, key(leaf("x", 1)), site=Frame(str(tmp_path / "train.py"), 3, "<module>"))
+    kept = ArrayGroup("kept[*]", 20, (size // 4,), "float32", 20 * size, 20 * size, None, True, "(0,)", LINE)
+    log.say(ev.ArraysSeen(why="time", count=20, groups=[kept]), after=1.0)
+    log.end()
+    found = [f for f in registry.findings(load(run)) if f.code == "JX501"]
+    assert [f.severity for f in found] == severities
+    assert all("the loop at train.py:2 adds arrays to kept" in words.title(f) for f in found)

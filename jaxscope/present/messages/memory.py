@@ -8,6 +8,10 @@ TEMPLATES = {
     "growing-array": (
         "the array {path} grows by {more_bytes} in each step; it has {bytes} after step {step}"
     ),
+    "appended-in-loop": (
+        "each iteration of the loop at {line} adds arrays to {container}, and none are removed: {count}"
+        " ({bytes}) in the largest snapshot"
+    ),
     "growing-arrays-by-time": "{arrays} while the program runs, to {count} ({bytes}) after {seconds}",
     "growing-array-by-time": (
         "the array {path} grows while the program runs; it has {bytes} after {seconds}"

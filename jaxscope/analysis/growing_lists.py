@@ -1,0 +1,73 @@
+"""Find a loop that only adds to a list, in source as text: each iteration appends, and nothing removes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator
+
+from jaxscope.analysis.rewrap_site import FUNCTION, syntax
+
+_ADDS = frozenset({"append", "extend"})
+
+
+def find(source: str | None, name: str, calls: Collection[int]) -> tuple[int, int] | None:
+    """Return (line of the loop, line that appends) of a loop that appends to the list ``name`` in the
+    iterations in which it calls a function at one of the lines ``calls``. None: there is no such loop, or
+    something may remove items.
+
+    The list must begin as ``[]`` outside of all loops. It may not be assigned again, and no other method of
+    it than ``append`` and ``extend`` may be called in its function.
+    """
+    found = syntax(source) if source is not None else None
+    for scope in (
+        (found.tree, *(n for n in found.blocks if isinstance(n, FUNCTION))) if found is not None else ()
+    ):
+        nodes = list(_own(scope))
+        methods = [
+            n.func
+            for n in nodes
+            if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and _is(n.func.value, name)
+        ]
+        begins = [n.lineno for n in nodes if isinstance(n, (ast.Assign, ast.AnnAssign)) and _empties(n, name)]
+        stores = [
+            n for n in nodes if isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load)
+        ]
+        items = [n for n in nodes if isinstance(n, ast.Subscript) and _is(n.value, name)]
+        loops = [n for n in nodes if isinstance(n, (ast.For, ast.While))]
+        if not methods or len(begins) != 1 or len(stores) != 1 or {m.attr for m in methods} - _ADDS:
+            continue
+        if any(not isinstance(n.ctx, ast.Load) for n in items) or any(_has(n, begins[0]) for n in loops):
+            continue
+        for method in methods:
+            around = [n for n in loops if _has(n, method.lineno) and any(_has(n, line) for line in calls)]
+            if around:
+                return max(n.lineno for n in around), method.lineno
+    return None
+
+
+def _own(scope: ast.AST) -> Iterator[ast.AST]:
+    """Yield the syntax nodes of a function or module, without those of functions that are defined in it."""
+    for child in ast.iter_child_nodes(scope):
+        yield child
+        if not isinstance(child, (*FUNCTION, ast.Lambda, ast.ClassDef)):
+            yield from _own(child)
+
+
+def _is(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _has(node: ast.stmt, line: int) -> bool:
+    return node.lineno <= line <= (node.end_lineno or line)
+
+
+def _empties(statement: ast.Assign | ast.AnnAssign, name: str) -> bool:
+    """Return whether an assignment makes ``name`` an empty list: ``a, name = 0, []``."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    pairs: list[tuple[ast.expr, ast.expr | None]] = [(target, statement.value) for target in targets]
+    for target, value in list(pairs):
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            pairs += zip(target.elts, value.elts, strict=False)
+    return any(
+        _is(target, name) and isinstance(value, ast.List) and not value.elts for target, value in pairs
+    )

@@ -1,0 +1,47 @@
+"""A list grows in a loop only if the source shows that each iteration adds to it and nothing removes."""
+
+import textwrap
+
+import pytest
+
+from jaxscope.analysis.growing_lists import find
+
+LOOP = """
+    history, n = [], 0
+    for i in range(9):
+        w = step(w)
+        history.append(w)
+    print(history[-1], len(history))
+"""
+
+
+def changed(old: str, new: str) -> str:
+    assert old in LOOP
+    return textwrap.dedent(LOOP.replace(old, new))
+
+
+def test_a_list_to_which_a_loop_of_calls_appends_is_found():
+    assert find(textwrap.dedent(LOOP), "history", {4}) == (3, 5)
+    inside = "def main(w):\n" + textwrap.indent(textwrap.dedent(LOOP), "    ")
+    assert find(inside, "history", {5}) == (4, 6)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        changed("history, n = [], 0", "history, n = deque(maxlen=9), 0"),
+        changed("history.append(w)", "history.append(w)\n        history.pop(0)"),
+        changed("history.append(w)", "history.append(w)\n        history = history[-9:]"),
+        changed("history.append(w)", "history.append(w)\n        del history[0]"),
+        changed("history.append(w)", "history.append(w)\n        history[i % 3] = w"),
+        changed("history.append(w)", "history = history + [w]"),
+        "for k in ks:\n" + textwrap.indent(textwrap.dedent(LOOP), "    "),  # begins anew in each iteration
+    ],
+)
+def test_a_list_that_is_bounded_or_begins_anew_is_not_found(source):
+    assert find(source, "history", {4, 5}) is None
+
+
+def test_a_loop_that_calls_nothing_of_the_user_is_not_found():
+    assert find(textwrap.dedent(LOOP), "history", {6}) is None  # such as the reading of a data set
+    assert find(textwrap.dedent(LOOP), "other", {4}) is find(None, "history", {4}) is None
