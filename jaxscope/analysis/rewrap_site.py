@@ -233,6 +233,22 @@ def in_a_loop(source: str | None, line: int) -> bool:
     return any(isinstance(n, _LOOPS) and n.lineno >= begins for n in around)
 
 
+def only_loop(source: str | None, name: str, begins: int) -> int | None:
+    """Return the line of the ``for`` or ``while`` in the function ``name``, whose definition (with its
+    decorators) begins on the line ``begins``; loops inside it do not count. None: there are several or
+    none."""
+    found = syntax(source) if source is not None else None
+    for function in found.blocks if found is not None else ():
+        if not isinstance(function, FUNCTION) or function.name != name:
+            continue
+        if begins not in (function.lineno, *(d.lineno for d in function.decorator_list)):
+            continue
+        loops = [n for n in ast.walk(function) if isinstance(n, (ast.For, ast.While))]
+        outer = [n for n in loops if not any(_has(m, n.lineno) for m in loops if m is not n)]
+        return outer[0].lineno if len(outer) == 1 else None
+    return None
+
+
 def loop_around(source: str | None, line: int) -> tuple[int, int] | None:
     """Return (first line, last line) of the innermost ``for`` or ``while`` around ``line`` in the same
     function; None: there is none."""

@@ -590,7 +590,7 @@ def _what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix 
     jitted = jit_decorators.advice(
         sources.of(run)(p.line.file), p.line.line, p.library, of_equinox=of_equinox
     )
-    if jax and anew and not p.within:
+    if jax and anew:
         where = None if p.line.function == "<module>" else p.line.function.replace(".<locals>", "")
         words = message("fix-jit-around-body", function=where or message("function-around"))
         return BODIES, Fix(words, "jit"), again
@@ -673,9 +673,10 @@ def _as_in(jitted: jit_decorators.Jitted | None) -> Message | None:
 
 def _method_called(run: Run, p: Payer) -> tuple[Field, Field]:
     """Return the object and the method that the line of ``p`` calls, as source: ``solver`` and
-    ``solver.run``. Words instead, if the line has several calls or the object is no variable."""
-    columns = {c.missed.column for c in p.again if c.missed is not None and c.missed.library == p.library}
-    column = columns.pop() if len(columns) == 1 else None
+    ``solver.run``. Words instead, if that is unknown or the object is no variable. If the line has several
+    calls, it is the one that compiles most again."""
+    columns = Counter(c.missed.column for c in p.again if c.missed is not None)
+    column = columns.most_common(1)[0][0] if columns else None
     call = call_at(sources.of(run)(p.line.file), p.line.line, column, "")
     if call is None or not isinstance(call.func, ast.Attribute) or not isinstance(call.func.value, ast.Name):
         return message("the-object"), message("its-method")

@@ -10,7 +10,7 @@ from jaxscope.analysis.avals import short_dtype
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.module_libraries import spelling
 from jaxscope.analysis.programs import Texts, peak_bytes
-from jaxscope.analysis.rewrap_site import in_a_loop, widens
+from jaxscope.analysis.rewrap_site import in_a_loop, only_loop, widens
 from jaxscope.analysis.sharding_audit import RESULT
 from jaxscope.analysis.stablehlo.callbacks import Callback
 from jaxscope.analysis.stablehlo.matmuls import Product
@@ -50,6 +50,7 @@ OF_RANDOM_BITS = frozenset(
     {"stablehlo.xor", "stablehlo.or", "stablehlo.shift_left", "stablehlo.shift_right_logical"}
 )
 DRAWN = 0.15  # share of the operations of a program that are of a random number generator
+LINEN = "flax.linen"
 MUCH = 0.5  # share of a program's operations that a scan must save if the iterations are few
 MIB = 1 << 20
 SMALL = 0.05  # share of a program's peak memory below which an array does not matter
@@ -121,7 +122,7 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
                 *(e for q, g, other in several[:SHOWN] for e in _repeated(q, g, other)),
                 *(e for q, g, share in shares[:SHOWN] for e in _share(run, q, g, share)),
             ],
-            fix=_instead_of_unrolling([other for _, _, other in several]),
+            fix=_instead_of_unrolling([other for _, _, other in several], source),
             seconds=sum(share * _seconds(run, q, g) for q, g, share in shares) or None,
         )
 
@@ -154,15 +155,18 @@ def _draws(run: Run, p: Program) -> bool:
     )
 
 
-def _instead_of_unrolling(blocks: Sequence[Repeated]) -> Fix:
-    """Return the advice how to write the loop that repeats ``blocks``, the largest first: as a scan, or with
-    vmap if no iteration uses a result of another."""
+def _instead_of_unrolling(blocks: Sequence[Repeated], line: Frame | None) -> Fix:
+    """Return the advice how to write the loop at ``line`` that repeats ``blocks``, the largest first: as a
+    scan, or with vmap if no iteration uses a result of another. Flax's own scan is for loops inside a module
+    (``__call__``): around a call of a whole model, it is JAX's."""
     if blocks[0].grows:
         return Fix(message("fix-final-length-then-scan"), "scan")
     forward = [r for r in blocks if not r.backward]
     if forward and not any(r.carried for r in forward):
         return Fix(message("fix-vmap-iterations"), "vmap")
-    return _scan(next((r.library for r in blocks if r.library), None))
+    library = next((r.library for r in blocks if r.library), None)
+    in_module = line is not None and line.function.rpartition(".")[2] in ("__call__", "setup")
+    return _scan(library if library != LINEN or in_module else None)
 
 
 def _scan(library: str | None) -> Fix:
@@ -239,7 +243,23 @@ def _line(run: Run, f: Function, r: Repeated, others: Sequence[Repeated]) -> Fra
         line = _innermost(o)
         if line is not None and (line == own or line in r.under):
             return _in_a_loop(run, f, o) or line
+    if own is not None and any(_is_line(c.site, own) for c in f.compilations):
+        return _only_loop(run, f) or own
     return _in_a_loop(run, f, r) or own
+
+
+def _is_line(at: Frame | None, line: Frame) -> bool:
+    return at is not None and (at.file, at.line) == (line.file, line.line)
+
+
+def _only_loop(run: Run, f: Function) -> Frame | None:
+    """Return the line of the loop in the source of ``f`` if there is only one, apart from loops inside it:
+    several lines of its body make the operations, so that none of them is the repeated line. None: there are
+    several loops or none, or the source is unknown."""
+    seen = f.seen
+    source = sources.of(run)(seen.file) if seen.file is not None else None
+    line = only_loop(source, seen.name, seen.line) if seen.line is not None else None
+    return Frame(seen.file, line, seen.qualname) if line is not None and seen.file is not None else None
 
 
 def _in_a_loop(run: Run, f: Function, r: Repeated) -> Frame | None:

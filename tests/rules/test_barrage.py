@@ -324,7 +324,8 @@ def test_lines_that_a_library_calls_count_for_the_line_that_called_the_library(r
     [f] = barrage(run)
     assert (f.source.line, f.evidence[0].source.line) == (31, 8)
     assert words.fix_text(f) == (
-        "jit what this line calls. To jit only the functions that haiku calls inside does not help"
+        "jit the whole of what this line calls, once, and call the jitted function here. To jit only functions that"
+        " haiku calls inside does not help"
     ), "no example, because the source of the line is unknown"
 
 
@@ -625,7 +626,9 @@ def test_functions_that_jax_calls_may_be_jitted_too(tmp_path, run):
         log.compiled(ADD, key(leaf("x", n)), (0.0, 0.0, 1.0), site=Frame(str(program), 2, "loss"), **above)
     log.end()
     [f] = barrage(run)
-    assert words.fix_text(f) == "jit what this line calls, as in jax.jit(jax.vmap(loss))(...)"
+    assert words.fix_text(f) == (
+        "jit what this line calls, once, and call the jitted function here, as in jax.jit(jax.vmap(loss))(...)"
+    )
 
 
 def test_functions_of_the_users_that_jax_calls_cannot_be_computed_in_numpy(tmp_path, run):

@@ -340,9 +340,10 @@ TEMPLATES = {
     ),
     "fix-give-numpy": "pass NumPy arrays to {library}, which iterates over them: np.asarray(x)",
     "fix-jit-around-body": (
-        "jit {function}, so that calls with the same shapes and dtypes use one program; or define the body"
-        " once, outside the code that runs repeatedly, and pass the values that it closes over as part of the"
-        " loop's state"
+        "jit {function} or a function that calls it, with static_argnums or static_argnames for arguments"
+        " that are functions, Python bools, strings or sizes: calls with the same shapes and dtypes then use"
+        " one program. Or define the body once, outside the code that runs repeatedly, and pass the values"
+        " that it captures as part of the loop's state"
     ),
     "fix-one-size-or-numpy": (
         "compute this in NumPy (np.asarray(x) first), or pad the arrays to one size, with a mask, and put the"
@@ -376,9 +377,10 @@ TEMPLATES = {
         " strings, sizes or functions"
     ),
     "function-around": "a function around this line",
-    "fix-jit-this-call": "jit what this line calls{how}",
+    "fix-jit-this-call": "jit what this line calls, once, and call the jitted function here{how}",
     "fix-jit-through-library": (
-        "jit what this line calls{how}. To jit only the functions that {library} calls inside does not help"
+        "jit the whole of what this line calls, once, and call the jitted function here{how}. To jit only"
+        " functions that {library} calls inside does not help"
     ),
     "fix-jit-method": (
         "{library} does not jit what this line calls. If JAX can trace it, jit it once, and call the jitted"
@@ -404,7 +406,8 @@ TEMPLATES = {
     "fix-make-once": (
         "create {object} only once, outside the code that runs repeatedly, and call {call} with other arrays"
         " each time. Your functions that it calls must take what changes as an argument, instead of capturing"
-        " it. {library} defines its own functions again for each object"
+        " it. {library} defines its own functions again for each object. If it still compiles again, jit"
+        " {call}, too"
     ),
     "the-object": "the object whose method is called here",
     "its-method": "its method",
