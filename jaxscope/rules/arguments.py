@@ -24,7 +24,9 @@ _TYPED = {"bfloat16", "float16", "float32", "float64", "int32", "int64", "uint32
 
 
 def _weight(group: Group) -> str:
-    return NOTE if _settled(group) else WARNING
+    """Return the severity of a changed shape: a note if the recompiles seem to be over, or if an array has
+    other axes, because the program may need both programs."""
+    return NOTE if _settled(group) or group.cause.kind == "rank" else WARNING
 
 
 @recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank", severity_of=_weight)

@@ -3,9 +3,10 @@ another dtype, sharding, device. The next call, which is passed that result, wil
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from jaxscope.analysis.paths import root
+from jaxscope.analysis.paths import root, tokens
 from jaxscope.model import predictions
 from jaxscope.model.predictions import PENDING, WITHDRAWN, Prediction
 from jaxscope.model.run import Run
@@ -32,6 +33,8 @@ def carried_state(run: Run) -> Iterator[Finding]:
             # Confirmed: the recompile itself is a finding. A single array that was never passed again may
             # be no state at all.
             continue
+        if p.status is None and _has_another_name(p):
+            continue  # as the first moments of an optimizer, which are a tree like its parameters
         yield Finding(
             code="JX130",
             severity=WARNING,
@@ -46,6 +49,13 @@ def carried_state(run: Run) -> Iterator[Finding]:
             fix=fix(p),
             subject=("carried", p.argument),
         )
+
+
+def _has_another_name(p: Prediction) -> bool:
+    """Return whether the result has a name of its own that is not the argument's: ``result.mu`` for
+    ``params``. A tuple's item, ``result[0]``, has none."""
+    name = re.fullmatch(r".*(?:\.|\[')(\w+)(?:'\])?", p.result)
+    return name is not None and name[1] != (tokens(p.argument)[-1].strip(".[]'\"") if p.argument else None)
 
 
 def fix(p: Prediction) -> Fix:

@@ -307,12 +307,12 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
         if p.again and why in (SIZES, None) and _beside_a_resized_function(run, p, resized):
             continue
         title = message("compiled-outside-jit", lines="one line", again=_repeats(p, why), **_compiled([p]))
-        fix = (extended(fix, "fix-if-faster") or fix) if _creates(p) else fix
+        initializes = not p.again and jit_decorators.calls(sources.of(run)(p.line.file), p.line.line, INIT)
+        fix = (extended(fix, "fix-if-faster") or fix) if initializes or _creates(p) else fix
         serious = len(p.again) >= BARRAGE or library_calls.repeats(p) >= PROGRAMS
         enough = least * SOME if len(p.compilations) >= BARRAGE else least
-        initializes = jit_decorators.calls(sources.of(run)(p.line.file), p.line.line, INIT)
-        if not p.again and not initializes:  # it is paid once, for example to look at the results
-            enough = (DRAWN if _creates(p) else ONCE) * payers.total_seconds(run)
+        if not p.again:  # it is paid once, for example to look at the results
+            enough = (DRAWN if _creates(p) and not initializes else ONCE) * payers.total_seconds(run)
         finding = _finding(run, [p], title, fix, cost, WARNING if serious else NOTE)
         yield Avoidable(p, finding, serious, cost >= enough)
 

@@ -3,6 +3,7 @@ between host and device) and JX511 (an argument is on another device than the pr
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterator
 
@@ -30,6 +31,8 @@ from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, F
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Count, Field, Message, Names, Parts, Percent, Seconds, message
 
+# A read value that its own line computes from a Python number: int(jnp.clip(jnp.asarray(i), 0, n))
+FROM_PYTHON = re.compile(r"\w\(.*\b(?:jnp|jax\.numpy)\.a?s?array\(")
 # A line copies in each step if it does so in at least FEWEST_STEPS steps, and in at least MOST_STEPS of all
 # steps since its first copy.
 FEWEST_STEPS, MOST_STEPS = 8, 0.9
@@ -312,6 +315,8 @@ def _instead(t: Transfer, source: str | None) -> Fix:
         return Fix(message("fix-decide-on-device"), "decide_on_device")
     if t.kind in ("print", "format"):
         return Fix(message("fix-print-less"), "read_less_often")
+    if t.text is not None and FROM_PYTHON.search(t.text):
+        return Fix(message("fix-compute-on-host"), "numpy")
     through = reaches_next_iteration(source, t.source.line) if t.source is not None else None
     if through is not None:
         return Fix(message("fix-read-for-several", name=through), "batch", {"name": through})

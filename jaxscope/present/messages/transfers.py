@@ -28,6 +28,10 @@ TEMPLATES = {
         "decide on the device (jnp.where, jax.lax.cond), or read the value only about every 50 steps"
     ),
     "fix-print-less": "print only about every 50 steps",
+    "fix-compute-on-host": (
+        "this line makes an array of a Python number or a NumPy array, and reads the result back: compute it"
+        " in Python or NumPy, without jnp"
+    ),
     "fix-read-less": (
         "read the value only in the steps that need it, about every 50 (for a mean, add the values up on the"
         " device), or read the value of the previous step, which is computed already"
