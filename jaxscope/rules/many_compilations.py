@@ -67,6 +67,9 @@ ARGUMENTS = frozenset({"weak_type", "dtype", "tree", "committed", "sharding"})
 # Functions of JAX and Flax that put one array for each device on the devices
 PLACES = frozenset({"replicate", "unreplicate", "device_put_replicated", "device_put_sharded"})
 PLACING = frozenset({None, "jax", "flax"})
+PLAIN = frozenset(
+    {"scipy", "numpy"}
+)  # libraries without JAX, which call the user's functions with NumPy arrays
 STEPS = frozenset(
     {"update", "step", "init", "init_state", "evaluate"}
 )  # methods of a library that can be jitted
@@ -199,13 +202,15 @@ def _in_functions(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
         if len(own) >= BARRAGE and len(lines) >= FEW_LINES and sum(c.seconds for c, _ in own) >= least:
             found = {inner: m for inner, m in found.items() if not m.keys() <= members.keys()}
             found[part] = members
+    resized = {c.id for p in direct if payers.sizes_change(run, p) for c in p.compilations}
     for (file, function), members in found.items():
-        yield _of_function(file, function, [*members.values()])
+        grows = 2 * len(resized & members.keys()) >= len(members)
+        yield _of_function(file, function, [*members.values()], grows=grows)
 
 
-def _of_function(file: str, function: str, applied: Sequence[_Applied]) -> Finding:
+def _of_function(file: str, function: str, applied: Sequence[_Applied], *, grows: bool) -> Finding:
     """Return the finding about ``applied``, the compilations outside jit that lines of ``function`` in
-    ``file`` cause, each with its line."""
+    ``file`` cause, each with its line. ``grows``: most are compiled again because sizes change."""
     lines = sorted({line for _, line in applied})
     names = tuple(sorted({c.function.seen.name for c, _ in applied}))
     where = message(
@@ -227,7 +232,7 @@ def _of_function(file: str, function: str, applied: Sequence[_Applied]) -> Findi
         ),
         source=Frame(file, lines[0], function),
         evidence=[_of_line(Frame(file, line, function), applied) for line in lines[:LISTED]],
-        fix=Fix(message("fix-jit-parts"), "jit"),
+        fix=Fix(message("fix-jit-parts", pad=message("and-pad-inside") if grows else None), "jit"),
         seconds=sum(c.seconds for c, _ in applied),
         subject=(file, function),
         at_most=True,
@@ -671,6 +676,18 @@ def _as_in(jitted: jit_decorators.Jitted | None) -> Message | None:
     return message("as-in-with-statics" if jitted.statics_unknown else "as-in", call=jitted.call)
 
 
+def _called_back(p: Payer) -> str | None:
+    """Return the user's function that the library calls back from the line of ``p``, and in which most
+    operations are compiled; None: the library calls none."""
+    functions = Counter[str]()
+    for c in p.compilations:
+        at = c.missed.into_library if c.missed is not None else None
+        if at and c.missed is not None and c.site is not None:
+            functions[[c.site, *c.missed.stack][at - 1].function] += 1
+    name = functions.most_common(1)[0][0] if functions else None
+    return name.replace(".<locals>", "") if name is not None else None
+
+
 def _method_called(run: Run, p: Payer) -> tuple[Field, Field]:
     """Return the object and the method that the line of ``p`` calls, as source: ``solver`` and
     ``solver.run``. Words instead, if that is unknown or the object is no variable. If the line has several
@@ -706,6 +723,11 @@ def _for_library(
         padded = message("fix-pad-first") if changing else None
         words = message("fix-jit-around-run", first=padded, library=p.library)
         return SIZES if changing else MADE, Fix(words, "jit"), repeat_seconds
+    called = _called_back(p) if p.library in PLAIN else None
+    if called is not None:
+        pad = message("and-pad-inside") if changing else None
+        words = message("fix-jit-called-back", library=p.library, function=called, pad=pad)
+        return SIZES if changing else None, Fix(words, "jit"), repeat_seconds if p.again else all_seconds
     if changing and p.library in COMPUTING_ROOTS:
         return SIZES, Fix(message("fix-one-size-for-library", library=p.library), "pad"), repeat_seconds
     if p.library in COMPUTING_ROOTS and jit_decorators.calls(

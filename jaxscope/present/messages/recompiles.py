@@ -31,7 +31,7 @@ TEMPLATES = {
     "lines-of-a-loop": "lines {numbers} in the loop at {line}",
     "lines-of-a-function": "lines {numbers} of {function}, which the loop at {line} calls",
     "lines-of-one-function": "lines {numbers} of {function}, directly or through other functions",
-    "fix-jit-parts": "put the operations of these lines into one jitted function, or into a few",
+    "fix-jit-parts": "put the operations of these lines into one jitted function, or into a few{pad}",
     "lines-of-a-callback": "lines {numbers} of {function}, which a compiled program calls back",
     "line-of-a-callback": "line {numbers} of {function}, which a compiled program calls back",
     "compiled-again": "; {n}",
@@ -392,6 +392,11 @@ TEMPLATES = {
         " again in each run"
     ),
     "fix-pad-first": "pad the data to one size, with a mask or weights for the padding, and ",
+    "fix-jit-called-back": (
+        "{library} calls {function}, which computes with JAX outside jit: jit {function}, or what it"
+        " calls{pad}"
+    ),
+    "and-pad-inside": ", and pad the arrays whose sizes change to a few sizes, with a mask",
     "fix-one-size-for-library": (
         "if the size of the data that you pass to {library} changes from call to call, pad the data to one"
         " size, with a mask or weights for the padding; create the objects of {library} that compute with the"
