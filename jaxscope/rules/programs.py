@@ -3,9 +3,11 @@ result, host callbacks, precision, and communication that the partitioner insert
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 
+from jaxscope.analysis import jit_decorators
 from jaxscope.analysis.avals import short_dtype
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.module_libraries import spelling
@@ -517,10 +519,10 @@ def _first_double(p: Program, texts: Texts) -> Frame | None:
 
 @rule("JX401", "inserted-communication", WARNING)
 def inserted_communication(run: Run) -> Iterator[Finding]:
-    yield from of_compiled(run, _inserted)
+    yield from of_compiled(run, functools.partial(_inserted, run))
 
 
-def _inserted(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, Finding]]:
+def _inserted(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, Finding]]:
     lines: dict[tuple[Hashable, ...], list[Collective]] = {}
     constrained: dict[tuple[Hashable, ...], list[Collective]] = {}
     dropped = _dropped(texts)
@@ -543,8 +545,16 @@ def _inserted(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable,
         c = large[0]
         text = message("inserted-collectives", function=f.display_name, **_collectives(large))
         fix = Fix(message("fix-match-shardings"), "match_shardings")
+        if c.kind == "all-gather" and c.axes and c.source is not None and _scans(run, c.source):
+            axes = repr(tuple(c.axes) if len(c.axes) > 1 else c.axes[0])
+            fix = Fix(message("fix-shard-other-axis", axes=axes), "shard_other_axis", {"axes": list(c.axes)})
         found = evidence(p, text, c.source)
         yield same, Finding("JX401", WARNING, c.source_certainty or CERTAIN, text, f.id, c.source, found, fix)
+
+
+def _scans(run: Run, line: Frame) -> bool:
+    """Return whether ``line`` calls ``jax.lax.scan``, which goes over the first axis of its inputs."""
+    return jit_decorators.calls(sources.of(run)(line.file), line.line, frozenset({"scan"}))
 
 
 def _dropped(texts: Texts) -> set[int]:

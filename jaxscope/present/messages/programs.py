@@ -100,8 +100,13 @@ TEMPLATES = {
     "count-of": "{n} of ",
     "collective-times": " {n} times",
     "collective-here": "the constraint causes an {kind} at {line}",
+    "fix-shard-other-axis": (
+        "scan goes over the first axis of its inputs, so that each device needs the whole of an input that is"
+        " sharded along this axis: shard another axis of it, such as PartitionSpec(None, {axes})"
+    ),
     "fix-match-shardings": (
-        "give the operands of this line matching shardings (jax.lax.with_sharding_constraint, in_shardings)"
+        "this line, or its gradient, combines arrays with different shardings: shard them alike, with"
+        " jax.lax.with_sharding_constraint on them or on the result, or by other shardings of the arguments"
     ),
     "fix-keep-axes": (
         "remove this sharding constraint, or change it so that the array stays sharded over {axes}"
