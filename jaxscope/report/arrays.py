@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from jaxscope.analysis import sharding as sh
 from jaxscope.model import arrays as model
@@ -13,7 +13,7 @@ from jaxscope.present.arrays import UNNAMED, forms, moment, placement, spread, t
 from jaxscope.present.escape import escape
 from jaxscope.present.failures import alive, memory_needed, out_of_memory
 from jaxscope.present.spans import Span, plain
-from jaxscope.present.text import Places, count, size
+from jaxscope.present.text import Places, count, seconds, size
 from jaxscope.report import contract
 from jaxscope.report.layout import BLANK, Line, line
 from jaxscope.report.shards import drawing, grid_of
@@ -22,6 +22,7 @@ from jaxscope.schema.keys import Sharding
 SHOWN = 8  # so many variables are listed
 MESSAGE_LINES = 20
 LEAST = 1 << 20  # live arrays of fewer bytes together are not reported
+GAP = 0.5  # share of a run without a snapshot before its end, which is mentioned
 SMALL = 0.01  # variables with a smaller share of the bytes are not listed one by one
 
 
@@ -121,8 +122,25 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
         yield from _kinds(run, s)
     if everything:
         yield from _meshes(s)
+    if (last := _last_before_a_gap(run, snapshots)) is not None:
+        text = (
+            f"no snapshot between {seconds(last)} and the end of the program at {seconds(run.seconds)}:"
+            " arrays that were created then are not listed"
+        )
+        yield line((text, "dim"), indent=2, hang=4)
     if s.cut:
         yield line(("only part of the program's objects was searched for names of arrays", "dim"), indent=2)
+
+
+def _last_before_a_gap(run: Run, snapshots: Iterable[Snapshot]) -> float | None:
+    """Return when the last snapshot before the end of the program was taken, in seconds since its start, if
+    none followed in a large part (GAP) of the run. None: there is no such gap, or that is unknown."""
+
+    times = [run.seconds_at(s.t_ns) for s in snapshots if s.why != "exit"]
+    known = [t for t in times if t is not None]
+    if not known or run.seconds is None or run.exited is None or max(known) > (1 - GAP) * run.seconds:
+        return None
+    return max(known)
 
 
 def _devices(s: Snapshot) -> str:
