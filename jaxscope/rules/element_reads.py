@@ -1,4 +1,5 @@
-"""Rule JX603: a loop reads the elements of an array on the host, one at a time."""
+"""Rules JX603 (a loop reads the elements of an array on the host, one at a time) and JX604 (a loop copies the
+items of a batch to the device, one at a time)."""
 
 from __future__ import annotations
 
@@ -9,14 +10,16 @@ from jaxscope.analysis.rewrap_site import loop_around
 from jaxscope.model import sources
 from jaxscope.model import transfers as model
 from jaxscope.model.run import Run
-from jaxscope.model.transfers import NOT_ASKED, TO_HOST, Transfer
+from jaxscope.model.transfers import NOT_ASKED, TO_DEVICE, TO_HOST, Transfer
 from jaxscope.rules import many_compilations
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.messages import Seconds, message
+from jaxscope.schema.messages import Bytes, Seconds, message
 
+COPIES = frozenset({"jnp.asarray", "jnp.array", "device_put"})  # kinds of copies that the program requests
 FEWEST, MANY = 1_000, 10_000  # reads that are worth a finding, and a warning
+SMALL = 64 << 10  # bytes of an array that is rather an item of a batch than a batch
 SCALAR = 16  # bytes of the largest number, complex128
 
 
@@ -52,6 +55,47 @@ def one_at_a_time(run: Run) -> Iterator[Finding]:
             fix=Fix(message("fix-copy-whole", name=name), "copy_once", {"name": name}),
             seconds=t.blocked_seconds,
         )
+
+
+@rule("JX604", "items-copied", NOTE)
+def copied_one_at_a_time(run: Run) -> Iterator[Finding]:
+    for t in model.transfers(run):
+        each = t.bytes_each
+        if t.direction != TO_DEVICE or t.source is None or t.count is None or t.count < FEWEST:
+            continue
+        if each is None or each > SMALL or t.kind not in COPIES or not _inside_an_inner_loop(run, t):
+            continue
+        above = model.called_at(run, t)
+        helper = None if above is None else message("helper-line", line=t.source, caller=above)
+        text = message(
+            "items-copied", expression=t.text or t.kind, helper=helper, n=t.count, each=Bytes(each)
+        )
+        yield Finding(
+            code="JX604",
+            severity=NOTE,
+            certainty=LIKELY,
+            title=text,
+            source=t.source,
+            evidence=[Evidence(text, source=t.source)],
+            fix=Fix(message("fix-copy-batch"), "copy_once"),
+            seconds=t.blocked_seconds,
+        )
+
+
+def _inside_an_inner_loop(run: Run, t: Transfer) -> bool:
+    """Return whether a loop that calls no jitted function of the user runs the line of ``t``, directly or
+    through the function that contains it: the loop that collects the items of a batch."""
+    calls = {
+        (c.site.file, c.site.line)
+        for f in run.functions.values()
+        for c in (f.compilations if f.user else ())
+        if c.site is not None and c.entry == "call"
+    }
+    for at in (t.source, t.caller):
+        loop = loop_around(sources.of(run)(at.file), at.line) if at is not None else None
+        if at is not None and loop is not None:
+            return not any(file == at.file and loop[0] <= line <= loop[1] for file, line in calls)
+    return False
 
 
 def _iterates(run: Run, at: Frame) -> bool:

@@ -57,6 +57,12 @@ TEMPLATES = {
         "copy the whole array to the host before the loop: {name} = jax.device_get({name}). Its elements are"
         " then NumPy numbers, and JAX runs nothing to read them"
     ),
+    "items-copied": "{expression}{helper} copies {n} arrays of {each} to the device, one at a time",
+    "fix-copy-batch": (
+        "prepare the items with NumPy, and copy them together when the batch is complete, with"
+        " jnp.asarray(np.stack(items)), or pass the NumPy batch to the jitted function. If the work on an"
+        " item needs JAX, do it for the whole batch in a jitted function, with jax.vmap"
+    ),
     "large-transfer-to-host": "{what}{helper} copies {bytes} to the host, in {n} copies",
     "large-transfer-to-device": "{what}{helper} copies {bytes} to {devices}, in {n} copies",
     "device-waits": (
