@@ -249,12 +249,13 @@ def only_loop(source: str | None, name: str, begins: int) -> int | None:
     return None
 
 
-def loop_around(source: str | None, line: int) -> tuple[int, int] | None:
+def loop_around(source: str | None, line: int, *, comprehensions: bool = False) -> tuple[int, int] | None:
     """Return (first line, last line) of the innermost ``for`` or ``while`` around ``line`` in the same
-    function; None: there is none."""
+    function, or of a comprehension if ``comprehensions`` count; None: there is none."""
     around = _blocks(source, line)
     begins = max((n.lineno for n in around if isinstance(n, _FUNCTIONS)), default=0)
-    loops = [n for n in around if isinstance(n, (ast.For, ast.While)) and n.lineno >= begins]
+    kinds = (ast.For, ast.While, *COMPREHENSIONS) if comprehensions else (ast.For, ast.While)
+    loops = [n for n in around if isinstance(n, kinds) and n.lineno >= begins]
     innermost = max(loops, key=lambda n: n.lineno, default=None)
     return (innermost.lineno, innermost.end_lineno or line) if innermost is not None else None
 

@@ -92,7 +92,8 @@ def _inside_an_inner_loop(run: Run, t: Transfer) -> bool:
         if c.site is not None and c.entry == "call"
     }
     for at in (t.source, t.caller):
-        loop = loop_around(sources.of(run)(at.file), at.line) if at is not None else None
+        text = sources.of(run)(at.file) if at is not None else None
+        loop = loop_around(text, at.line, comprehensions=True) if at is not None else None
         if at is not None and loop is not None:
             return not any(file == at.file and loop[0] <= line <= loop[1] for file, line in calls)
     return False
