@@ -1,16 +1,20 @@
-"""Rule JX402: arrays that XLA's partitioner gathers on every device, because it cannot convert their sharding
-directly ("involuntary full rematerialization")."""
+"""Rules about rematerialization: JX402 (arrays that XLA's partitioner gathers on every device, because it
+cannot convert their sharding directly) and JX513 (scans that keep much for the gradient)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from jaxscope.model.run import Run
+from jaxscope.rules import memory_scale
 from jaxscope.rules.each_program import users
 from jaxscope.rules.programs import evidence
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, LIKELY, WARNING, Finding, Fix
-from jaxscope.schema.messages import Bytes, message
+from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix
+from jaxscope.schema.messages import Bytes, Percent, message
+
+MUCH = 1 / 128  # share of the memory of a device that a scan keeps for the gradient
+MOST = 0.5  # share of the temporary memory of the program
 
 
 @rule("JX402", "involuntary-rematerialization", WARNING)
@@ -33,4 +37,41 @@ def involuntary_rematerialization(run: Run) -> Iterator[Finding]:
                 evidence=evidence(p, text, r.source or p.compilations[-1].site),
                 fix=Fix(message("fix-reshard-in-steps"), "reshard_in_steps"),
                 subject=(r.source, r.before, r.after, r.bytes),
+            )
+
+
+@rule("JX513", "scan-residuals", NOTE)
+def scan_residuals(run: Run) -> Iterator[Finding]:
+    for p, f, texts in users(run):
+        compiled = p.compilations[-1].compiled
+        temporary = (
+            compiled.memory.temp_bytes if compiled is not None and compiled.memory is not None else None
+        )
+        read = texts.stablehlo
+        for r in read.residuals if read is not None and temporary else ():
+            on_each = r.bytes / max(1, read.num_partitions or 1) if read is not None else r.bytes
+            if (
+                on_each < MUCH * memory_scale.of_program(run, p)
+                or not temporary
+                or on_each < MOST * temporary
+            ):
+                continue
+            text = message(
+                "scan-residuals",
+                function=f.display_name,
+                iterations=r.iterations,
+                bytes=Bytes(on_each),
+                share=Percent(min(1.0, on_each / temporary)),
+            )
+            source = r.source or p.compilations[-1].site
+            yield Finding(
+                code="JX513",
+                severity=NOTE,
+                certainty=LIKELY,
+                title=text,
+                function=f.id,
+                source=source,
+                evidence=evidence(p, text, source),
+                fix=Fix(message("fix-checkpoint"), "checkpoint"),
+                subject=(source,),
             )

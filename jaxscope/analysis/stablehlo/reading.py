@@ -18,6 +18,7 @@ from jaxscope.analysis.stablehlo import (
     precision,
     reader,
     repeats,
+    residuals,
     shardings,
     values,
 )
@@ -47,6 +48,7 @@ class Reading(msgspec.Struct, frozen=True):
       callbacks: calls into Python on the host.
       products: matrix products and convolutions.
       accumulated: sums over devices in loops that only add them up.
+      residuals: scans that keep values of all iterations for the gradient.
       donation: donated arguments and arguments that could be donated.
       problems: the lines that could not be read.
     """
@@ -71,6 +73,7 @@ class Reading(msgspec.Struct, frozen=True):
     callbacks: tuple[callbacks.Callback, ...] = ()
     products: tuple[matmuls.Product, ...] = ()
     accumulated: tuple[accumulations.Accumulated, ...] = ()
+    residuals: tuple[residuals.Residuals, ...] = ()
     large: tuple[large_values.LargeValue, ...] = ()
     donation: tuple[donation.Donation, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -161,6 +164,7 @@ def of_module(
         callbacks=tuple(callbacks.find(module, sources)),
         products=tuple(matmuls.find(module, sources)),
         accumulated=tuple(accumulations.find(module, sources)),
+        residuals=tuple(residuals.find(module, sources)),
         large=tuple(large_values.find(module, sources)),
         donation=tuple(donation.find(module, arguments, results, donated, unread, aliased)),
         problems=tuple(_problems(module, sources)),

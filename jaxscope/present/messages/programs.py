@@ -5,6 +5,15 @@ TEMPLATES = {
         "{function} has an unrolled loop whose arrays grow: a block of {operations} operations is repeated"
         " {times} times, each time with longer arrays{also}"
     ),
+    "scan-residuals": (
+        "the scan of {function} keeps values of all {iterations} iterations for the gradient: {bytes} on a"
+        " device, {share} of the program's temporary memory"
+    ),
+    "fix-checkpoint": (
+        "apply jax.checkpoint to the body, jax.lax.scan(jax.checkpoint(body), ...): JAX then keeps only what"
+        " the body carries, and computes the rest again for the gradient, which takes time. Change nothing if"
+        " the memory suffices"
+    ),
     "fix-vmap-iterations": (
         "no iteration uses a result of another: stack the inputs of all iterations, and compute them together"
         " with jax.vmap, or one after the other with jax.lax.map, which needs less memory"

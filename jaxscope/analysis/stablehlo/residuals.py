@@ -1,0 +1,69 @@
+"""Find scans that keep values of all their iterations for the computation of the gradient."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from jaxscope.analysis.stablehlo import types
+from jaxscope.analysis.stablehlo.module import Module
+from jaxscope.analysis.stablehlo.sources import Sources
+from jaxscope.schema.keys import Frame
+
+WHILE, BARRIER = "stablehlo.while", "stablehlo.optimization_barrier"
+FEWEST_ITERATIONS = 4
+FEWEST_ARRAYS = 6  # arrays that are kept: fewer may be the values that the loop carries, which it needs
+
+
+class Residuals(msgspec.Struct, frozen=True):
+    """A loop that keeps intermediate values of all iterations, because a loop of the backward pass reads
+    them.
+
+    Attributes:
+      bytes: bytes of the values that are kept, on all devices together.
+      arrays: number of arrays, each with the values of all iterations.
+      iterations: number of iterations.
+      source: the line of the user's code that calls the scan; None: unknown.
+    """
+
+    bytes: int
+    arrays: int
+    iterations: int
+    source: Frame | None
+
+
+def find(module: Module, sources: Sources) -> list[Residuals]:
+    """Return the loops of ``module`` whose body is not under ``jax.checkpoint``, the largest first.
+
+    A scan is a ``while``; its stacked results have one entry for each iteration as their first dimension.
+    The loop of the backward pass takes these as operands. Under ``jax.checkpoint``, its body contains an
+    optimization barrier, because it computes the values again.
+    """
+    found = list[Residuals]()
+    inside: dict[int, set[str]] = {}
+    for op in module.ops:
+        parent = op.parent
+        while parent is not None:
+            inside.setdefault(parent, set()).add(op.callee or op.name)
+            parent = module.ops[parent].parent
+    barriers = {module.functions[op.function].name for op in module.ops if op.name == BARRIER}
+    for index, op in enumerate(module.ops):
+        if op.name != WHILE or len(op.operands) != len(op.inputs) or sources.backward(index) is not True:
+            continue
+        names = inside.get(index, set())
+        if BARRIER in names or names & barriers:
+            continue
+        kept: dict[int, list[types.Tensor]] = {}
+        for operand, text in zip(op.operands, op.inputs, strict=True):
+            if operand >= 0 and module.ops[operand].name == WHILE:
+                kept.setdefault(operand, []).append(types.tensor(text))
+        for forward, tensors in kept.items():
+            first = Counter(t.shape[0] for t in tensors if t.shape and len(t.shape) > 1)
+            iterations, _ = first.most_common(1)[0] if first else (None, 0)
+            stacked = [t for t in tensors if t.shape and t.shape[0] == iterations and t.bytes is not None]
+            if iterations is None or iterations < FEWEST_ITERATIONS or len(stacked) < FEWEST_ARRAYS:
+                continue
+            size = sum(t.bytes or 0 for t in stacked)
+            found.append(Residuals(size, len(stacked), iterations, sources.frame(forward)))
+    return sorted(found, key=lambda r: -r.bytes)
