@@ -445,9 +445,13 @@ def _other_ranks(record: RunDir) -> Job | None:
 
 
 def _something(record: RunDir, ended: program_events.Ended, read: Callable[[], Ended]) -> bool:
-    """Return whether the run recorded anything to report (``read`` returns it, ``ended`` is how the program
-    ended). If no process began to record, nothing is imported, because the modules that read a log take long
-    to import."""
+    """Return whether the run ``record`` has anything to report. If no process began to record, that is known
+    without the modules that read a log, which take long to import.
+
+    Args:
+      ended: how the program ended.
+      read: reads the log, and returns what the summary of the run needs.
+    """
     if not record.recorded:
         from jaxscope.launch import recording_check
 

@@ -30,8 +30,8 @@ Look = Callable[[Program, Function, Texts], Iterator[tuple[Hashable, Finding]]]
 
 def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
     """Yield (program, function, analysed texts of the program) for each of the user's functions. The program
-    is the latest that was called, or else the latest. If a function was only lowered for targets
-    (``jaxscope compile``), its program is one of those for targets."""
+    is the one called last; if none was called, the one compiled last. If a function was only lowered for
+    targets (``jaxscope compile``), its program is one of those for targets."""
     latest = _latest(run)
     for f, ps in latest.values():
         yield ps[0], f, run.texts_of(ps[0])

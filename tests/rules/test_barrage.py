@@ -110,7 +110,7 @@ def test_a_librarys_object_that_is_made_anew_is_to_be_made_once(run):
         log.compiled(update, made, (0.0, 0.0, 1.0), line=12, into_library=0, library="solver")
     log.end()
     [f] = barrage(run)
-    assert "create the object whose method is called here only once" in words.fix_text(f)
+    assert "create the object only once" in words.fix_text(f)
 
 
 @pytest.fixture

@@ -333,7 +333,10 @@ def test_large_data_that_goes_to_the_device_again_and_again_is_reported(log):
     put = {"direction": "host_to_device", "via": "device_put", "text": "jax.device_put(batch)"}
     log.say(copied(count=10, bytes=160 * MIB, **put))
     [f] = found(log, "JX602")
-    assert words.title(f) == "jax.device_put(batch) copies 160.0 MiB to the device, in 10 copies"
+    assert (
+        words.title(f)
+        == "jax.device_put(batch) copies arrays from the host to the device: 10 times, 160.0 MiB in total"
+    )
     assert f.severity == "warning"
 
 
@@ -341,7 +344,10 @@ def test_a_batch_that_jnp_asarray_copies_is_a_large_transfer_too(log):
     put = {"direction": "host_to_device", "via": "jnp.asarray", "text": "jnp.asarray(batch)"}
     log.say(copied(count=10, bytes=160 * MIB, **put))
     [f] = found(log, "JX602")
-    assert words.title(f) == "jnp.asarray(batch) copies 160.0 MiB to the device, in 10 copies"
+    assert (
+        words.title(f)
+        == "jnp.asarray(batch) copies arrays from the host to the device: 10 times, 160.0 MiB in total"
+    )
 
 
 @pytest.mark.parametrize(
@@ -373,7 +379,10 @@ def test_numpy_arguments_of_a_watched_function_may_be_large_transfers(log):
     log.phase(call, "compile", 1.0, devices="0")
     log.say(ev.Called(function=F.function, count=50))
     [f] = found(log, "JX602")
-    assert words.title(f) == "passing images to train_step copies 800.0 MiB to the device, in 50 copies"
+    assert (
+        words.title(f)
+        == "passing images to train_step copies arrays from the host to the device: 50 times, 800.0 MiB in total"
+    )
     assert f.function == F.function
 
 

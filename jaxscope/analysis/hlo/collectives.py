@@ -216,8 +216,8 @@ class Collectives:
         return [_not_of(data, c) for c in found] if data else found
 
     def _printed_mesh(self) -> axes.Mesh | None:
-        """Return (axis, size) of the first mesh in the text that has the user's axis names and the module's
-        number of devices; None: there is none. JAX 0.12 prints meshes in the ``replica_groups`` of
+        """Return the (axis, size) pairs of the first mesh in the text that has the user's axis names and the
+        module's number of devices; None: there is none. JAX 0.12 prints meshes in the ``replica_groups`` of
         collectives."""
         total = self._devices.replicas * self._devices.partitions
         for _, instruction, _ in self._raw:

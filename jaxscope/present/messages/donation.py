@@ -56,8 +56,8 @@ TEMPLATES = {
     "unnamed-array": "an array without a name",
     "fix-pass-as-argument": "pass {constant} as an argument",
     "fix-pass-inner": (
-        "a function that {function} calls captures {constant}, for example to return one of its rows: pass"
-        " the array to {function} as an argument, and index it inside {function} instead of calling that"
-        " function"
+        "a function that {function} calls captures the array {constant}, for example to return a row of it:"
+        " pass {constant} to {function} as an argument, and index it inside {function} instead of calling"
+        " that function"
     ),
 }

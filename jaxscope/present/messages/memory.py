@@ -32,8 +32,8 @@ TEMPLATES = {
         " the program does not wait for the device"
     ),
     "fix-final-length": (
-        "make {path} as long as it will be at the end, and write into it: {path}.at[i].set(x). Each new"
-        " length copies the whole array, and recompiles the functions that use it"
+        "make {path} as long as it will be at the end, and write into it: {path} = {path}.at[i].set(x). Each"
+        " new length copies the whole array, and recompiles the functions that use it"
     ),
     "fix-keep-error-text": (
         "keep str(error) in {container}, or error.with_traceback(None): an exception keeps the"
@@ -57,7 +57,7 @@ TEMPLATES = {
     "replicated-bytes": "{path}: {bytes} on each device, dimension {dimension} can be sharded",
     "fix-shard-dimension": (
         "shard dimension {dimension} of {path} over the mesh axis {axis!r} in the PartitionSpec{like}{others}"
-        ". In return, each call that computes with the whole arrays gathers them: up to {price} to each"
+        ". The price: each call that needs the whole arrays gathers them, up to {price} to each"
         " device"
     ),
     "shard-like": ", like {path}",

@@ -20,7 +20,7 @@ TEMPLATES = {
     ),
     "fix-final-length-then-scan": (
         "give the arrays their final length from the start, and mask the part that is not filled yet; then"
-        " write the loop as jax.lax.scan or fori_loop. For a language model, keep keys and values in a cache"
+        " write the loop as jax.lax.scan or fori_loop. For a language model, use a key-value cache"
     ),
     "unrolled-loop": (
         "{function} has an unrolled loop: a block of {operations} operations is repeated {times} times{also}"

@@ -103,8 +103,8 @@ TEMPLATES = {
     "fix-odd-batch": "drop the smaller batch, or pad it to the usual size and mask the padding",
     "fix-larger-size": "pad {path} to the larger size, {size}, in every call and mask the padding",
     "fix-one-length": (
-        "give {path} the same length in every call, the longest one: fill the rest, and mask it in the"
-        " computation or ignore its results. If the program makes {path} longer step by step, create it with"
+        "give {path} the same length in every call, the longest one: pad the rest, and mask the padding, or"
+        " ignore the results for it. If the program makes {path} longer step by step, create it with"
         " that length before the loop, and write into it with .at[...].set or jax.lax.dynamic_update_slice"
     ),
     "fix-preallocate": (
@@ -159,7 +159,8 @@ TEMPLATES = {
     ),
     "fix-one-object": "create {path} once, before the loop, and pass the same object each time",
     "fix-one-function": (
-        "define {path} once, before the loop, and pass the same function object each time{captured}"
+        "define the function for {path} once, before the loop, and pass the same function object each"
+        " time{captured}"
     ),
     "pass-what-it-captures": ". It captures {names}: pass {what} as an argument instead",
     "fix-one-optimizer": (
@@ -364,7 +365,7 @@ TEMPLATES = {
     ),
     "python-values-static": ", as static arguments if they are Python bools, strings, sizes or functions",
     "fix-numpy-in-callback": (
-        "compute in NumPy in {function}: JAX passes it jax.Arrays, and compiles each operation on them"
+        "compute in NumPy in {function}: JAX passes jax.Arrays to it, and compiles each operation on them"
         " outside jit. Convert its arguments first: x = jax.tree.map(np.asarray, x)"
     ),
     "fix-if-faster": (
@@ -393,10 +394,10 @@ TEMPLATES = {
     ),
     "fix-pad-first": "pad the data to one size, with a mask or weights for the padding, and ",
     "fix-jit-called-back": (
-        "{library} calls {function}, which computes with JAX outside jit: jit {function}, or what it"
-        " calls{pad}"
+        "{library} calls {function}, which runs operations of JAX outside jit: put these into one jitted"
+        " function that is defined outside of the code that runs repeatedly, and call it in {function}{pad}"
     ),
-    "and-pad-inside": ", and pad the arrays whose sizes change to a few sizes, with a mask",
+    "and-pad-inside": ". Sizes of arrays change: pad them to one of a few fixed sizes, and mask the padding",
     "fix-one-size-for-library": (
         "if the size of the data that you pass to {library} changes from call to call, pad the data to one"
         " size, with a mask or weights for the padding; create the objects of {library} that compute with the"
@@ -410,11 +411,11 @@ TEMPLATES = {
     "that-line-creates": " (from {line})",
     "fix-make-once": (
         "create {object} only once, outside the code that runs repeatedly, and call {call} with other arrays"
-        " each time. Your functions that it calls must take what changes as an argument, instead of capturing"
-        " it. {library} defines its own functions again for each object. If it still compiles again, jit"
-        " {call}, too"
+        " each time, because {library} defines its own functions again for each object. Your functions that"
+        " it calls must take what changes as an argument, instead of capturing it. If it still compiles"
+        " again, jit {call}, too"
     ),
-    "the-object": "the object whose method is called here",
+    "the-object": "the object",
     "its-method": "its method",
     "fix-cache-programs": (
         "{library} creates its functions again inside the call, so that no change of this line helps. Let JAX"

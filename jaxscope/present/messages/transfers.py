@@ -63,8 +63,12 @@ TEMPLATES = {
         " jnp.asarray(np.stack(items)), or pass the NumPy batch to the jitted function. If the work on an"
         " item needs JAX, do it for the whole batch in a jitted function, with jax.vmap"
     ),
-    "large-transfer-to-host": "{what}{helper} copies {bytes} to the host, in {n} copies",
-    "large-transfer-to-device": "{what}{helper} copies {bytes} to {devices}, in {n} copies",
+    "large-transfer-to-host": (
+        "{what}{helper} copies arrays from the device to the host: {n} times, {bytes} in total"
+    ),
+    "large-transfer-to-device": (
+        "{what}{helper} copies arrays from the host to {devices}: {n} times, {bytes} in total"
+    ),
     "device-waits": (
         "after each wait the device has no work until the next call: at most {share} of the time, {seconds}"
         " per step"
@@ -78,7 +82,7 @@ TEMPLATES = {
     ),
     "fix-put-once": (
         "put the data on the device once, before the loop; if the data are new in each iteration, put the"
-        " next part on the device (jax.device_put) while the device still computes"
+        " next batch on the device (jax.device_put) while the device still computes"
     ),
     "argument-on-other-device": "{paths} of {function} {is_on} another device than its program{copied}",
     "copied-so-often": "; JAX copies {amount} {often}",
