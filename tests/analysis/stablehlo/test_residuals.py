@@ -1,0 +1,32 @@
+"""The values that a scan keeps for the gradient, in programs lowered by the JAX at hand."""
+
+import pytest
+
+from jaxscope.analysis.stablehlo.reading import analyse
+
+CODE = """
+def body(w, h, _):
+    a, b = jnp.tanh(h * w), jnp.sin(h - w)
+    c = a * jnp.exp(-b) + jnp.cos(a * b)
+    return h + jnp.tanh(c * jnp.sin(c)) * b, None
+
+def loss(kept, w, x):
+    one = partial(body, w)
+    return jax.lax.scan(kept(one), x, None, 20)[0].mean()  # scan
+
+w, x = jnp.ones(8), jnp.ones((4, 8))
+save("kept", jax.jit(jax.grad(partial(loss, lambda f: f))), w, x)
+save("checkpointed", jax.jit(jax.grad(partial(loss, jax.checkpoint))), w, x)
+save("forward", jax.jit(partial(loss, lambda f: f)), w, x)
+"""
+
+
+@pytest.mark.capture
+@pytest.mark.subprocess
+def test_a_scan_under_grad_keeps_its_values_unless_its_body_is_under_checkpoint(lower):
+    found = lower(CODE)
+    [kept] = analyse(found.texts["kept"]).residuals
+    assert (kept.iterations, kept.source.line) == (20, found.line("scan"))
+    assert kept.arrays >= 6 and kept.bytes == kept.arrays * 20 * 4 * 8 * 4  # f32[20, 4, 8] each
+    assert analyse(found.texts["checkpointed"]).residuals == ()
+    assert analyse(found.texts["forward"]).residuals == ()
