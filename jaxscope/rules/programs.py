@@ -21,6 +21,7 @@ from jaxscope.analysis.stablehlo.precision import Upcast
 from jaxscope.analysis.stablehlo.repeats import Repeated
 from jaxscope.model import sources
 from jaxscope.model.causes import recompilations
+from jaxscope.model.payers import total_seconds
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import of_compiled, users
@@ -52,6 +53,7 @@ OF_RANDOM_BITS = frozenset(
     {"stablehlo.xor", "stablehlo.or", "stablehlo.shift_left", "stablehlo.shift_right_logical"}
 )
 DRAWN = 0.15  # share of the operations of a program that are of a random number generator
+LITTLE = 0.02  # share of all seconds of compiling below which a loop of few iterations is no finding
 LINEN = "flax.linen"
 MUCH = 0.5  # share of a program's operations that a scan must save if the iterations are few
 MIB = 1 << 20
@@ -97,13 +99,15 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
             source = _line(run, f, r, found)
             at = (source.file, source.line) if source is not None else (f.id, r.line)
             lines.setdefault(at, (source, []))[1].append((p, f, r))
-    for source, several in lines.values():
-        if all(_draws(run, p) for p, _, _ in several):
+    for source, every in lines.values():
+        several = [(p, f, r) for p, f, r in every if not _draws(run, p)]
+        if not several:
             continue  # the creation of parameters, once
         several.sort(key=lambda one: (one[2].backward, -one[2].length * one[2].times))
         (_, f, r), shares = several[0], _shares(run, several)
         many = any(_many_turns(other) for _, _, other in several)
-        if not many and all(share < MUCH for _, _, share in shares):
+        seconds = sum(share * _seconds(run, q, g) for q, g, share in shares)
+        if not many and (all(share < MUCH for *_, share in shares) or seconds < LITTLE * total_seconds(run)):
             continue
         others = tuple(dict.fromkeys(g.display_name for _, g, _ in several if g.id != f.id))
         also = message("unrolled-also", functions=Names(others, MOST)) if others else None
@@ -125,7 +129,8 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
                 *(e for q, g, share in shares[:SHOWN] for e in _share(run, q, g, share)),
             ],
             fix=_instead_of_unrolling([other for _, _, other in several], source),
-            seconds=sum(share * _seconds(run, q, g) for q, g, share in shares) or None,
+            seconds=seconds or None,
+            timed=not many,
         )
 
 
