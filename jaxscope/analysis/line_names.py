@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
-from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, last_name, syntax
+from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, last_name, loop_around, syntax
 from jaxscope.schema.libraries import JAX_ROOTS
 
 _GRADIENTS = frozenset({"grad", "value_and_grad", "filter_grad", "filter_value_and_grad"})
@@ -52,7 +52,8 @@ def captured(source: str | None, line: int) -> list[str]:
     if len(begins) != 1:
         return []
     function = begins[0]
-    inside = [n for n in ast.walk(function) if isinstance(n, ast.Name)]
+    names = [n for n in ast.walk(function) if isinstance(n, ast.Name)]
+    inside = sorted(names, key=lambda n: (n.lineno, n.col_offset))
     own = {a.arg for a in ast.walk(function) if isinstance(a, ast.arg)}
     own |= {n.id for n in inside if isinstance(n.ctx, ast.Store)}
     read = dict.fromkeys(n.id for n in inside if n.id not in own)
@@ -63,6 +64,19 @@ def captured(source: str | None, line: int) -> list[str]:
         elif isinstance(n, ast.arg):
             set_anew.add(n.arg)
     return [name for name in read if name in set_anew and name != "self"]
+
+
+def defined_in_loop(source: str | None, line: int) -> tuple[str, tuple[str, ...]] | None:
+    """Return (name, the variables that it captures, as ``captured`` does) of a function that ``line`` names,
+    and that the loop around the line defines again in each iteration; None: it names none."""
+    found, loop = syntax(source) if source is not None else None, loop_around(source, line)
+    if found is None or loop is None:
+        return None
+    here = {n.id for n in ast.walk(found.tree) if isinstance(n, ast.Name) and n.lineno == line}
+    for n in found.blocks:
+        if isinstance(n, FUNCTION) and n.name in here and loop[0] < n.lineno <= loop[1]:
+            return n.name, tuple(captured(source, _begins(n)))
+    return None
 
 
 def _begins(node: ast.stmt | ast.expr) -> int:

@@ -54,8 +54,8 @@ class Round(NamedTuple):
 
 
 def rounds_of(opts: argparse.Namespace, program: Command) -> list[Round]:
-    """Return all executions of the program (rounds): one for each setting of ``--vary`` and each number of
-    devices that a target has. Rounds with the same setting are next to each other.
+    """Return all executions of the program (rounds): one for each combination of a ``--vary`` setting and a
+    number of devices among the targets. Rounds with the same setting are next to each other.
 
     Raises:
       UsageError: a target or a value of ``--vary`` is invalid, or the options cannot be combined.

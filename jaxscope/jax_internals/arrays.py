@@ -74,8 +74,8 @@ def stands_for(kind: type, value: Any) -> str | None:
 
 
 def clients() -> list[Any]:
-    """Return JAX's clients of the backends (CPU, GPU, TPU) that the program has started; an empty list before
-    that. ``jax.live_arrays()`` would start a backend, so it is not used for this."""
+    """Return the clients of the JAX backends (CPU, GPU, TPU) that the program has started; an empty list if
+    it has started none. ``jax.live_arrays()`` would start a backend, so it is not used for this."""
     if attributes.BACKENDS.module not in sys.modules:
         return []
     return list(attributes.BACKENDS.needed().values())

@@ -304,6 +304,11 @@ def has_key(c: Compilation) -> bool:
     )
 
 
+def has_typed_key(c: Compilation) -> bool:
+    """Return whether an argument of the call ``c`` certainly is an array of random keys, by its dtype."""
+    return any((a.dtype or "").startswith("key<") for a in (c.key.arguments if c.key is not None else ()))
+
+
 def _arrays_passed(f: Function, c: Compilation, call: LoopCall) -> set[str | None]:
     """Return the names of the variables that ``call`` passes as arrays, not as containers or objects, to
     ``f``: ``{"x"}`` for ``f(model, x)``. ``c`` is a recorded call of ``f``, which says what the arguments

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from jaxscope.analysis import jit_decorators
+from jaxscope.analysis import jit_decorators, line_names
 from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.loop_calls import call_at, iterated
 from jaxscope.analysis.rewrap_site import callback_around, imports, loop_around
@@ -579,7 +579,9 @@ def _what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix 
         by = Counter(c.missed.library for c in unstacked if c.missed is not None).most_common(1)[0][0]
         by_jax = by is None or by in JAX_ROOTS
         if by_jax and any(loop_calls.has_key(c) for c in unstacked):  # np.asarray fails on keys
-            return None, Fix(message("fix-iterate-keys"), "fold_in"), taken_apart
+            typed = any(loop_calls.has_typed_key(c) for c in unstacked)
+            words = message("fix-iterate-keys", otherwise=None if typed else message("if-no-keys"))
+            return None, Fix(words, "fold_in"), taken_apart
         over = _iterated(run, p, unstacked) if by_jax else None
         words = message("fix-iterate-numpy", array=over or "x", first=None if over else message("first"))
         if not by_jax:
@@ -621,6 +623,13 @@ def _what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix 
             return None, Fix(words, "jit"), at_once
         around = message("fix-jit-around" if not p.within else "fix-jit-around-call", inside=_inside(p))
         words = message("fix-jit-this-call", how=_as_in(jitted)) if jitted is not None else around
+        new = line_names.defined_in_loop(sources.of(run)(p.line.file), p.line.line)
+        if new is not None and jitted is not None:
+            arguments = "an argument" if len(new[1]) == 1 else "arguments"
+            captured = (
+                message("with-as-arguments", names=Names(new[1]), arguments=arguments) if new[1] else None
+            )
+            words = message("fix-jit-new-function", name=new[0], captured=captured, how=_as_in(jitted))
         return why, Fix(words, "jit"), at_once
     return _for_library(run, p, jitted, (anew, changing), again, at_once)
 

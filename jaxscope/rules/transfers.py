@@ -443,7 +443,7 @@ def elsewhere(run: Run) -> Iterator[Finding]:
                 "argument-on-other-device",
                 paths=Names(paths, 3, "arguments") if paths else "an argument",
                 function=name,
-                is_on="are on" if len(paths) > 1 else "is on",
+                is_on="are" if len(paths) > 1 else "is",
                 copied=amount,
             ),
             function=c.function.id if c is not None else None,
@@ -451,7 +451,14 @@ def elsewhere(run: Run) -> Iterator[Finding]:
             evidence=[
                 Evidence(_where(c, paths), compilation=c.id if c is not None else None, source=t.source)
             ],
-            fix=Fix(message("fix-put-where-used", path=paths[0] if paths else "it"), "device_put"),
+            fix=Fix(
+                message(
+                    "fix-put-where-used",
+                    paths=Names(paths, 3, "arguments") if paths else "it",
+                    them="them" if len(paths) > 1 else "it",
+                ),
+                "device_put",
+            ),
             seconds=t.blocked_seconds,
         )
 

@@ -21,3 +21,16 @@ def test_variables_that_a_function_captures_are_those_that_the_code_around_it_se
     assert line_names.captured(source, 7) == ["i", "decay"]
     assert line_names.captured(source, 5) == ["decay"]
     assert line_names.captured(source, 2) == line_names.captured(None, 6) == []
+
+
+def test_a_function_that_a_loop_defines_again_is_found_on_the_lines_that_name_it():
+    source = textwrap.dedent("""
+        for i in range(8):
+            decay = 0.9 ** i
+            def loss(theta):
+                return decay * theta
+            theta = theta - jax.grad(loss)(theta)
+        print(loss(theta))
+    """)
+    assert line_names.defined_in_loop(source, 6) == ("loss", ("decay",))
+    assert line_names.defined_in_loop(source, 7) is line_names.defined_in_loop(source, 3) is None

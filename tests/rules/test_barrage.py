@@ -98,7 +98,7 @@ def test_an_array_of_keys_that_is_iterated_over_is_not_to_be_numpys(run):
     log.compiled(unstack, key(leaf("x", 100, 2, dtype="uint32")), (0.0, 0.0, 3.0), line=12)
     log.end()
     [f] = barrage(run)
-    assert words.fix_text(f).startswith("instead of iterating over an array of random keys")
+    assert words.fix_text(f).startswith("this line takes random keys out of an array one by one")
 
 
 def test_a_librarys_object_that_is_made_anew_is_to_be_made_once(run):
@@ -198,13 +198,13 @@ def test_an_object_that_a_librarys_function_is_given_anew_is_named(run):
     log.end()
     [f] = barrage(run)
     assert words.fix_text(f).startswith(
-        "create terms.vector_field once, outside the code that runs repeatedly, and pass the same object to diffrax"
+        "create what diffrax receives as terms.vector_field only once, outside the code that runs repeatedly"
     )
 
 
 @pytest.mark.parametrize(
     ("sizes", "fixes"),
-    [((3, 3), ["create terms.vector_field once"]), ((3, 4), [])],
+    [((3, 3), ["create what diffrax receives as terms.vector_field only once"]), ((3, 4), [])],
     ids=["of equal inputs", "of others"],
 )
 def test_what_two_calls_of_one_function_create_again_could_be_created_once(run, sizes, fixes):

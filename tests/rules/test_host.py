@@ -432,7 +432,7 @@ def test_an_argument_from_another_device_is_reported_by_name(log):
     log.say(ev.Called(function=F.function, count=50))
     [f] = found(log, "JX511")
     assert words.title(f) == (
-        "u of train_step is on another device than its program; JAX copies 13,107,200 bytes in 50 copies"
+        "u of train_step is not on the devices of its program; JAX copies 13,107,200 bytes in 50 copies"
     )
     assert words.evidence(f.evidence[0]) == "u: cpu:1; the program runs on devices 0"
 

@@ -43,12 +43,13 @@ Group = tuple[int, ...]
 
 
 class Groups(NamedTuple):
-    """The groups of devices of a collective, as a text states them.
+    """The groups of devices of a collective, as the HLO text of the program states them.
 
     Attributes:
       members: the groups, each with the numbers of its devices.
       syntax: the format of the text: explicit, iota, mesh, pairs.
-      mesh: (axis, size) of the mesh in the text; None: it has none, or its axis names are not the user's.
+      mesh: the (axis, size) pairs of the mesh in the text; None: it has none, or its axis names are not the
+        user's.
     """
 
     members: list[Group]

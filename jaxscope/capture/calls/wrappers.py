@@ -237,8 +237,8 @@ class Hashed:
                 break
 
     def __contains__(self, value: Any) -> bool:
-        """Return whether JAX may compare ``value`` in the cache key. Numbers and strings are searched for by
-        type and value, other objects by identity. True for any value if there were too many values to
+        """Return whether ``value`` can be a part of JAX's cache key. Numbers and strings are looked up by
+        type and value, other objects by identity. True for any value if the key had too many values to
         examine."""
         if self.cut:
             return True

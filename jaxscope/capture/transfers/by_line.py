@@ -301,8 +301,8 @@ class Transfers:
         return row.count, row.bytes, steps, row.step_ns
 
     def _event(self, row: Row) -> Transferred:
-        """Return the event ``Transferred`` with the totals of a line, and set at which count the next one is
-        due."""
+        """Return the event ``Transferred`` with the totals of a source line, and set the count at which the
+        next event is due."""
         row.written = figures = self._figures(row)
         row.due = int(row.count * GROWN) + 1
         now, wall = time.perf_counter_ns(), time.time_ns()

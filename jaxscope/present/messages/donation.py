@@ -18,8 +18,8 @@ TEMPLATES = {
         " through another variable"
     ),
     "fix-copy-then-donate": (
-        "{copy} shares its arrays with {original}, and XLA cannot donate one array twice. Copy them wherever"
-        " {copy} is set to {original}: {copy} = jax.tree.map({leaf}, {original}). Then {fix}"
+        "{copy} shares its arrays with {original}, and XLA cannot donate one array twice. Wherever"
+        " {copy} is set to {original}, copy instead: {copy} = jax.tree.map({leaf}, {original}). Then {fix}"
     ),
     "fix-copy-state-then-donate": (
         "{copy} shares its arrays with {original}, and XLA cannot donate one array twice. After each line"
@@ -56,7 +56,7 @@ TEMPLATES = {
     "unnamed-array": "an array without a name",
     "fix-pass-as-argument": "pass {constant} as an argument",
     "fix-pass-inner": (
-        "a function that {function} calls captures the array {constant}, for example to return a row of it:"
+        "a function that {function} calls captures {constant}, an array, for example to return a row of it:"
         " pass {constant} to {function} as an argument, and index it inside {function} instead of calling"
         " that function"
     ),

@@ -132,8 +132,8 @@ TEMPLATES = {
     ),
     "fix-sum-after-the-loop": (
         "add up on each device in the loop, and call jax.lax.psum or pmean once, after it: the result is the"
-        " same. If JAX inserts the sum for a gradient (shard_map with check_vma), first let the parameters"
-        " differ on each device: jax.lax.pcast(params, axis, to='varying')"
+        " same. If you wrote no sum, JAX inserts it for a gradient (shard_map with check_vma): first mark the"
+        " parameters as varying over the axis, jax.lax.pcast(params, axis, to='varying')"
     ),
     "involuntary-rematerialization": (
         "{function} gathers a whole array{size} on every device to change its sharding{change}"

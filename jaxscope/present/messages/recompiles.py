@@ -2,8 +2,8 @@
 
 # What becomes of the values that a function closes over, when it is defined only once.
 OUTSIDE = (
-    "pass the numbers and arrays that it captures as arguments; it may still capture other objects, such as"
-    " an optimizer, if they are created only once"
+    "pass the numbers and arrays that it captures as arguments. The function may still capture other objects,"
+    " such as an optimizer, if they are created only once"
 )
 TEMPLATES = {
     # -- titles ------------------------------------------------------------------------------------------
@@ -103,9 +103,9 @@ TEMPLATES = {
     "fix-odd-batch": "drop the smaller batch, or pad it to the usual size and mask the padding",
     "fix-larger-size": "pad {path} to the larger size, {size}, in every call and mask the padding",
     "fix-one-length": (
-        "give {path} the same length in every call, the longest one: pad the rest, and mask the padding, or"
-        " ignore the results for it. If the program makes {path} longer step by step, create it with"
-        " that length before the loop, and write into it with .at[...].set or jax.lax.dynamic_update_slice"
+        "give {path} the same length in every call: pad it to the longest one, and mask the padding, or"
+        " ignore the results for it. If the program makes {path} longer step by step, create it with that"
+        " length before the loop, and write into it with .at[...].set or jax.lax.dynamic_update_slice"
     ),
     "fix-preallocate": (
         "create {path} with its final length before the loop, write into it with {how}, and mask the part"
@@ -166,7 +166,7 @@ TEMPLATES = {
     "fix-one-optimizer": (
         "create {path}, the optimizer, once, before the loop, and use the same object each time. If its"
         " learning rate or another of its numbers has to change, create it with"
-        " optax.inject_hyperparams(optax.adam)(learning_rate=...) (here for Adam), and before each call set"
+        " optax.inject_hyperparams(optax.adam)(learning_rate=...), for example, and before each call set"
         " {state}.hyperparams['learning_rate'] = jnp.float32(rate)"
     ),
     "fix-pass-its-parts": (
@@ -336,8 +336,8 @@ TEMPLATES = {
     "fix-iterate-numpy": "iterate over a NumPy array: np.asarray({array}){first}",
     "first": " first",
     "fix-iterate-keys": (
-        "instead of iterating over an array of random keys, make each key where it is needed:"
-        " jax.random.fold_in(key, i). If the array does not contain keys, iterate over np.asarray(x)"
+        "this line takes random keys out of an array one by one, which runs operations of JAX for each. Make"
+        " each key where it is needed: jax.random.fold_in(key, i){otherwise}"
     ),
     "fix-give-numpy": "pass NumPy arrays to {library}, which iterates over them: np.asarray(x)",
     "fix-jit-around-body": (
@@ -379,6 +379,11 @@ TEMPLATES = {
     ),
     "function-around": "a function around this line",
     "fix-jit-this-call": "jit what this line calls, once, and call the jitted function here{how}",
+    "fix-jit-new-function": (
+        "{name} is defined again in each iteration. Define it before the loop{captured}, jit there what this"
+        " line calls{how}, and call the jitted function here"
+    ),
+    "with-as-arguments": ", with {names} as {arguments}",
     "fix-jit-through-library": (
         "jit the whole of what this line calls, once, and call the jitted function here{how}. To jit only"
         " functions that {library} calls inside does not help"
@@ -394,19 +399,23 @@ TEMPLATES = {
     ),
     "fix-pad-first": "pad the data to one size, with a mask or weights for the padding, and ",
     "fix-jit-called-back": (
-        "{library} calls {function}, which runs operations of JAX outside jit: put these into one jitted"
-        " function that is defined outside of the code that runs repeatedly, and call it in {function}{pad}"
+        "{library} calls {function}, which runs operations of JAX outside jit: put these operations into one"
+        " jitted function that is defined outside of the code that runs repeatedly, and call it in"
+        " {function}{pad}"
     ),
-    "and-pad-inside": ". Sizes of arrays change: pad them to one of a few fixed sizes, and mask the padding",
+    "and-pad-inside": (
+        ". Sizes of arrays change: pad the arrays to one of a few fixed sizes, and mask the padding"
+    ),
+    "if-no-keys": ". If it is not an array of keys, iterate over np.asarray(x)",
     "fix-one-size-for-library": (
         "if the size of the data that you pass to {library} changes from call to call, pad the data to one"
         " size, with a mask or weights for the padding; create the objects of {library} that compute with the"
         " data once, before the loop"
     ),
     "fix-make-object-once": (
-        "create {path}{made} once, outside the code that runs repeatedly, and pass the same object to"
-        " {library} in each call; pass values that change as arguments, instead of storing them in"
-        " {path}"
+        "create what {library} receives as {path}{made} only once, outside the code that runs repeatedly, and"
+        " pass the same object in each call. Values that change must then be arguments, instead of being"
+        " captured by it or stored in it"
     ),
     "that-line-creates": " (from {line})",
     "fix-make-once": (

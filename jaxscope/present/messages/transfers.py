@@ -84,7 +84,7 @@ TEMPLATES = {
         "put the data on the device once, before the loop; if the data are new in each iteration, put the"
         " next batch on the device (jax.device_put) while the device still computes"
     ),
-    "argument-on-other-device": "{paths} of {function} {is_on} another device than its program{copied}",
+    "argument-on-other-device": "{paths} of {function} {is_on} not on the devices of its program{copied}",
     "copied-so-often": "; JAX copies {amount} {often}",
     "in-each-call": "in each call",
     "in-copies": "in {n} copies",
@@ -92,7 +92,7 @@ TEMPLATES = {
     "argument-sharding": "{path}: {sharding}",
     "program-on-devices": "{arguments}; the program runs on devices {devices}",
     "fix-put-where-used": (
-        "before the loop, use jax.device_put to put {path} on the devices of the program, for example with"
-        " the sharding of another argument that is on these devices"
+        "use jax.device_put to put {paths} on the devices of the program, for example with the sharding of"
+        " another argument that is on these devices: before the loop, or where the loop creates {them}"
     ),
 }
