@@ -189,7 +189,7 @@ WORDS = {
     "tree": r"changed from|none|no longer|added|keys|more|fewer|tuple|list",
     "tree_static": r"changed from .* to |changed, but",
     "static_value": r"the static argument .* changed from .* to ",
-    "static_identity": r"identity|another object|new object|equal",
+    "static_identity": r"identity|another object|new (function )?object|equal",
     "call_form": r"keyword|positional|spelled out|passed",
     "new_function": r"is a new object",
     "options": r"option|donat|out_shardings|jitted with",

@@ -121,8 +121,8 @@ def leaf_level(field: str, a: LeafFacts, b: LeafFacts) -> str:
 
 def whole_level(name: str) -> str:
     """Return the first of JAX's caches (trace, lower, compile or fast_path) that misses when the fact
-    ``name`` changes. The fact belongs to no single argument: ``tree``, ``function_object``, ``options.inline`` (an
-    option of jit) or ``context.jax_enable_x64`` (a setting of JAX), for example."""
+    ``name`` changes. The fact belongs to no single argument: ``tree``, ``function_object``,
+    ``options.inline`` (an option of jit) or ``context.jax_enable_x64`` (a setting of JAX), for example."""
     group, _, option = name.partition(".")
     if name == f"context.{MESH_DEVICES}":
         return COMPILE

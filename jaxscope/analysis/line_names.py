@@ -47,7 +47,8 @@ def captured(source: str | None, line: int) -> list[str]:
     another value each time it is defined: variables of a function or a loop around it. Empty if several
     functions begin on the line."""
     found = syntax(source) if source is not None else None
-    around = [n for n in found.blocks if n.lineno <= line <= (n.end_lineno or 0)] if found is not None else []
+    blocks = found.blocks if found is not None else []
+    around = [n for n in blocks if _begins(n) <= line <= (n.end_lineno or 0)]
     begins = [n for n in around if isinstance(n, (*FUNCTION, ast.Lambda)) and _begins(n) == line]
     if len(begins) != 1:
         return []
