@@ -45,9 +45,9 @@ Findings
            new object, because a lambda was created again at data.py:31
            (train.py:33)
            → define the function once, at module level, and jit it there; pass
-             the numbers and arrays that it captures as arguments; it may still
-             capture other objects, such as an optimizer, if they are created
-             only once
+             the numbers and arrays that it captures as arguments. The function
+             may still capture other objects, such as an optimizer, if they are
+             created only once
   · JX123  41 calls of train_step missed JAX's fast path and were slower:
            batch['ids'] changed from a jax.Array to a numpy array, which by
            itself compiles nothing (compared with #3, the nearest earlier call)
