@@ -189,7 +189,7 @@ def _in_functions(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
         for c in (f.compilations if f.user else ())
         if c.site is not None and c.entry == "call"
     }
-    direct = [p for p in left if not p.within and (p.library or "jax") in JAX_ROOTS and not _creates(p)]
+    direct = [p for p in left if not p.within and (p.library or "jax") in JAX_ROOTS and not _creates(run, p)]
     for c in (c for p in direct for c in p.compilations):
         for at in (c.site, *c.missed.stack) if c.missed is not None else ():
             if at is not None and at.function != "<module>" and (at.file, at.function) not in calling:
@@ -313,11 +313,12 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
             continue
         title = message("compiled-outside-jit", lines="one line", again=_repeats(p, why), **_compiled([p]))
         initializes = not p.again and jit_decorators.calls(sources.of(run)(p.line.file), p.line.line, INIT)
-        fix = (extended(fix, "fix-if-faster") or fix) if initializes or _creates(p) else fix
+        fix = (extended(fix, "fix-if-faster") or fix) if initializes or _creates(run, p) else fix
         serious = len(p.again) >= BARRAGE or library_calls.repeats(p) >= PROGRAMS
         enough = least * SOME if len(p.compilations) >= BARRAGE else least
-        if not p.again:  # it is paid once, for example to look at the results
-            enough = (DRAWN if _creates(p) and not initializes else ONCE) * payers.total_seconds(run)
+        creates = _creates(run, p)
+        if creates or not p.again:  # it is paid once, for example to look at the results
+            enough = (DRAWN if creates and not initializes else ONCE) * payers.total_seconds(run)
         finding = _finding(run, [p], title, fix, cost, WARNING if serious else NOTE)
         yield Avoidable(p, finding, serious, cost >= enough)
 
@@ -544,15 +545,18 @@ def _of_one_cause(run: Run, repeats: list[Compilation]) -> recompiles.Group | No
     return max(groups, key=lambda group: len(group.compilations), default=None)
 
 
-def _creates(p: Payer) -> bool:
-    """Return whether a line seems to create the parameters of a model: it compiles nothing again, and at
-    least a quarter of its compilations are random draws.
+def _creates(run: Run, p: Payer) -> bool:
+    """Return whether a line seems to create the parameters of a model: at least a quarter of its compilations
+    are random draws, and it compiles nothing again but operations of other sizes, as those of the next layer.
 
     jit may not help on such a line, because one program would contain all these draws. Measured for ten
     models (benchmarks/README.md), creation with jit took between half and 2.3 times as long as without.
     """
-    if p.again:
-        return False
+    for c in p.again:
+        kind = causes.reason(run, c).kind
+        of_size = kind == "static_value" and (c.function.seen.eager or library_calls.draws(c.function))
+        if kind not in OF_SIZES and not of_size:
+            return False  # the shape of a draw, or of a result, is a static value
     return 4 * sum(library_calls.draws(c.function) for c in p.compilations) >= len(p.compilations)
 
 
