@@ -204,13 +204,13 @@ def _in_functions(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
             found[part] = members
     resized = {c.id for p in direct if payers.sizes_change(run, p) for c in p.compilations}
     for (file, function), members in found.items():
-        grows = 2 * len(resized & members.keys()) >= len(members)
+        grows = 3 * len(resized & members.keys()) >= len(members)
         yield _of_function(file, function, [*members.values()], grows=grows)
 
 
 def _of_function(file: str, function: str, applied: Sequence[_Applied], *, grows: bool) -> Finding:
     """Return the finding about ``applied``, the compilations outside jit that lines of ``function`` in
-    ``file`` cause, each with its line. ``grows``: most are compiled again because sizes change."""
+    ``file`` cause, each with its line. ``grows``: many are compiled again because sizes change."""
     lines = sorted({line for _, line in applied})
     names = tuple(sorted({c.function.seen.name for c, _ in applied}))
     where = message(
