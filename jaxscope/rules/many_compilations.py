@@ -572,7 +572,6 @@ def _what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix 
     jax = p.library is None or p.library in JAX_ROOTS
     again = sum(c.seconds for c in p.again)
     unstacked = [c for c in p.compilations if c.function.seen.name == ITERATED]
-    taken_apart = sum(c.seconds for c in unstacked)
     decisive = library_calls.whole_programs(p.again)
     created = [c for c in decisive if causes.created_again(run, c)]
     anew = 2 * len(created) >= len(decisive) > 0
@@ -580,17 +579,7 @@ def _what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix 
     objects = paths if anew else []  # without private ones of the library
     changing = not anew and payers.sizes_change(run, p)
     if unstacked and _rows(unstacked) >= ROWS * (len(p.compilations) - len(unstacked)):
-        by = Counter(c.missed.library for c in unstacked if c.missed is not None).most_common(1)[0][0]
-        by_jax = by is None or by in JAX_ROOTS
-        if by_jax and any(loop_calls.has_key(c) for c in unstacked):  # np.asarray fails on keys
-            typed = any(loop_calls.has_typed_key(c) for c in unstacked)
-            words = message("fix-iterate-keys", otherwise=None if typed else message("if-no-keys"))
-            return None, Fix(words, "fold_in"), taken_apart
-        over = _iterated(run, p, unstacked) if by_jax else None
-        words = message("fix-iterate-numpy", array=over or "x", first=None if over else message("first"))
-        if not by_jax:
-            words = message("fix-give-numpy", library=by)
-        return None, Fix(words, "numpy"), taken_apart
+        return None, _instead_of_iterating(run, p, unstacked), sum(c.seconds for c in unstacked)
     if (group := _of_one_cause(run, p.again)) is not None and 2 * len(group.compilations) >= len(decisive):
         first = recompiles.group_of(
             run, group.compilations[:1], group.causes[:1]
@@ -625,17 +614,37 @@ def _what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix 
         if p.within and not jax and not (jitted is not None and jitted.checked):
             words = message("fix-jit-through-library", how=_as_in(jitted), library=p.library)
             return None, Fix(words, "jit"), at_once
-        around = message("fix-jit-around" if not p.within else "fix-jit-around-call", inside=_inside(p))
-        words = message("fix-jit-this-call", how=_as_in(jitted)) if jitted is not None else around
-        new = line_names.defined_in_loop(sources.of(run)(p.line.file), p.line.line)
-        if new is not None and jitted is not None:
-            arguments = "an argument" if len(new[1]) == 1 else "arguments"
-            captured = (
-                message("with-as-arguments", names=Names(new[1]), arguments=arguments) if new[1] else None
-            )
-            words = message("fix-jit-new-function", name=new[0], captured=captured, how=_as_in(jitted))
-        return why, Fix(words, "jit"), at_once
+        return why, Fix(_jit(run, p, jitted), "jit"), at_once
     return _for_library(run, p, jitted, (anew, changing), again, at_once)
+
+
+def _instead_of_iterating(run: Run, p: Payer, unstacked: Sequence[Compilation]) -> Fix:
+    """Return the advice for a line that iterates over an array of JAX, which the operations ``unstacked``
+    take apart: a NumPy array, or a key for each place where the array contains random keys."""
+    by = Counter(c.missed.library for c in unstacked if c.missed is not None).most_common(1)[0][0]
+    if by is not None and by not in JAX_ROOTS:
+        return Fix(message("fix-give-numpy", library=by), "numpy")
+    if any(loop_calls.has_key(c) for c in unstacked):  # np.asarray fails on keys
+        typed = any(loop_calls.has_typed_key(c) for c in unstacked)
+        words = message("fix-iterate-keys", otherwise=None if typed else message("if-no-keys"))
+        return Fix(words, "fold_in")
+    over = _iterated(run, p, unstacked)
+    words = message("fix-iterate-numpy", array=over or "x", first=None if over else message("first"))
+    return Fix(words, "numpy")
+
+
+def _jit(run: Run, p: Payer, jitted: jit_decorators.Jitted | None) -> Message:
+    """Return the advice to jit what the line ``p`` calls (``jitted``; None: that is no single function), or
+    the computation on it."""
+    if jitted is None:
+        return message("fix-jit-around" if not p.within else "fix-jit-around-call", inside=_inside(p))
+    new = line_names.defined_in_loop(sources.of(run)(p.line.file), p.line.line)
+    if new is None:
+        return message("fix-jit-this-call", how=_as_in(jitted))
+    name, captured = new
+    arguments = "an argument" if len(captured) == 1 else "arguments"
+    also = message("with-as-arguments", names=Names(captured), arguments=arguments) if captured else None
+    return message("fix-jit-new-function", name=name, captured=also, how=_as_in(jitted))
 
 
 def _made_at(run: Run, c: Compilation) -> Frame | None:
