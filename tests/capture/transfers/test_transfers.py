@@ -311,7 +311,7 @@ def test_an_array_on_another_device_is_reported_with_its_bytes_and_its_argument(
     from jaxscope.rules.registry import findings
 
     found = sorted(words.title(f) for f in findings(run) if f.code == "JX511")
-    assert [t.split(" is on ")[0] for t in found] == ["u of single", "u of spread"]
+    assert [t.split(" is not on ")[0] for t in found] == ["u of single", "u of spread"]
 
 
 CALLBACKS = """
