@@ -1,0 +1,280 @@
+"""Advice for lines that make JAX compile operations outside jit: what to jit, to create once, to pad or to
+compute in NumPy (rule JX133)."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Sequence
+
+from jaxscope.analysis import jit_decorators, line_names
+from jaxscope.analysis.causes import SHAPES
+from jaxscope.analysis.loop_calls import call_at, iterated
+from jaxscope.model import arrays, causes, payers, sources
+from jaxscope.model.arrays import Growth
+from jaxscope.model.payers import Payer
+from jaxscope.model.records import Compilation
+from jaxscope.model.run import Run
+from jaxscope.rules import library_calls, loop_calls, recompiles
+from jaxscope.schema.causes import Cause, NewFunction
+from jaxscope.schema.findings import Fix
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.libraries import COMPUTING_ROOTS, JAX_ROOTS, TRACED_WHOLE, WRAPPER_ROOTS
+from jaxscope.schema.messages import Field, Message, Names, message
+
+SEVERAL = 10  # compilations of a line, or of all lines of its loop, that are worth replacing by one program
+ITERATED = "unstack"  # the operation of iterating over an array
+ROWS = 4  # so many rows of an iterated array take about as long to compile as one operation
+OF_SIZES = SHAPES | {"tree"}  # a list to concatenate has more arrays each time
+ARGUMENTS = frozenset({"weak_type", "dtype", "tree", "committed", "sharding"})
+# Libraries without JAX, which call the user's functions with NumPy arrays
+PLAIN = frozenset({"scipy", "numpy"})
+STEPS = frozenset({"update", "step", "init", "init_state", "evaluate"})  # methods that can be jitted
+# Libraries whose objects define new functions in each run, even if the object is the same
+MAKES_ANEW = frozenset({"numpyro"})
+# The reason why the operations of a line are compiled again, as a clause
+BODIES, SIZES, MADE = message("because-of-bodies"), message("because-of-sizes"), message("because-made-anew")
+
+
+def _of_one_cause(run: Run, repeats: list[Compilation]) -> recompiles.Group | None:
+    """Return the group of those recompiles in ``repeats`` that belong to one jitted function of a library and
+    have the same kind of cause in its arguments, such as a changing dtype. If there are several such groups,
+    return the one with the most recompiles; None if there is none."""
+    found: dict[tuple[str, str], list[tuple[Compilation, Cause]]] = {}
+    for c in repeats:
+        cause, module = causes.of(run, c)[0], c.function.seen.module or ""
+        if (
+            cause.kind in ARGUMENTS
+            and not c.function.seen.eager
+            and module.partition(".")[0] not in JAX_ROOTS
+        ):
+            found.setdefault((c.function.id, cause.kind), []).append((c, cause))
+    groups = [
+        recompiles.group_of(run, [c for c, _ in members], [cause for _, cause in members])
+        for members in found.values()
+    ]
+    return max(groups, key=lambda group: len(group.compilations), default=None)
+
+
+def creates(run: Run, p: Payer) -> bool:
+    """Return whether a line seems to create the parameters of a model: at least a quarter of its compilations
+    are random draws, and it compiles nothing again but operations of other sizes, as those of the next layer.
+
+    jit may not help on such a line, because one program would contain all these draws. Measured for ten
+    models (benchmarks/README.md), creation with jit took between half and 2.3 times as long as without.
+    """
+    for c in p.again:
+        kind = causes.reason(run, c).kind
+        of_size = kind == "static_value" and (c.function.seen.eager or library_calls.draws(c.function))
+        if kind not in OF_SIZES and not of_size:
+            return False  # the shape of a draw, or of a result, is a static value
+    return 4 * sum(library_calls.draws(c.function) for c in p.compilations) >= len(p.compilations)
+
+
+def what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix | None, float]:
+    """Return what to do about the line ``p``, which makes JAX compile operations outside jit: (why the
+    operations are compiled again, the advice, the seconds that it saves). The advice depends on the library
+    that the line calls.
+
+    The reason is None if nothing is compiled again, or if it is unknown. The advice is None if nothing is
+    known to help. ``compiled`` is the number of compilations of all lines of the loop in which the line is,
+    or of the line alone if it is in no loop.
+    """
+    jax = p.library is None or p.library in JAX_ROOTS
+    again = sum(c.seconds for c in p.again)
+    unstacked = [c for c in p.compilations if c.function.seen.name == ITERATED]
+    decisive = library_calls.whole_programs(p.again)
+    created = [c for c in decisive if causes.created_again(run, c)]
+    anew = 2 * len(created) >= len(decisive) > 0
+    paths = [path for c in created if (path := causes.of(run, c)[0].path) is not None and path[0] != "_"]
+    objects = paths if anew else []  # without private ones of the library
+    changing = not anew and payers.sizes_change(run, p)
+    if unstacked and _rows(unstacked) >= ROWS * (len(p.compilations) - len(unstacked)):
+        return None, _instead_of_iterating(run, p, unstacked), sum(c.seconds for c in unstacked)
+    if (group := _of_one_cause(run, p.again)) is not None and 2 * len(group.compilations) >= len(decisive):
+        first = recompiles.group_of(
+            run, group.compilations[:1], group.causes[:1]
+        )  # the others may follow from it
+        return message("because-of-cause", cause=first.cause), recompiles.advice(first), again
+    at_once = p.seconds if compiled >= SEVERAL else 0.0
+    of_equinox = library_calls.makes_equinox_modules(run, p.library)
+    jitted = jit_decorators.advice(
+        sources.of(run)(p.line.file), p.line.line, p.library, of_equinox=of_equinox
+    )
+    if jax and anew:
+        where = None if p.line.function == "<module>" else p.line.function.replace(".<locals>", "")
+        words = message("fix-jit-around-body", function=where or message("function-around"))
+        return BODIES, Fix(words, "jit"), again
+    if jax and changing and not p.within:
+        grown = next((g for g in lengthened(run) if made_at(g, p)), None)
+        if grown is not None:
+            path = grown.group.path
+            return SIZES, Fix(message("fix-final-length", path=path), "preallocate", {"path": path}), again
+        return SIZES, Fix(message("fix-one-size-or-numpy"), "pad"), again
+    if anew and not jax and payers.repeated_by_library(run, p):
+        return (MADE, *library_calls.cache_programs(run, p))  # the library makes the functions, in a loop
+    if objects and not jax:
+        given_to = library_calls.package_of(created, p.library)
+        made = next((line for c in reversed(created) if (line := _made_at(run, c)) is not None), None)
+        at = message("that-line-creates", line=made) if made is not None else None
+        words = message("fix-make-object-once", path=objects[-1], made=at, library=given_to)
+        return MADE, Fix(words, "make_once", {"path": objects[-1]}), again
+    if jax or p.library in TRACED_WHOLE:
+        # Other sizes may be those of the layers that one call makes.
+        why = BODIES if anew and not p.within else None
+        if p.within and not jax and not (jitted is not None and jitted.checked):
+            words = message("fix-jit-through-library", how=_as_in(jitted), library=p.library)
+            return None, Fix(words, "jit"), at_once
+        return why, Fix(_jit(run, p, jitted), "jit"), at_once
+    return _for_library(run, p, jitted, (anew, changing), again, at_once)
+
+
+def _instead_of_iterating(run: Run, p: Payer, unstacked: Sequence[Compilation]) -> Fix:
+    """Return the advice for a line that iterates over an array of JAX, which the operations ``unstacked``
+    take apart: a NumPy array, or a key for each place where the array contains random keys."""
+    by = Counter(c.missed.library for c in unstacked if c.missed is not None).most_common(1)[0][0]
+    if by is not None and by not in JAX_ROOTS:
+        return Fix(message("fix-give-numpy", library=by), "numpy")
+    if any(loop_calls.has_key(c) for c in unstacked):  # np.asarray fails on keys
+        typed = any(loop_calls.has_typed_key(c) for c in unstacked)
+        words = message("fix-iterate-keys", otherwise=None if typed else message("if-no-keys"))
+        return Fix(words, "fold_in")
+    over = _iterated(run, p, unstacked)
+    words = message("fix-iterate-numpy", array=over or "x", first=None if over else message("first"))
+    return Fix(words, "numpy")
+
+
+def _jit(run: Run, p: Payer, jitted: jit_decorators.Jitted | None) -> Message:
+    """Return the advice to jit what the line ``p`` calls (``jitted``; None: that is no single function), or
+    the computation on it."""
+    if jitted is None:
+        return message("fix-jit-around" if not p.within else "fix-jit-around-call", inside=_inside(p))
+    new = line_names.defined_in_loop(sources.of(run)(p.line.file), p.line.line)
+    if new is None:
+        return message("fix-jit-this-call", how=_as_in(jitted))
+    name, captured = new
+    arguments = "an argument" if len(captured) == 1 else "arguments"
+    also = message("with-as-arguments", names=Names(captured), arguments=arguments) if captured else None
+    return message("fix-jit-new-function", name=name, captured=also, how=_as_in(jitted))
+
+
+def _made_at(run: Run, c: Compilation) -> Frame | None:
+    """Return the line that defined the new function because of which ``c`` was compiled; None: unknown."""
+    detail = causes.of(run, c)[0].detail
+    return detail.line if isinstance(detail, NewFunction) else None
+
+
+def _iterated(run: Run, p: Payer, unstacked: Sequence[Compilation]) -> str | None:
+    """Return the expression over which the line of ``p`` iterates, as source; None: unknown, or several."""
+    columns = {c.missed.column for c in unstacked if c.missed is not None}
+    return iterated(sources.of(run)(p.line.file), p.line.line, columns.pop()) if len(columns) == 1 else None
+
+
+def lengthened(run: Run) -> list[Growth]:
+    """Return the arrays that are longer in each snapshot of the live arrays than in the one before."""
+    return [g for g in arrays.growing(run) if not g.more_arrays]
+
+
+def made_at(g: Growth, p: Payer) -> bool:
+    """Return whether the line of ``p`` creates the array ``g`` anew for each of its lengths."""
+    at = g.group.origin
+    return at is not None and (at.file, at.line) == (p.line.file, p.line.line)
+
+
+def _rows(unstacked: Sequence[Compilation]) -> int:
+    """Return the number of rows of all arrays that the operations ``unstacked`` take apart."""
+    shapes = [leaf.shape for c in unstacked for leaf in (c.key.arguments if c.key is not None else ())]
+    return sum(shape[0] for shape in shapes if shape and isinstance(shape[0], int))
+
+
+def _inside(p: Payer) -> Message | None:
+    """Return a clause with the function of the user that contains the line of ``p``; None if the line is not
+    in a function."""
+    name = ".".join(part for part in p.line.function.split(".") if not part.startswith("<"))
+    return message("inside-function", function=name) if name else None
+
+
+def _as_in(jitted: jit_decorators.Jitted | None) -> Message | None:
+    """Return a clause with the line's own call under jit, ``jitted``, as the example; None: there is none."""
+    if jitted is None:
+        return None
+    return message("as-in-with-statics" if jitted.statics_unknown else "as-in", call=jitted.call)
+
+
+def _called_back(p: Payer) -> str | None:
+    """Return the user's function that the library calls back from the line of ``p``, and in which most
+    operations are compiled; None: the library calls none."""
+    functions = Counter[str]()
+    for c in p.compilations:
+        at = c.missed.into_library if c.missed is not None else None
+        if at and c.missed is not None and c.site is not None:
+            functions[[c.site, *c.missed.stack][at - 1].function] += 1
+    name = functions.most_common(1)[0][0] if functions else None
+    return name.replace(".<locals>", "") if name is not None else None
+
+
+def _method_called(run: Run, p: Payer) -> tuple[Field, Field]:
+    """Return the object and the method that the line of ``p`` calls, as source: ``solver`` and
+    ``solver.run``. Words instead, if that is unknown or the object is no variable. If the line has several
+    calls, it is the one that compiles most again."""
+    columns = Counter(c.missed.column for c in p.again if c.missed is not None)
+    column = columns.most_common(1)[0][0] if columns else None
+    call = call_at(sources.of(run)(p.line.file), p.line.line, column, "")
+    if call is None or not isinstance(call.func, ast.Attribute) or not isinstance(call.func.value, ast.Name):
+        return message("the-object"), message("its-method")
+    return call.func.value.id, ast.unparse(call.func)
+
+
+def _for_library(
+    run: Run,
+    p: Payer,
+    jitted: jit_decorators.Jitted | None,
+    anew_or_changing: tuple[bool, bool],
+    repeat_seconds: float,
+    all_seconds: float,
+) -> tuple[Message | None, Fix | None, float]:
+    """Return what to do about a line that makes JAX compile operations outside jit, by calling a library that
+    jit cannot trace as a whole: (why the operations are compiled again, the advice, the seconds that it
+    saves). The reason is None if unknown; the advice is None if nothing is known to help.
+
+    Args:
+      jitted: the line's call written under jit; None: it cannot be.
+      anew_or_changing: whether the line recompiles because functions are made anew, and because sizes change.
+      repeat_seconds: the seconds of its recompiles.
+      all_seconds: the seconds of all its compilations, if there are at least SEVERAL; else 0.
+    """
+    anew, changing = anew_or_changing
+    if p.library in MAKES_ANEW and (anew or changing):
+        padded = message("fix-pad-first") if changing else None
+        words = message("fix-jit-around-run", first=padded, library=p.library)
+        return SIZES if changing else MADE, Fix(words, "jit"), repeat_seconds
+    called = _called_back(p) if p.library in PLAIN else None
+    if called is not None:
+        pad = message("and-pad-inside") if changing else None
+        words = message("fix-jit-called-back", library=p.library, function=called, pad=pad)
+        return SIZES if changing else None, Fix(words, "jit"), repeat_seconds if p.again else all_seconds
+    if changing and p.library in COMPUTING_ROOTS:
+        return SIZES, Fix(message("fix-one-size-for-library", library=p.library), "pad"), repeat_seconds
+    if p.library in COMPUTING_ROOTS and jit_decorators.calls(
+        sources.of(run)(p.line.file), p.line.line, STEPS
+    ):
+        return (
+            MADE if anew else None,
+            Fix(message("fix-jit-method", how=_as_in(jitted), library=p.library), "jit"),
+            all_seconds,
+        )
+    if anew:
+        object, call = _method_called(run, p)
+        words = message("fix-make-once", object=object, call=call, library=p.library)
+        return MADE, Fix(words, "make_once"), repeat_seconds
+    if p.library in WRAPPER_ROOTS:
+        return None, None, 0.0
+    if not library_calls.computes(run, p.library):
+        return None, Fix(message("fix-numpy-or-jit", library=p.library), "numpy"), all_seconds
+    if not jit_decorators.calls_a_function(sources.of(run)(p.line.file), p.line.line):
+        return None, None, 0.0  # an object of the library's is created, or computes an attribute
+    if library_calls.jits_itself(p):
+        return None, None, 0.0  # the library jits its functions itself, and calls them from Python code
+    if jitted is not None and library_calls.reads_values(run, p.line, jitted):
+        return None, None, 0.0  # jit cannot trace a function that reads values
+    return None, Fix(message("fix-jit-method", how=_as_in(jitted), library=p.library), "jit"), all_seconds
