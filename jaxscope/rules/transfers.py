@@ -44,6 +44,7 @@ FEW = 0.01  # share of the seconds of the run: what saves less is only worth a n
 LARGE, OFTEN = 8 << 20, 4  # bytes of one copy, and number of copies, that are worth a finding
 READ_LESS = frozenset({"fix-read-less", "fix-copy-several", "fix-print-less"})  # slugs of similar advice
 LITTLE = 1 << 16  # bytes: a smaller copy takes no time compared with the computation
+SMALL = 1 << 20  # bytes: a smaller copy between devices is only worth a note, unless it takes much time
 
 
 @rule("JX601", "host-copy-each-step", WARNING)
@@ -422,8 +423,10 @@ def elsewhere(run: Run) -> Iterator[Finding]:
         each_call = len(_paths_elsewhere(c)) if c is not None and t.function is None else 1
         if t.count is not None and t.count < OFTEN * each_call:
             continue
-        if t.bytes_each is not None and t.bytes_each < LITTLE and not _matters(run, t.blocked_seconds or 0.0):
+        matters = _matters(run, t.blocked_seconds or 0.0)
+        if t.bytes_each is not None and t.bytes_each < LITTLE and not matters:
             continue  # a key or a step number: the copy takes no time
+        costly = matters or t.bytes_each is None or t.bytes_each >= SMALL
         f = c.function if c is not None else t.function
         if f is not None and not f.user:
             continue  # a sharding constraint or a device_put: the program requests the copy
@@ -437,7 +440,7 @@ def elsewhere(run: Run) -> Iterator[Finding]:
         amount = None if t.bytes is None else message("copied-so-often", amount=_bytes(t.bytes), often=often)
         yield Finding(
             code="JX511",
-            severity=WARNING if t.count is not None else NOTE,
+            severity=WARNING if t.count is not None and costly else NOTE,
             certainty=CERTAIN,
             title=message(
                 "argument-on-other-device",
