@@ -116,7 +116,7 @@ STATED = {
     "JX511": (
         f"at least {n(transfers.OFTEN)} calls",
         f"less than {b(transfers.LITTLE)}",
-        f"at least {share(transfers.FEW)} of the run's time",
+        f"less than {b(transfers.SMALL)} that take less than {share(transfers.FEW)} of the run's time",
     ),
     "JX512": (f"at least {share(replicated_work.SHARE)} of the matrix products",),
     "JX601": (
