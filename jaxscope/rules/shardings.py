@@ -77,7 +77,7 @@ def not_as_asked(run: Run) -> Iterator[Finding]:
             lost = [_lost(i, d) for i, d in members]
             known = sum(n or 0 for n in lost)
             more = and_more(len(members))
-            times = message("times-the-memory", n=d.times) if d.times is not None and d.times > 1 else None
+            times = _times_the_memory(d, rank)
             by_caller = i.of == ARGUMENT and i.by == CONSTRAINT
             if by_caller:
                 text = message(
@@ -185,6 +185,14 @@ def _lost(intent: Intent, difference: Disagreement) -> int | None:
     return max(0, intent.bytes // math.prod(got) - intent.bytes // math.prod(wanted))
 
 
+def _times_the_memory(difference: Disagreement, rank: int) -> Message | None:
+    """Return how much more of the array each device holds, as words; None: not more, or unknown."""
+    n, got = difference.times, parts(difference.got, rank)
+    if n is None or n <= 1:
+        return None
+    return message("times-the-memory" if got is None or math.prod(got) > 1 else "whole-on-each-device", n=n)
+
+
 def _pad(intent: Intent, wanted: Sharding) -> Fix | None:
     """Return the advice to pad the array of ``intent``, if one of its dimensions is not divisible by the
     number of parts that the sharding ``wanted`` requests; None if all are divisible."""
@@ -192,9 +200,38 @@ def _pad(intent: Intent, wanted: Sharding) -> Fix | None:
     for k, (size, n) in enumerate(zip(intent.shape or (), cut or (), strict=False)):
         if n and size % n:
             padded = -(-size // n) * n
-            words = message("fix-pad-or-replicate", dimension=k, size=size, padded=padded)
+            fields: dict[str, Field] = {"dimension": k, "size": size, "padded": padded}
+            other = _other_dimension(intent, wanted, k, n)
+            words = message("fix-pad-or-replicate", **fields)
+            if other is not None:
+                j, sharding = other
+                words = message(
+                    "fix-pad-or-shard-other",
+                    **fields,
+                    other=j,
+                    divisible=(intent.shape or ())[j],
+                    parts=n,
+                    sharding=sharding,
+                )
             return Fix(words, "pad", {"dimension": k, "size": padded})
     return None
+
+
+def _other_dimension(intent: Intent, wanted: Sharding, k: int, n: int) -> tuple[int, str] | None:
+    """Return (dimension, sharding) for the largest dimension that ``n`` parts divide and that the sharding
+    ``wanted`` does not split, with the mesh axes of dimension ``k``: (1, "P(None, 'data')"). None: there is
+    none, or the axes are unknown."""
+    shape, named = intent.shape or (), sh.spec_axes(wanted.spec)
+    if named is None:
+        return None
+    axes = [*named[0], *[()] * (len(shape) - len(named[0]))]
+    free = [j for j, size in enumerate(shape) if not axes[j] and size % n == 0 and size > n]
+    if not free:
+        return None
+    j = max(free, key=lambda j: shape[j])
+    axes[j], axes[k] = axes[k], ()
+    words = [repr(names[0] if len(names) == 1 else tuple(names)) if names else "None" for names in axes]
+    return j, f"P({', '.join(words[: 1 + max(i for i, names in enumerate(axes) if names)])})"
 
 
 def refused(run: Run, kind: type[R]) -> tuple[R, Frame | None, str] | None:

@@ -54,7 +54,7 @@ def test_the_caller_is_advised_to_shard_the_argument(record):
     assert found.keys() == {"put", "nested", "of_another"}
     assert words.title(found["put"]) == (
         "put constrains x (f32[1024,512]) to P('data'), but receives it as replicated over 8 devices, so each"
-        " device holds 8 times as much of it"
+        " device holds all of it instead of 1/8"
     )
     assert words.fix_text(found["put"]) == "place x as P('data') before the call, with jax.device_put"
     assert words.fix_text(found["nested"]) == words.fix_text(found["put"])

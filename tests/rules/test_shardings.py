@@ -57,16 +57,17 @@ def test_results_that_went_wrong_alike_are_reported_together(found):
     many, one = found("JX503", results=rows)
     assert words.title(many) == (
         "train_step does not use the requested sharding for its result[0]['w0'] (f32[17,1024]) and 19 other arrays: requested "
-        "P('data'), got replicated because 17 is not divisible by 8, so each device holds 8 times as much of it"
+        "P('data'), got replicated because 17 is not divisible by 8, so each device holds all of it instead of 1/8"
     )
     assert (
         many.severity == "warning"
-        and words.fix_text(many) == "pad dimension 0 from size 17 to 24, or do not shard this dimension"
+        and words.fix_text(many)
+        == "pad dimension 0 from size 17 to 24, or shard dimension 1 instead, whose size 1,024 is divisible by 8: P(None, 'data')"
     )
     assert (many.fix.kind, many.fix.arguments) == ("pad", {"dimension": 0, "size": 24})
     assert "MiB more on each device" in words.evidence(many.evidence[0])
     assert one.severity == "note" and words.title(one).endswith(
-        "got replicated, so each device holds 8 times as much of it"
+        "got replicated, so each device holds all of it instead of 1/8"
     )
 
 

@@ -23,9 +23,14 @@ TEMPLATES = {
     "default-memory-kind": "the default",
     "other-sharding-reason": " because {reason}",
     "times-the-memory": ", so each device holds {n} times as much of it",
+    "whole-on-each-device": ", so each device holds all of it instead of 1/{n}",
     "more-bytes-on-each-device": "{finding} ({bytes} more on each device)",
     "fix-pad-or-replicate": (
         "pad dimension {dimension} from size {size} to {padded}, or do not shard this dimension"
+    ),
+    "fix-pad-or-shard-other": (
+        "pad dimension {dimension} from size {size} to {padded}, or shard dimension {other} instead, whose"
+        " size {divisible} is divisible by {parts}: {sharding}"
     ),
     "fix-request-what-is-given": (
         "request the sharding that the program uses; or apply jax.lax.with_sharding_constraint(x, sharding)"

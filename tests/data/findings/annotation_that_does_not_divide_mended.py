@@ -1,5 +1,5 @@
 # Mended: w2 is asked for as P(None, 'model') but has one column: replicated by the first program, split by the second: two compilations of train_step
-# applies: fix-pad-or-replicate
+# applies: fix-pad-or-shard-other
 import os
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"

@@ -1,4 +1,4 @@
-# applies: fix-pad-or-replicate
+# applies: fix-pad-or-shard-other
 import os
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
