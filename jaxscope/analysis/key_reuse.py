@@ -1,7 +1,7 @@
-"""Find two draws of random numbers from one key of ``jax.random``, in source as text.
+"""Find several draws of random numbers from one key of ``jax.random``, in source as text.
 
-The numbers of the two draws are the same, or depend on each other. Only draws that certainly both happen with
-the same key are found: both are in one function, the key is a variable (or ``keys[0]``) that nothing assigns
+The numbers of these draws are the same, or depend on each other. Only draws that certainly happen with the
+same key are found: they are in one function, the key is a variable (or ``keys[0]``) that nothing assigns
 between them, and they are not in different branches of a condition.
 """
 
@@ -24,26 +24,24 @@ _Above: TypeAlias = tuple[tuple[ast.AST, str], ...]
 
 
 class Reused(NamedTuple):
-    """Two calls that draw random numbers from the key ``key``.
+    """Two or more calls that draw random numbers from the key ``key``.
 
     Attributes:
-      function: the function that contains both, ``<module>`` for code outside functions.
-      first, second: the names of the functions that are called: ``jax.random.normal``.
-      first_line, line: the lines of the two calls.
-      equal: whether both are one expression, so that the results are equal.
+      function: the function that contains the calls, ``<module>`` for code outside functions.
+      calls: the names of the functions that are called, one for each call: ``jax.random.normal``.
+      lines: the line of each call, in the order of the source.
+      equal: whether all are one expression, so that the results are equal.
     """
 
     function: str
     key: str
-    first: str
-    second: str
-    first_line: int
-    line: int
+    calls: tuple[str, ...]
+    lines: tuple[int, ...]
     equal: bool
 
 
 def find(source: str | None) -> list[Reused]:
-    """Return the pairs of draws from one key in ``source``, at most one for each key of a function."""
+    """Return the draws from one key in ``source``, one ``Reused`` for each key of a function."""
     found = syntax(source) if source is not None else None
     if found is None or "random" not in (source or ""):
         return []
@@ -115,7 +113,7 @@ class _Call(NamedTuple):
 
 
 def _in_scope(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef, draws: _Draws) -> Iterator[Reused]:
-    """Yield the keys of which two draws are in ``scope``, each once."""
+    """Yield the keys from which several calls in ``scope`` draw, each once."""
     calls, assigned, keys = list[_Call](), list[tuple[str, tuple[int, int]]](), set[str]()
     for node, above in _own(scope, ()):
         if isinstance(node, ast.Call):
@@ -124,7 +122,7 @@ def _in_scope(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef, draws:
             assigned += [(name, (node.lineno, node.col_offset)) for name in _names([node])]
         if isinstance(node, ast.Assign) and draws.name(node.value) in _MAKES_KEYS:
             keys |= _names(node.targets)
-    reported, earlier = set[str](), dict[str, list[_Call]]()
+    reused, earlier = dict[str, list[_Call]](), dict[str, list[_Call]]()
     for c in sorted(calls, key=lambda c: c.place):
         drawn, key = draws.name(c.node), _key(c.node)
         passed = {a.id for a in c.node.args if isinstance(a, ast.Name)}
@@ -136,23 +134,25 @@ def _in_scope(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef, draws:
             continue
         names = _names([c.node]) if drawn is None else _names([ast.parse(key)])
         for first in earlier.setdefault(key, []):
-            if text in reported or not _both(first, c) or (drawn is None and first.above != c.above):
+            if not _both(first, c) or (drawn is None and first.above != c.above):
                 continue
             if drawn in _SELECTS and draws.name(first.node) in _SELECTS:
                 continue
             if any(name in names and first.place < at < c.place for name, at in assigned):
                 continue
-            reported.add(text)
-            yield Reused(
-                function=getattr(scope, "name", "<module>"),
-                key=text,
-                first=first.function,
-                second=c.function,
-                first_line=first.node.lineno,
-                line=c.node.lineno,
-                equal=ast.unparse(first.node) == ast.unparse(c.node),
-            )
+            members = reused.setdefault(text, [first])
+            if first in members:  # a call that is in another branch than the others is left out
+                members.append(c)
+                break
         earlier[key].append(c)
+    for text, members in reused.items():
+        yield Reused(
+            function=getattr(scope, "name", "<module>"),
+            key=text,
+            calls=tuple(c.function for c in members),
+            lines=tuple(c.node.lineno for c in members),
+            equal=len({ast.unparse(c.node) for c in members}) == 1,
+        )
 
 
 def _names(nodes: Iterable[ast.AST]) -> set[str]:

@@ -1,5 +1,5 @@
 """Rules about keys of jax.random: JX134 and JX136 (random numbers that are the same in each call, or on each
-device) and JX137 (two draws from one key)."""
+device) and JX137 (several draws from one key)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, F
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Names, message
 
+LINES = 4  # lines and functions that a finding names
 # Names of functions for evaluation, which may draw the same numbers each time on purpose.
 _EVALUATION = re.compile(r"(?:^|_)(?:eval|evaluate|evaluation|valid|validate|validation|test)(?:_|$)")
 
@@ -119,17 +120,20 @@ def two_draws_from_one_key(run: Run) -> Iterator[Finding]:
         pairs = key_reuse.find(source)
         ran = key_reuse.called_in(source, functions) if pairs else set()
         for pair in (p for p in pairs if p.function in ran):
-            where = message("on-two-lines", first=str(pair.first_line), second=str(pair.line))
-            if pair.first_line == pair.line:
-                where = message("on-line", line=str(pair.line))
+            lines = tuple(dict.fromkeys(map(str, pair.lines)))
+            where = message("on-lines", lines=Names(lines, LINES))
+            if len(lines) == 1:
+                where = message("on-line", line=lines[0])
             text = message(
                 "two-draws-from-one-key",
                 where=where,
-                functions=Names(tuple(dict.fromkeys((pair.first, pair.second)))),
+                n=len(pair.lines),
+                functions=Names(tuple(dict.fromkeys(pair.calls)), LINES),
                 key=pair.key,
                 how=message("equal-numbers" if pair.equal else "dependent-numbers"),
             )
-            at = Frame(file, pair.line, pair.function)
+            at = Frame(file, pair.lines[1], pair.function)
+            keys = tuple(f"key{i}" for i in range(1, len(pair.lines) + 1))
             yield Finding(
                 code="JX137",
                 severity=WARNING,
@@ -137,7 +141,16 @@ def two_draws_from_one_key(run: Run) -> Iterator[Finding]:
                 title=text,
                 source=at,
                 evidence=[Evidence(text, source=at)],
-                fix=Fix(message("fix-split-key", key=pair.key), "split_key", {"name": pair.key}),
+                fix=Fix(
+                    message(
+                        "fix-split-key",
+                        keys=", ".join(keys) if len(keys) <= LINES else "keys",
+                        key=pair.key,
+                        n=f", {len(keys)}" if len(keys) > 2 else None,
+                    ),
+                    "split_key",
+                    {"name": pair.key},
+                ),
                 subject=(pair.function, pair.key),
             )
 

@@ -9,12 +9,12 @@ from jaxscope.analysis.key_reuse import called_in, find
 IMPORTS = "import jax, jax.random as jr\nfrom jax import random\nfrom jax.random import normal, split\n"
 
 
-def keys(body: str) -> list[tuple[str, int, int]]:
-    """The key and the two lines of each pair, counted from the line after ``def f``."""
+def keys(body: str) -> list[tuple[str | int, ...]]:
+    """Each key and the lines of its draws, counted from the line after ``def f``."""
     source = (
         IMPORTS + "def f(key, k, other, x, train):\n" + textwrap.indent(textwrap.dedent(body).strip(), "    ")
     )
-    return [(r.key, r.first_line - 4, r.line - 4) for r in find(source)]
+    return [(r.key, *(line - 4 for line in r.lines)) for r in find(source)]
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_draws_with_different_keys_or_in_different_branches_are_not_found(body):
     assert keys(body) == []
 
 
-def test_the_lines_are_those_of_the_nearest_two_draws_and_each_key_is_found_once():
-    assert keys("a = normal(key)\nb = random.uniform(key)\nc = random.gamma(key)") == [("key", 1, 2)]
+def test_all_draws_from_one_key_are_found_together():
+    assert keys("a = normal(key)\nb = random.uniform(key)\nc = random.gamma(key)") == [("key", 1, 2, 3)]
 
 
 def test_a_function_that_is_called_twice_with_a_key_is_found_in_one_statement_only():

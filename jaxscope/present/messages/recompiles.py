@@ -31,7 +31,10 @@ TEMPLATES = {
     "lines-of-a-loop": "lines {numbers} in the loop at {line}",
     "lines-of-a-function": "lines {numbers} of {function}, which the loop at {line} calls",
     "lines-of-one-function": "lines {numbers} of {function}, directly or through other functions",
-    "fix-jit-parts": "put the operations of these lines into one jitted function, or into a few{pad}",
+    "fix-jit-parts": (
+        "compute constant arrays with NumPy, and put the other operations of these lines into one jitted"
+        " function, or into a few{pad}"
+    ),
     "lines-of-a-callback": "lines {numbers} of {function}, which a compiled program calls back",
     "line-of-a-callback": "line {numbers} of {function}, which a compiled program calls back",
     "compiled-again": "; {n}",
@@ -85,8 +88,8 @@ TEMPLATES = {
     # -- fixes: array arguments --------------------------------------------------------------------------
     "fix-same-rank": "pass {path} with the same number of axes in every call",
     "fix-same-shape": (
-        "pass {path} with one shape in every call: as many axes, and padded to the same sizes with a mask; if"
-        " you need both shapes, change nothing: each is compiled once"
+        "change nothing if you need {path} with both shapes, for example a batch and a single example: each"
+        " is compiled once. Otherwise pass it with the same number of axes and the same sizes in every call"
     ),
     "fix-settled-sizes": (
         "change nothing if you pad to these sizes already; otherwise pad to a few sizes and mask the padding"
@@ -100,7 +103,9 @@ TEMPLATES = {
         "pad {path} to a few sizes and mask the padding (jaxscope report lists sizes to choose from)"
     ),
     "fix-one-size": "pad {path} to one size and mask the padding",
-    "fix-odd-batch": "drop the smaller batch, or pad it to the usual size and mask the padding",
+    "fix-odd-batch": (
+        "drop the smaller batch, or pad {path} to {size} like the other batches, and mask the padding"
+    ),
     "fix-larger-size": "pad {path} to the larger size, {size}, in every call and mask the padding",
     "fix-one-length": (
         "give {path} the same length in every call: pad it to the longest one, and mask the padding, or"
@@ -169,6 +174,10 @@ TEMPLATES = {
         " optax.inject_hyperparams(optax.adam)(learning_rate=...), for example, and before each call set"
         " {state}.hyperparams['learning_rate'] = jnp.float32(rate)"
     ),
+    "fix-function-without-self": (
+        "make {function} a function outside the class, without {path}, and pass it what it now reads from"
+        " {path}: arrays and numbers as ordinary arguments{because}"
+    ),
     "fix-pass-its-parts": (
         "pass the arrays and numbers of {path} that the function uses as separate arguments, instead of"
         " {path} itself{because}"
@@ -199,18 +208,23 @@ TEMPLATES = {
         " {owner} object then compiles it once: create one object, and use it for all calls"
     ),
     "fix-jit-library-method-once": (
-        "jit {owner}.{method} once, and call the jitted function in all places. If the calls also have equal"
-        " arguments, call it only once, and copy the result: jax.tree.map(jnp.copy, result)"
+        "create one {owner} object, jit its method once, {method} = jax.jit(object.{method}), and call that"
+        " in all places. If the calls also have equal arguments, call it only once, and copy the result:"
+        " jax.tree.map(jnp.copy, result)"
     ),
     "fix-jit-partial-once": (
         "create the functools.partial and jit it once, before the loop; or jit the function itself, and pass"
-        " the bound values as arguments"
+        " the bound values as arguments (functions, strings, bools and sizes with static_argnames)"
     ),
     "fix-define-at-module-level": ("define the function once, at module level, and jit it there; " + OUTSIDE),
     "fix-define-and-wrap-once": (
-        "move the function, with {wrapper} and all else that is applied to it, out of the function or loop"
-        " that"
-        " defines it again; " + OUTSIDE
+        "define the function once, outside the function or loop that defines it again, and apply {wrapper}"
+        " and jit to it there; " + OUTSIDE
+    ),
+    "fix-call-maker-once": (
+        "each call of {maker} defines the function again. Call {maker} once, before the code that runs"
+        " repeatedly (if its arguments change: once for each set of them), jit what it returns unless {maker}"
+        " does that itself, and use this jitted function in all calls"
     ),
     "fix-wrap-once": "apply {wrapper} and jit once, before the loop, and call the result in the loop",
     "fix-define-once": (
@@ -238,7 +252,7 @@ TEMPLATES = {
     "value-changed": "it was {before} when traced, and is {after} now",
     "contents-changed": "it contained {before} when traced, and contains {after} now",
     "traced-with-value": "{program} read {name} ({where}) as {before}",
-    "unnamed-key": "a key without a name",
+    "unnamed-key": "its random key, which it makes from a fixed seed or captures,",
     "a-trace": "its trace",
     "traced-again-with-new-value": "traced again with the new value",
     "changed-at-call": "it was {after} at a call that was not traced again",
@@ -276,15 +290,16 @@ TEMPLATES = {
         " each device has its own numbers; change nothing if all devices need equal numbers"
     ),
     "two-draws-from-one-key": (
-        "two calls {where} ({functions}) draw from one key, {key}: their random numbers are {how}"
+        "{n} calls {where} ({functions}) draw from one random key ({key}), so that their random numbers are"
+        " {how}"
     ),
     "equal-numbers": "equal",
     "dependent-numbers": "not independent",
     "on-line": "on line {line}",
-    "on-two-lines": "on lines {first} and {second}",
+    "on-lines": "on lines {lines}",
     "fix-split-key": (
-        "give each draw a key of its own: first_key, second_key = jax.random.split({key}). Change nothing if"
-        " both are meant to have the same random numbers"
+        "give each draw a key of its own: {keys} = jax.random.split({key}{n}). Change nothing if they are"
+        " meant to have the same random numbers"
     ),
     "one-key-for-all-steps": (
         "{function} draws the same random numbers in each iteration of the loop at line {line}: {key} is"
@@ -300,6 +315,10 @@ TEMPLATES = {
         "before the first call, use jax.device_put to give {path} the sharding that {function} returns it"
         " with, {sharding}. If you want another sharding of {path}, give it that one, and request it for the"
         " result, too (out_shardings= of jit)"
+    ),
+    "fix-place-object": (
+        "before the first call, give the arrays of {path} the sharding with which {function} leaves them,"
+        " {sharding}: {path} = jax.device_put({path}, NamedSharding(mesh, PartitionSpec()))"
     ),
     "fix-keep-sharding": (
         "before the first call, use jax.device_put to give {path} the sharding that {function} returns it"
@@ -326,7 +345,8 @@ TEMPLATES = {
     "fix-same-memory-kind": "before every call, use jax.device_put to give {path} the same memory kind",
     "fix-same-mesh-around": "make all calls under the same mesh: one jax.set_mesh(mesh) around all of them",
     "fix-same-mesh": (
-        "before every call, use jax.device_put to give {path} the same sharding on the same mesh"
+        "wherever {path} is created, or restored from a file, give it one sharding, on one mesh, before it is"
+        " passed to {function}: jax.device_put({path}, sharding)"
     ),
     # -- fixes: what one line has compiled outside jit ---------------------------------------------------
     "fix-many-causes": (
@@ -337,7 +357,7 @@ TEMPLATES = {
     "first": " first",
     "fix-iterate-keys": (
         "this line takes random keys out of an array one by one, which runs operations of JAX for each. Make"
-        " each key where it is needed: jax.random.fold_in(key, i){otherwise}"
+        " each key where it is needed: jax.random.fold_in(key, i) with i = 0, 1, 2, ...{otherwise}"
     ),
     "fix-give-numpy": "pass NumPy arrays to {library}, which iterates over them: np.asarray(x)",
     "fix-jit-around-body": (
@@ -360,8 +380,8 @@ TEMPLATES = {
         " that its lines are compiled as one program"
     ),
     "fix-jit-step-function": (
-        "apply {how} to {function} as a whole, so that its lines are compiled as one program; pass what it"
-        " changes, and what it reads from outside and is not always the same, as arguments{statics}"
+        "apply {how} to {function} as a whole, so that its lines are compiled as one program. A value that it"
+        " reads from outside and that changes must become an argument{statics}"
     ),
     "python-values-static": ", as static arguments if they are Python bools, strings, sizes or functions",
     "fix-numpy-in-callback": (
@@ -369,28 +389,29 @@ TEMPLATES = {
         " outside jit. Convert its arguments first: x = jax.tree.map(np.asarray, x)"
     ),
     "fix-if-faster": (
-        "{fix}. Most of this time goes into compiling the random number generation. A jitted function has to"
-        " compile that as well, so the gain may be small: measure it"
+        "{fix}. The gain may be small, because most of this time goes into compiling the random number"
+        " generation, which remains: measure it"
     ),
     "as-in": ", as in {call}",
-    "as-in-with-statics": (
-        ", as in {call}, with static_argnums or static_argnames for arguments that are Python bools,"
-        " strings, sizes or functions"
+    "jitted-once": ": jitted = {function}{statics}",
+    "with-statics": (
+        " (with static_argnums or static_argnames for arguments that are Python bools, strings, sizes or"
+        " functions)"
     ),
     "function-around": "a function around this line",
-    "fix-jit-this-call": "jit what this line calls, once, and call the jitted function here{how}",
+    "fix-jit-this-call": "jit what this line calls, once{before}{how}, and call the jitted function here",
+    "before-the-loop": " and before the loop",
     "fix-jit-new-function": (
         "{name} is defined again in each iteration. Define it before the loop{captured}, jit there what this"
         " line calls{how}, and call the jitted function here"
     ),
     "with-as-arguments": ", with {names} as {arguments}",
     "fix-jit-through-library": (
-        "jit the whole of what this line calls, once, and call the jitted function here{how}. To jit only"
-        " functions that {library} calls inside does not help"
+        "jit the whole of what this line calls, once{how}, and call the jitted function here"
     ),
     "fix-jit-method": (
-        "{library} does not jit what this line calls. If JAX can trace it, jit it once, and call the jitted"
-        " function here{how}"
+        "{library} does not jit what this line calls. If JAX can trace it, jit it once{how}, and call the"
+        " jitted function here"
     ),
     "fix-jit-around-run": (
         "{first}write one function under jax.jit that creates the MCMC or SVI object, runs it with"
@@ -406,7 +427,7 @@ TEMPLATES = {
     "and-pad-inside": (
         ". Sizes of arrays change: pad the arrays to one of a few fixed sizes, and mask the padding"
     ),
-    "if-no-keys": ". If it is not an array of keys, iterate over np.asarray(x)",
+    "if-no-keys": ". If the array does not contain keys, iterate over np.asarray(x)",
     "fix-one-size-for-library": (
         "if the size of the data that you pass to {library} changes from call to call, pad the data to one"
         " size, with a mask or weights for the padding; create the objects of {library} that compute with the"
@@ -414,8 +435,8 @@ TEMPLATES = {
     ),
     "fix-make-object-once": (
         "create what {library} receives as {path}{made} only once, outside the code that runs repeatedly, and"
-        " pass the same object in each call. Values that change must then be arguments, instead of being"
-        " captured by it or stored in it"
+        " pass the same object in each call. If it captures values that change, pass these another way, for"
+        " example as part of the state or through the arguments that {library} passes on to it"
     ),
     "that-line-creates": " (from {line})",
     "fix-make-once": (
