@@ -49,6 +49,11 @@ class Jitted(msgspec.Struct, frozen=True):
     statics_unknown: bool = False
     checked: bool = False
 
+    @property
+    def function(self) -> str:
+        """The function under jit, without the call: ``jax.jit(f.init, static_argnums=2)``."""
+        return self.call.rpartition("(")[0]
+
     def jits(self, expression: str) -> bool:
         """Return whether ``expression``, the text of a call in the user's source (``f.init(key, x)``), calls
         the function that is under jit here.

@@ -13,6 +13,7 @@ from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, last_name, loop_arou
 from jaxscope.schema.libraries import JAX_ROOTS
 
 _GRADIENTS = frozenset({"grad", "value_and_grad", "filter_grad", "filter_value_and_grad"})
+LONGEST = 40  # characters of a call that is quoted in a message
 _MESH_MAKERS = frozenset({"Mesh", "make_mesh"})
 
 
@@ -94,6 +95,18 @@ def calls_method(source: str | None, line: int, method: str) -> bool:
     names = _imported(found)
     methods = [f for c in _calls(found, line) if isinstance(f := c.func, ast.Attribute)]
     return any(f.attr == method and not _full(f, names) for f in methods)
+
+
+def numpy_call(source: str | None, line: int) -> str | None:
+    """Return the text of the first call of a function of NumPy on ``line``: ``np.sqrt(64)``. None: there is
+    none, or it is longer than ``LONGEST``."""
+    found = _syntax(source)
+    if found is None:
+        return None
+    names = _imported(found)
+    calls = (c for c in _calls(found, line) if _full(c.func, names).partition(".")[0] == "numpy")
+    text = next((ast.unparse(c) for c in calls), None)
+    return text if text is not None and len(text) <= LONGEST else None
 
 
 def lines_calling(source: str | None, names: Collection[str]) -> list[int]:

@@ -260,6 +260,35 @@ def loop_around(source: str | None, line: int, *, comprehensions: bool = False) 
     return (innermost.lineno, innermost.end_lineno or line) if innermost is not None else None
 
 
+def counts_only(source: str | None, line: int) -> bool:
+    """Return whether the innermost loop around ``line`` in the same function is a ``for`` over a ``range``
+    whose variable the loop does not read, so that all iterations run the same code."""
+    found = syntax(source) if source is not None else None
+    around = loop_around(source, line)
+    for n in found.blocks if found is not None and around is not None else ():
+        if isinstance(n, ast.For) and (n.lineno, n.end_lineno) == around and isinstance(n.target, ast.Name):
+            read = {m.id for s in n.body for m in ast.walk(s) if isinstance(m, ast.Name)}
+            return (
+                isinstance(n.iter, ast.Call) and last_name(n.iter.func) == "range" and n.target.id not in read
+            )
+    return False
+
+
+def ends_the_loop(source: str | None, line: int) -> bool:
+    """Return whether ``line`` is the condition of a ``while``, or of an ``if`` in a loop whose body leaves
+    the loop with ``break`` or ``return``."""
+    found = syntax(source) if source is not None else None
+    around = (
+        [n for n in ast.walk(found.tree) if isinstance(n, (ast.If, ast.While))] if found is not None else []
+    )
+    tests = [n for n in around if n.test.lineno <= line <= (n.test.end_lineno or 0)]
+    return any(
+        isinstance(n, ast.While)
+        or (in_a_loop(source, line) and any(isinstance(s, (ast.Break, ast.Return)) for s in n.body))
+        for n in tests
+    )
+
+
 def creates_for_each_call(source: str | None, created: int, called: int) -> bool:
     """Return whether the line ``called`` calls each function object only once that the line ``created``
     creates. False if that is unknown.

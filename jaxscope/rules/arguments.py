@@ -58,7 +58,8 @@ def changing_shape(group: Group) -> Fix | None:
     if before is None or after is None or len(before) != len(after):
         return Fix(message("fix-one-size", path=cause.path or "it"), "pad", {"path": cause.path})
     if all(b >= a for b, a in zip(before, after, strict=True)) and seen[after] <= max(1, seen[before]):
-        return Fix(message("fix-odd-batch"), "pad", {"path": cause.path, "sizes": list(before)})
+        words = message("fix-odd-batch", path=cause.path or "it", size=_size(cause.before, list(before)))
+        return Fix(words, "pad", {"path": cause.path, "sizes": list(before)})
     # The larger size came later, or the smaller one came often: neither size looks like an odd batch.
     larger = [max(b, a) for b, a in zip(before, after, strict=True)]
     words = message("fix-larger-size", path=cause.path or "it", size=_size(cause.after, larger))
@@ -177,10 +178,10 @@ def _dimensions(value: Value | None) -> tuple[int, ...] | None:
 
 def _size(value: Value | None, sizes: list[int]) -> str:
     """Return ``sizes`` as text, in the form of ``value``, which the cause of a recompile names: ``[8,16]``
-    for the shape of one array; ``axis 1: 16`` for the sizes of single axes, which are named if several arrays
-    changed."""
+    for the shape of one array; ``16 on axis 1`` for the sizes of single axes, which the cause names if
+    several arrays changed."""
     if isinstance(value, AxisSizes):
-        return ", ".join(f"axis {axis}: {n}" for (axis, _), n in zip(value.sizes, sizes, strict=True))
+        return ", ".join(f"{n} on axis {axis}" for (axis, _), n in zip(value.sizes, sizes, strict=True))
     return f"[{','.join(map(str, sizes))}]"
 
 

@@ -24,6 +24,8 @@ def new_function_object(group: Group) -> Fix | None:
         return None  # for example the updates that a factory made for two optimizers, each with its own line
     form = "partial" if "functools.partial" in seen.wrappers and seen.form == "partial" else seen.form
     wrapper = transformation(seen.wrappers[0]) if seen.wrappers else ""
+    maker = seen.qualname.rpartition(".<locals>.")[0]
+    site = group.calls[-1].site
     if form == "method":
         owner = seen.qualname.rpartition(".")[0].rpartition(".")[2] or "object"
         if seen.file is not None and STANDING(seen.file) != Standing.USER:  # its __init__ is the library's
@@ -32,6 +34,8 @@ def new_function_object(group: Group) -> Fix | None:
             words = message("fix-jit-method-once", method=seen.name, owner=owner)
     elif form == "partial":
         words = message("fix-jit-partial-once")
+    elif maker and site is not None and maker.rpartition(".")[2] not in site.function:
+        words = message("fix-call-maker-once", maker=maker.replace(".<locals>", ""))
     elif form == "lambda":
         words = message("fix-define-at-module-level")
     elif seen.wrappers and "<locals>" in seen.qualname:

@@ -12,7 +12,7 @@ from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.schema.findings import Fix
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.libraries import COMPUTING_ROOTS, JAX_ROOTS
+from jaxscope.schema.libraries import COMPUTING_ROOTS, JAX_ROOTS, WRAPPER_ROOTS
 from jaxscope.schema.messages import message
 
 RANDOM = frozenset({"random", "prng"})  # JAX's modules of random draws
@@ -121,11 +121,13 @@ def package_of(calls: Sequence[Compilation], called: str | None) -> str | None:
     """Return the library to name in a message: the one whose function the last of ``calls`` compiled. For
     example, diffrax for ``diffeqsolve``, although the user's line calls a wrapper of Equinox.
 
-    If that function is not of a known library that computes with JAX, return ``called``, the library that the
+    If that function is the user's, JAX's or of a library of wrappers, return ``called``, the library that the
     line calls.
     """
-    package = _package(calls[-1].function)
-    return package if package in COMPUTING_ROOTS else called
+    f = calls[-1].function
+    package = _package(f) if f.seen.library else ""
+    wraps = package in JAX_ROOTS or (package in WRAPPER_ROOTS and package not in COMPUTING_ROOTS)
+    return package if package and not wraps else called
 
 
 def _package(f: Function) -> str:

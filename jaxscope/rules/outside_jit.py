@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from jaxscope.analysis import jit_decorators, line_names
 from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.loop_calls import call_at, iterated
+from jaxscope.analysis.rewrap_site import loop_around
 from jaxscope.model import arrays, causes, payers, sources
 from jaxscope.model.arrays import Growth
 from jaxscope.model.payers import Payer
@@ -95,7 +96,8 @@ def what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix |
         first = recompiles.group_of(
             run, group.compilations[:1], group.causes[:1]
         )  # the others may follow from it
-        return message("because-of-cause", cause=first.cause), recompiles.advice(first), again
+        fix = recompiles.as_passed(run, first, recompiles.advice(first))
+        return message("because-of-cause", cause=first.cause), fix, again
     at_once = p.seconds if compiled >= SEVERAL else 0.0
     of_equinox = library_calls.makes_equinox_modules(run, p.library)
     jitted = jit_decorators.advice(
@@ -123,7 +125,7 @@ def what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix |
         # Other sizes may be those of the layers that one call makes.
         why = BODIES if anew and not p.within else None
         if p.within and not jax and not (jitted is not None and jitted.checked):
-            words = message("fix-jit-through-library", how=_as_in(jitted), library=p.library)
+            words = message("fix-jit-through-library", how=_as_in(jitted))
             return None, Fix(words, "jit"), at_once
         return why, Fix(_jit(run, p, jitted), "jit"), at_once
     return _for_library(run, p, jitted, (anew, changing), again, at_once)
@@ -151,7 +153,9 @@ def _jit(run: Run, p: Payer, jitted: jit_decorators.Jitted | None) -> Message:
         return message("fix-jit-around" if not p.within else "fix-jit-around-call", inside=_inside(p))
     new = line_names.defined_in_loop(sources.of(run)(p.line.file), p.line.line)
     if new is None:
-        return message("fix-jit-this-call", how=_as_in(jitted))
+        repeated = loop_around(sources.of(run)(p.line.file), p.line.line) is not None
+        before = message("before-the-loop") if repeated and not jitted.checked else None
+        return message("fix-jit-this-call", before=before, how=_as_in(jitted))
     name, captured = new
     arguments = "an argument" if len(captured) == 1 else "arguments"
     also = message("with-as-arguments", names=Names(captured), arguments=arguments) if captured else None
@@ -195,10 +199,14 @@ def _inside(p: Payer) -> Message | None:
 
 
 def _as_in(jitted: jit_decorators.Jitted | None) -> Message | None:
-    """Return a clause with the line's own call under jit, ``jitted``, as the example; None: there is none."""
+    """Return a clause with the line's own function under jit, ``jitted``, as the example; None: there is
+    none."""
     if jitted is None:
         return None
-    return message("as-in-with-statics" if jitted.statics_unknown else "as-in", call=jitted.call)
+    if jitted.checked:
+        return message("as-in", call=jitted.call)
+    statics = message("with-statics") if jitted.statics_unknown else None
+    return message("jitted-once", function=jitted.function, statics=statics)
 
 
 def _called_back(p: Payer) -> str | None:

@@ -11,7 +11,7 @@ from jaxscope.schema.causes import Cause, Placement, Setting
 from jaxscope.schema.findings import WARNING, Fix
 from jaxscope.schema.messages import message
 
-PMAP = "jax.pmap"  # the wrapper's name
+PMAP, NNX_JIT = "jax.pmap", "flax.nnx.jit"  # names of wrappers
 OF_A_MESH = "Mesh('"  # the beginning of a mesh's text, if the mesh has axes
 
 
@@ -32,6 +32,9 @@ def kept(function: Function, path: str, cause: Cause) -> Fix:
         return for_pmap
     name = function.display_name
     arguments = {"path": path, "sharding": None if now is None else now.spec or now.text}
+    if NNX_JIT in function.seen.wrappers and now is not None and now.spec == "P()":
+        words = message("fix-place-object", function=name, path=root(path), sharding=now.text)
+        return Fix(words, "device_put", {**arguments, "path": root(path)})
     if cause.kind == "mesh":  # the old placement may not suit the result
         returned = now.text if now is not None else "the mesh"
         return Fix(
@@ -112,7 +115,9 @@ def changing_mesh(group: Group) -> Fix | None:
     for_pmap = _for_pmap(group.function, path, group.cause) if path is not None else None
     if for_pmap is not None and len(group.compilations) == 1:
         return for_pmap
-    return Fix(message("fix-same-mesh", path=path or "them"), "device_put", {"path": path})
+    path = root(path) if path is not None else None
+    words = message("fix-same-mesh", path=path or "the array", function=group.name)
+    return Fix(words, "device_put", {"path": path})
 
 
 def _between_meshes(cause: Cause) -> bool:

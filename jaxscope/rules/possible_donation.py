@@ -103,7 +103,9 @@ def _possible(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple
         each=message("on-each-device") if _on_several_devices(p) else None,
         when=message("program-ended" if gone[first.path or ""] == "exit" else "looked-next"),
     )
-    fix = Fix(_advice(p, f, names, held), "donate", {"donate_argnames": list(names)})
+    now = dict.fromkeys(root(d.path) for d in every if d.path and d.status != "possible")
+    words = _advice(p, f, names, held, tuple(name for name in now if name not in names))
+    fix = Fix(words, "donate", {"donate_argnames": list(names)})
     if shared is not None and _twice(f) & {*names}:
         words = _copy_first(shared, fix.words)
         fix = Fix(words, "donate", {**fix.arguments, "copy": shared.copy, "copy_of": shared.original})
@@ -150,9 +152,12 @@ def _twice(f: Function) -> set[str]:
     return {root(path) for c in f.compilations if c.fate is not None for path in c.fate.twice or ()}
 
 
-def _advice(p: Program, f: Function, names: Sequence[str], free: Collection[str]) -> Message:
+def _advice(
+    p: Program, f: Function, names: Sequence[str], free: Collection[str], now: tuple[str, ...]
+) -> Message:
     """Return the advice how to donate the arguments ``names`` of ``f``, in the words of what jits it.
-    ``free`` are all its arguments that could be donated, also those with little memory."""
+    ``free`` are all its arguments that could be donated, also those with little memory. ``now`` are others
+    that are donated."""
     argnames = repr(names[0] if len(names) == 1 else tuple(names))
     them, donated = "it" if len(names) == 1 else "them", Names(tuple(names))
     if all(_is_object(p.compilations[-1], f, name) for name in names):
@@ -164,7 +169,15 @@ def _advice(p: Program, f: Function, names: Sequence[str], free: Collection[str]
         return message("fix-donate-to-pmap", positions=positions, names=donated, them=them)
     if FILTER_JIT in f.seen.wrappers:
         return _in_filter_jit(p.compilations[-1], f, free)
-    return message("fix-donate", function=f.display_name, argnames=argnames, names=donated, them=them)
+    argnames = repr(names[0] if len(names) == 1 and not now else (*now, *names))
+    return message(
+        "fix-donate",
+        function=f.display_name,
+        argnames=argnames,
+        now=message("donates-now", names=Names(now)) if now else None,
+        names=donated,
+        them=them,
+    )
 
 
 def _in_filter_jit(c: Compilation, f: Function, free: Collection[str]) -> Message:

@@ -3,16 +3,17 @@ result, host callbacks, precision, and communication that the partitioner insert
 
 from __future__ import annotations
 
+import ast
 import functools
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 
-from jaxscope.analysis import jit_decorators
+from jaxscope.analysis import jit_decorators, line_names
 from jaxscope.analysis.avals import short_dtype
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.module_libraries import spelling
 from jaxscope.analysis.programs import Texts, peak_bytes
-from jaxscope.analysis.rewrap_site import in_a_loop, only_loop, widens
+from jaxscope.analysis.rewrap_site import counts_only, in_a_loop, only_loop, syntax, widens
 from jaxscope.analysis.sharding_audit import RESULT
 from jaxscope.analysis.stablehlo.callbacks import Callback
 from jaxscope.analysis.stablehlo.matmuls import Product
@@ -24,6 +25,7 @@ from jaxscope.model.causes import recompilations
 from jaxscope.model.payers import total_seconds
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
+from jaxscope.rules import arguments, recompiles
 from jaxscope.rules.each_program import of_compiled, users
 from jaxscope.rules.registry import rule
 from jaxscope.schema.file_owner import STANDING, Standing
@@ -128,7 +130,7 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
                 *(e for q, g, other in several[:SHOWN] for e in _repeated(q, g, other)),
                 *(e for q, g, share in shares[:SHOWN] for e in _share(run, q, g, share)),
             ],
-            fix=_instead_of_unrolling([other for _, _, other in several], source),
+            fix=_instead_of_unrolling(run, [other for _, _, other in several], source),
             seconds=seconds or None,
             timed=not many,
         )
@@ -162,16 +164,19 @@ def _draws(run: Run, p: Program) -> bool:
     )
 
 
-def _instead_of_unrolling(blocks: Sequence[Repeated], line: Frame | None) -> Fix:
+def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | None) -> Fix:
     """Return the advice how to write the loop at ``line`` that repeats ``blocks``, the largest first: as a
-    scan, or with vmap if no iteration uses a result of another. Flax's own scan is for loops inside a module
-    (``__call__``): around a call of a whole model, it is JAX's."""
+    scan, as a fori_loop if all iterations do the same, or with vmap if no iteration uses a result of another.
+    Flax's own scan is for loops inside a module (``__call__``): around a call of a whole model, it is JAX's.
+    """
     if blocks[0].grows:
         return Fix(message("fix-final-length-then-scan"), "scan")
     forward = [r for r in blocks if not r.backward]
     if forward and not any(r.carried for r in forward):
         return Fix(message("fix-vmap-iterations"), "vmap")
     library = next((r.library for r in blocks if r.library), None)
+    if library is None and line is not None and counts_only(sources.of(run)(line.file), line.line):
+        return Fix(message("fix-same-iterations", same=spelling(library).same), "scan", {"library": library})
     in_module = line is not None and line.function.rpartition(".")[2] in ("__call__", "setup")
     return _scan(library if library != LINEN or in_module else None)
 
@@ -349,9 +354,36 @@ def host_callback(run: Run) -> Iterator[Finding]:
             )
             seen = dict.fromkeys(c.source for c in found)
             listed = [e for source in seen for e in evidence(p, _with_cache(p, text), source)]
-            fix = Fix(message("fix-callback"), "call_back_less_often")
             subject = (first.source, first.kind)
-            yield Finding("JX301", NOTE, CERTAIN, text, f.id, first.source, listed, fix, subject=subject)
+            yield Finding(
+                "JX301",
+                NOTE,
+                CERTAIN,
+                text,
+                f.id,
+                first.source,
+                listed,
+                _instead_of(run, found),
+                subject=subject,
+            )
+
+
+def _instead_of(run: Run, callbacks: Sequence[Callback]) -> Fix:
+    """Return the advice about ``callbacks`` of one function of the program. It depends on JAX's functions
+    that make them: some compute a value, some show one, and some do either."""
+    kinds = {c.kind for c in callbacks}
+    if kinds <= {"debug_callback", "debug_print"}:
+        return Fix(message("fix-show-outside"), "call_back_less_often")
+    if kinds != {"pure_callback"}:
+        return Fix(message("fix-callback"), "call_back_less_often")
+    at = callbacks[0].source
+    source = sources.of(run)(at.file) if at is not None else None
+    found = syntax(source) if source is not None else None
+    calls = found.calls.get(at.line, []) if found is not None and at is not None else []
+    methods = [k.value for c in calls for k in c.keywords if k.arg == "vmap_method"]
+    one_by_one = any(isinstance(v, ast.Constant) and v.value == "sequential" for v in methods)
+    vectorized = message("call-back-once") if one_by_one else None
+    return Fix(message("fix-compute-in-jax", vectorized=vectorized), "compute_in_jax")
 
 
 def _line_of(c: Callback) -> int:
@@ -395,7 +427,7 @@ def upcast(run: Run) -> Iterator[Finding]:
             products, begins = spread
             if (begins.source, SPREADS) not in seen:
                 seen.add((begins.source, SPREADS))
-                yield _spread_finding(p, f, products, begins)
+                yield _spread_finding(run, p, f, products, begins)
             continue
         for u in accidental:
             if u.bytes is None or u.bytes < max(MIB // 16, small(p)):
@@ -443,7 +475,9 @@ def _spread(texts: Texts, upcasts: Sequence[Upcast]) -> tuple[list[Product], Upc
     return products, max(before or converted.values(), key=lambda u: u.bytes or 0)
 
 
-def _spread_finding(p: Program, f: Function, products: Sequence[Product], begins: Upcast) -> Finding:
+def _spread_finding(
+    run: Run, p: Program, f: Function, products: Sequence[Product], begins: Upcast
+) -> Finding:
     lines = tuple(dict.fromkeys(str(q.source.line) for q in products if q.source is not None))
     text = message(
         "upcast-spreads",
@@ -454,6 +488,10 @@ def _spread_finding(p: Program, f: Function, products: Sequence[Product], begins
         lines=Names(lines, MOST, "lines"),
     )
     words = message("fix-cast-where-it-begins", wide=begins.after, dtype=begins.before)
+    at = begins.source
+    call = line_names.numpy_call(sources.of(run)(at.file), at.line) if at is not None else None
+    if call is not None:
+        words = message("fix-numpy-number", call=call, wide=begins.after, dtype=begins.before)
     fix = Fix(words, "cast", {"dtype": begins.before})
     found = evidence(p, text, begins.source)
     return Finding("JX302", WARNING, LIKELY, text, f.id, begins.source, found, fix, subject=(begins.source,))
@@ -471,19 +509,26 @@ def small(p: Program) -> float:
 def float64(run: Run) -> Iterator[Finding]:
     programs = list(users(run))
     mixed = any({*_floats(p)} - {"float64"} for p, _, _ in programs)
+    returned = {
+        group.function.id
+        for group in recompiles.groups(run, ("dtype",))
+        if group.came_back and arguments.dtype_of(group.cause.after) == "float64"
+    }
     for p, f, texts in programs:
         doubles = texts.stablehlo.doubles if texts.stablehlo is not None else None
         if doubles is None or not doubles.operations or _is_requested(p, run, mixed=mixed):
             continue
+        if f.id in returned:
+            continue  # JX102 reports it, with the reason
         source = _first_double(p, texts)
-        arguments = tuple(a for a in doubles.arguments if a)
+        paths = tuple(a for a in doubles.arguments if a)
         text = message(
             "float64",
             function=f.display_name,
             operations=Count(doubles.operations, "operation"),
-            arguments=message("float64-arguments", paths=Names(arguments, MOST)) if arguments else None,
+            arguments=message("float64-arguments", paths=Names(paths, MOST)) if paths else None,
         )
-        what = Names(arguments, MOST) if arguments else message("float64-at-this-line")
+        what = Names(paths, MOST) if paths else message("float64-at-this-line")
         fix = Fix(message("fix-float32", what=what), "cast", {"dtype": "float32"})
         yield Finding("JX303", WARNING, CERTAIN, text, f.id, source, evidence(p, text, source), fix)
 

@@ -332,7 +332,7 @@ def finding(
         ]
         + [e for _, e in (root_cause.evidence(run, also) if also is not None else [])]
         + _maker(last, group.cause),
-        fix=_as_passed(run, group, _with_others(run, group, fix)),
+        fix=as_passed(run, group, _with_others(run, group, fix)),
         seconds=group.seconds if also is None else also.seconds,
         path=group.cause.path,
         subject=(group.cause.kind, container(group.cause) or group.cause.path),
@@ -390,8 +390,10 @@ def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
         if decisive.kind == "tree":  # the advice covers all containers; for a None, all arguments with None
             none = is_none_at_times(decisive)
             others = [o for o in others if o.kind != "tree" or (none and is_none_at_times(o))]
-        # The advice covers the whole argument
-        if (group.lengthened or is_deep_weak_type(decisive)) and decisive.path:
+        whole = fix.arguments.get("path") == root(
+            decisive.path or ""
+        )  # the advice is about all of the argument
+        if (whole or group.lengthened or is_deep_weak_type(decisive)) and decisive.path:
             others = [o for o in others if not o.path or root(o.path) != root(decisive.path)]
         changed = [
             (o.path, kind)
@@ -416,7 +418,7 @@ def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
     return extended(fix, "fix-with-others", others=Parts((*changes, *more)))
 
 
-def _as_passed(run: Run, group: Group, fix: Fix | None) -> Fix | None:
+def as_passed(run: Run, group: Group, fix: Fix | None) -> Fix | None:
     """Return the advice ``fix`` about a parameter of a function, with the name that the line of the latest
     call has for it: ``(x is seq at utils.py:30)``. ``fix`` alone if the names are equal, or the advice names
     no parameter. One of the arguments that ``*args`` collects is explained even if the advice does not name

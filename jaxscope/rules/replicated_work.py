@@ -33,7 +33,7 @@ def replicated_computation(run: Run) -> Iterator[Finding]:
         if arguments is None or _differs_by_device(texts):
             continue
         devices = len(sharding_audit.devices(c) or ())
-        largest = max(arguments, key=lambda i: i.bytes or 0)
+        batch = max(arguments, key=lambda i: i.shape[0] if i.shape else 0)  # it has the longest first axis
         text = message("replicated-computation", function=f.display_name, devices=devices)
         yield Finding(
             code="JX512",
@@ -43,7 +43,11 @@ def replicated_computation(run: Run) -> Iterator[Finding]:
             function=f.id,
             source=c.site,
             evidence=evidence(p, text, c.site),
-            fix=Fix(message("fix-shard-batch", path=largest.path), "shard", {"path": largest.path}),
+            fix=Fix(
+                message("fix-shard-batch", path=batch.path, function=f.display_name),
+                "shard",
+                {"path": batch.path},
+            ),
             subject=(),
         )
 

@@ -191,6 +191,10 @@ def _of_class(group: Group, s: Static | None, path: str) -> Message:
     )
     if any(changes) or (not changes and method and "." in group.function.seen.qualname):
         why = message("because-it-changes", name=name) if changes else None
+        if method and path == "self":
+            return message(
+                "fix-function-without-self", function=group.function.seen.name, path=path, because=why
+            )
         return message("fix-pass-its-parts", path=path, because=why)
     if not changes:
         return message("fix-eq-and-hash", path=path)

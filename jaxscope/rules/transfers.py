@@ -3,15 +3,18 @@ between host and device) and JX511 (an argument is on another device than the pr
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterator
 
 import msgspec
 
-from jaxscope.analysis.loop_calls import reaches_next_iteration, set_in_same_iteration
+from jaxscope.analysis.loop_calls import argument, call_at, reaches_next_iteration, set_in_same_iteration
+from jaxscope.analysis.paths import root
 from jaxscope.analysis.rewrap_site import (
     depends_on_a_condition,
+    ends_the_loop,
     in_a_loop,
     keeps_its_value,
     kept_from_iteration_before,
@@ -80,12 +83,15 @@ def _of_several_lines(members: list[Finding]) -> Finding:
         return first
     kept = next((f for f in members if slug_of(fix_of(f)) == "fix-copy-several"), first)
     lines = dict.fromkeys(str(f.source.line) for f in members[1:] if f.source is not None)
-    do_line = "does line" if len(lines) == 1 else "do lines"
     return msgspec.structs.replace(
         first,
         severity=WARNING if any(f.severity == WARNING for f in members) else NOTE,
         certainty=CERTAIN if all(f.certainty == CERTAIN for f in members) else LIKELY,
-        title=message("also-lines", first=first.title, do_line=do_line, numbers=Names(tuple(lines), 3)),
+        title=message(
+            "also-line" if len(lines) == 1 else "also-lines",
+            first=first.title,
+            numbers=Names(tuple(lines), 3),
+        ),
         evidence=[e for f in members for e in f.evidence],
         fix=kept.fix,
         seconds=sum(f.seconds or 0.0 for f in members),
@@ -312,6 +318,8 @@ def _expression(t: Transfer) -> str:
 
 
 def _instead(t: Transfer, source: str | None) -> Fix:
+    if t.kind == "bool" and t.source is not None and ends_the_loop(source, t.source.line):
+        return Fix(message("fix-test-less-often"), "read_less_often")
     if t.kind == "bool":
         return Fix(message("fix-decide-on-device"), "decide_on_device")
     if t.kind in ("print", "format"):
@@ -454,16 +462,45 @@ def elsewhere(run: Run) -> Iterator[Finding]:
             evidence=[
                 Evidence(_where(c, paths), compilation=c.id if c is not None else None, source=t.source)
             ],
-            fix=Fix(
-                message(
-                    "fix-put-where-used",
-                    paths=Names(paths, 3, "arguments") if paths else "it",
-                    them="them" if len(paths) > 1 else "it",
-                ),
-                "device_put",
-            ),
+            fix=_put_where_used(run, c, paths),
             seconds=t.blocked_seconds,
         )
+
+
+def _put_where_used(run: Run, c: Compilation | None, paths: tuple[str, ...]) -> Fix:
+    """Return the advice to put the arguments ``paths`` of the call ``c`` on the program's devices."""
+    passed = tuple(dict.fromkeys(name for path in paths if (name := _passed_as(run, c, path)) is not None))
+    like = None if c is None else _argument_there(c)
+    words = message(
+        "fix-put-where-used",
+        paths=Names(paths, 3, "arguments") if paths else "it",
+        named=message("passed-as", names=Names(passed, 3)) if passed else None,
+        like=message("like-the-others", other=like) if like is not None else None,
+        them="them" if len(paths) > 1 else "it",
+    )
+    return Fix(words, "device_put")
+
+
+def _passed_as(run: Run, c: Compilation | None, path: str) -> str | None:
+    """Return the variable that the call ``c`` passes for the argument ``path``, if its name differs from the
+    parameter's; else None."""
+    if c is None or c.site is None or c.missed is None:
+        return None
+    seen = c.function.seen
+    call = call_at(sources.of(run)(c.site.file), c.site.line, c.missed.column, seen.name)
+    passed = argument(call, seen.signature, root(path)) if call is not None else None
+    if not isinstance(passed, (ast.Name, ast.Attribute)) or ast.unparse(passed) == root(path):
+        return None
+    return ast.unparse(passed)
+
+
+def _argument_there(c: Compilation) -> str | None:
+    """Return the path of an argument of ``c`` that is on the devices of the program; None: there is none."""
+    target = model.devices_of_program(c)
+    leaves = [leaf for leaf in model.arguments_read(c) if leaf.type == "jax.Array"]
+    return next(
+        (leaf.path for leaf in leaves if target is not None and model.devices_of(c, leaf) == target), None
+    )
 
 
 def _line(at: Frame | None) -> tuple[str, int] | None:

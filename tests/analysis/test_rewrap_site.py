@@ -177,3 +177,24 @@ def test_a_value_that_is_written_into_a_container_is_kept(statement, kept):
 
 def test_a_source_with_an_invalid_escape_is_read_without_a_warning(recwarn):
     assert rewrap_site.parsed("x = '\\i'") is not None and not recwarn.list
+
+
+@pytest.mark.parametrize(
+    ("head", "same"),
+    [
+        ("for _ in range(4):", True),
+        ("for i in range(4):", True),
+        ("for step in range(4):", False),
+        ("for x in xs:", False),
+        ("while True:", False),
+    ],
+)
+def test_a_loop_that_only_counts_does_not_read_its_variable(head, same):
+    source = f"def f(y, xs, step):\n    {head}\n        y = g(y, step)\n    return y\n"
+    assert rewrap_site.counts_only(source, 3) is same
+
+
+def test_a_condition_ends_the_loop_if_its_body_leaves_it():
+    source = "def f(x):\n    while x > 0:\n        if x > 9:\n            break\n        if x > 5:\n            x = g(x)\n"
+    assert [rewrap_site.ends_the_loop(source, line) for line in (2, 3, 5, 6)] == [True, True, False, False]
+    assert not rewrap_site.ends_the_loop("if x > 0:\n    raise SystemExit\n", 1)

@@ -35,8 +35,8 @@ Findings
              typed: jnp.int32(...)
   ▲ JX101  train_step recompiled: batch['ids'] changed from i32[32,512]    7.0 s
            to i32[32,511]  (step 376, train.py:140)
-           → drop the smaller batch, or pad it to the usual size and mask the
-             padding
+           → drop the smaller batch, or pad batch['ids'] to [32,512] like the
+             other batches, and mask the padding
   ▲ JX102  train_step recompiled: 148 leaves under state.params changed    6.9 s
            dtype from f32 to bf16  (step 204, train.py:140)
            → convert state.params to the same dtype before every call, with

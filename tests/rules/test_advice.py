@@ -44,7 +44,7 @@ APPLIES = {
     "JX130": "fix-start-typed", "JX131": "fix-pass-as-argument", "JX132": "fix-many-causes",
     "JX133": "fix-jit-around", "JX134": "fix-pass-key", "JX135": "fix-new-key", "JX136": "fix-fold-device", "JX137": "fix-split-key",
     "JX190": "fix-odd-batch", "JX202": "fix-scan", "JX203": "fix-return-values", "JX204": "fix-vmap-calls",
-    "JX205": "fix-has-aux", "JX301": "fix-callback", "JX302": "fix-cast-down", "JX303": "fix-float32",
+    "JX205": "fix-has-aux", "JX301": "fix-compute-in-jax", "JX302": "fix-cast-down", "JX303": "fix-float32",
     "JX401": "fix-keep-axes", "JX402": "fix-reshard-in-steps", "JX403": "fix-sum-after-the-loop", "JX501": "fix-keep-numbers",
     "JX502": "fix-shard-dimension", "JX503": "fix-pad-or-replicate", "JX504": "fix-pad-with-mask",
     "JX505": "fix-unused-donation", "JX506": "fix-donate", "JX507": "fix-pass-as-argument",

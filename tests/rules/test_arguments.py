@@ -15,7 +15,7 @@ from jaxscope.schema.findings import NOTE
 from jaxscope.schema.keys import Frame, Static
 
 STEP = function("step")
-ODD = "drop the smaller batch, or pad it to the usual size and mask the padding"
+ODD = "drop the smaller batch, or pad {} like the other batches, and mask the padding"
 FEW = "pad x to a few sizes and mask the padding (jaxscope report lists sizes to choose from)"
 SAME = "pass the same containers, with the same dict keys and the same lengths, in every call"
 FINAL = "use one array of the final size instead of a collection that grows"
@@ -54,12 +54,12 @@ def tree(nodes, *paths):
 @pytest.mark.parametrize(
     ("keys", "fix"),
     [
-        ([x(32, 6), x(17, 6)], ODD),
+        ([x(32, 6), x(17, 6)], ODD.format("x to [32,6]")),
         ([x(10), x(14)], "pad x to the larger size, [14], in every call and mask the padding"),
         ([x(3, 5), x(5, 3)], "pad x to the larger size, [5,5], in every call and mask the padding"),
         ([x(8), x(6), x(4)], FEW),
-        ([batch(16), batch(12)], ODD),
-        ([batch(12), batch(16)], "pad batch to the larger size, axis 1: 16, in every call and mask the padding"),
+        ([batch(16), batch(12)], ODD.format("batch to 16 on axis 1")),
+        ([batch(12), batch(16)], "pad batch to the larger size, 16 on axis 1, in every call and mask the padding"),
     ],
 )  # fmt: skip
 def test_only_a_smaller_size_that_came_later_is_an_odd_batch(keys, fix, found):
@@ -102,7 +102,7 @@ def test_keys_that_come_instead_of_others_do_not_grow(found):
     ("shapes", "start"),
     [
         ([(1, 8), (8,)], "pass x with the same number of axes"),
-        ([(32, 8), (8,)], "pass x with one shape in every call"),
+        ([(32, 8), (8,)], "change nothing if you need x with both shapes"),
     ],
 )
 def test_another_number_of_axes_is_another_size_unless_the_axis_is_of_size_1(shapes, start, found):
@@ -266,7 +266,7 @@ def test_two_places_with_a_size_each_are_no_finding(tmp_path, other):
 
 def test_one_place_with_two_sizes_is_an_odd_batch(tmp_path):
     [(severity, fix)] = of_places(tmp_path, (2000, {}), (400, {}))
-    assert severity == "warning" and fix.startswith(ODD)
+    assert severity == "warning" and fix.startswith(ODD.format("batch['x'] to [2000,784]"))
 
 
 def test_a_place_that_has_two_sizes_beside_one_that_has_one_is_no_data_set(tmp_path):

@@ -161,14 +161,18 @@ def test_what_a_library_makes_anew_in_one_call_can_only_be_kept_in_the_persisten
         (
             None,
             "jax.random",
-            ["sim does not jit what this line calls. If JAX can trace it, jit it once, and call the jitted"],
+            [
+                "sim does not jit what this line calls. If JAX can trace it, jit it once: jitted = jax.jit(sim.draw"
+            ],
         ),
         (None, "jax.numpy", ["if sim only reads the arrays, pass NumPy arrays (np.asarray(x))"]),
         ("sim.draw(key, 4)", "jax.random", []),
         (
             "float(x)",
             "jax.random",
-            ["sim does not jit what this line calls. If JAX can trace it, jit it once, and call the jitted"],
+            [
+                "sim does not jit what this line calls. If JAX can trace it, jit it once: jitted = jax.jit(sim.draw"
+            ],
         ),
     ],
 )
@@ -183,7 +187,7 @@ def test_only_a_library_that_computes_and_reads_no_value_can_be_jitted(run, at_l
         log.say(copied(count=3, site=site, text=text, steps=None))
     log.end()
     found = [words.fix_text(f) for f in barrage(run)]
-    assert [f.startswith(start) for f, start in zip(found, fixes, strict=True)] == [True] * len(fixes)
+    assert [f[: len(start)] for f, start in zip(found, fixes, strict=True)] == fixes
 
 
 def test_an_object_that_a_librarys_function_is_given_anew_is_named(run):
@@ -208,7 +212,9 @@ def test_an_object_that_a_librarys_function_is_given_anew_is_named(run):
     ids=["of equal inputs", "of others"],
 )
 def test_what_two_calls_of_one_function_create_again_could_be_created_once(run, sizes, fixes):
-    solve = function("diffeqsolve", "/lib/site-packages/diffrax/solve.py", 9, library=True)
+    solve = function(
+        "diffeqsolve", "/lib/site-packages/diffrax/solve.py", 9, library=True, module="diffrax.solve"
+    )
     log = Log(run)
     log.say(solve)
     for n, size in enumerate(sizes):
@@ -218,7 +224,7 @@ def test_what_two_calls_of_one_function_create_again_could_be_created_once(run, 
         log.compiled(solve, made, (0.0, 0.0, 1.0), line=12, stack=above, into_library=0, library="diffrax")
     log.end()
     found = [words.fix_text(f) for f in barrage(run)]
-    assert [f.startswith(start) for f, start in zip(found, fixes, strict=True)] == [True] * len(fixes)
+    assert [f[: len(start)] for f, start in zip(found, fixes, strict=True)] == fixes
 
 
 def test_operations_beside_a_function_that_recompiles_for_its_size_are_part_of_that_finding(run):
@@ -323,9 +329,8 @@ def test_lines_that_a_library_calls_count_for_the_line_that_called_the_library(r
     log.end()
     [f] = barrage(run)
     assert (f.source.line, f.evidence[0].source.line) == (31, 8)
-    assert words.fix_text(f) == (
-        "jit the whole of what this line calls, once, and call the jitted function here. To jit only functions that"
-        " haiku calls inside does not help"
+    assert (
+        words.fix_text(f) == "jit the whole of what this line calls, once, and call the jitted function here"
     ), "no example, because the source of the line is unknown"
 
 
@@ -589,7 +594,7 @@ print(model.fit(shape))
             5,
             False,
             [
-                "fitting does not jit what this line calls. If JAX can trace it, jit it once, and call the jitted function here, as in jax.jit(model.fit)(...)"
+                "fitting does not jit what this line calls. If JAX can trace it, jit it once: jitted = jax.jit(model.fit) (with static_arg"
             ],
         ),
         (5, True, []),  # the line's method jits its parts: it is a loop in Python
@@ -627,7 +632,7 @@ def test_functions_that_jax_calls_may_be_jitted_too(tmp_path, run):
     log.end()
     [f] = barrage(run)
     assert words.fix_text(f) == (
-        "jit what this line calls, once, and call the jitted function here, as in jax.jit(jax.vmap(loss))(...)"
+        "jit what this line calls, once: jitted = jax.jit(jax.vmap(loss)), and call the jitted function here"
     )
 
 

@@ -249,14 +249,14 @@ QUIET = {
         """,
 }
 WORDS = {
-    "haiku_init": "as in jax.jit(f.init, static_argnums=2)(...)",
-    "haiku_init_by_name": "as in jax.jit(f.init, static_argnames='mode')(...)",
-    "linen_init": "as in jax.jit(net.init, static_argnames='train')(...)",
+    "haiku_init": "jitted = jax.jit(f.init, static_argnums=2)",
+    "haiku_init_by_name": "jitted = jax.jit(f.init, static_argnames='mode')",
+    "linen_init": "jitted = jax.jit(net.init, static_argnames='train')",
     "package_that_reads": "if plots_of_somebody only reads the arrays, pass NumPy arrays (np.asarray(x))",
-    "mutable_self": "pass the arrays and numbers of self that the function uses as separate arguments",
+    "mutable_self": "make apply a function outside the class, without self, and pass it what it now reads from self",
     "object_that_never_changes": "make it a @dataclasses.dataclass(frozen=True) with fields instead of __init__",
-    "new_function": "move the function, with jax.value_and_grad and all else that is applied to it, out of the function or loop",
-    "ordinary_number_through_nnx": "drop the smaller batch, or pad it to the usual size",
+    "new_function": "define the function once, outside the function or loop that defines it again, and apply jax.value_and_grad and jit",
+    "ordinary_number_through_nnx": "drop the smaller batch, or pad x to [8] like the other batches",
 }
 
 
@@ -294,7 +294,7 @@ def found(made_once, clean_env):
         after = {}
         for name, (code, program, written, instead) in PROGRAMS.items():
             fix = next((words.fix_text(f) for f in before[name] if f.code == code), "")
-            jitted = re.search(r"as in (.*)\(\.\.\.\)", fix)
+            jitted = re.search(r"jitted = (.*?\))(?:, and| \(with)", fix)
             if written is None:
                 after[name] = instead
             else:

@@ -43,4 +43,4 @@ def test_the_state_of_a_pmap_is_placed_before_the_first_call_as_its_results_are(
 )
 def test_without_a_pmap_and_its_mesh_the_advice_is_general(fixes, wrappers, shardings):
     [fix] = fixes(wrappers, *shardings)
-    assert fix.startswith("before every call, use jax.device_put to give state")
+    assert fix.startswith("wherever state is created")

@@ -6,17 +6,18 @@ TEMPLATES = {
     "and-more": " and {others}",
     "fix-unused-donation": "do not donate it, or return a result with the same shape, dtype and sharding",
     "possible-donation": (
-        "{function} could donate {path}{more} ({bytes}{each}), so that XLA reuses the memory: {when}, the"
-        " program no longer held the old arrays"
+        "{function} could donate {path}{more} ({bytes}{each}), so that XLA reuses the memory: {when} no"
+        " longer held the old arrays"
     ),
     "on-each-device": " on each device",
-    "program-ended": "when it ended",
-    "looked-next": "soon after the call",
+    "program-ended": "when the program ended, it",
+    "looked-next": "soon after the call, the program",
     "fix-donate": (
-        "jit {function} with donate_argnames={argnames}. A call then deletes the arrays that it receives as"
-        " {names}: donate {them} only if your code does not read these arrays after the call, not even"
-        " through another variable"
+        "jit {function} with donate_argnames={argnames}{now}. A call then deletes the arrays that it"
+        " receives as {names}: donate {them} only if your code does not read these arrays after the call,"
+        " not even through another variable"
     ),
+    "donates-now": " (at present it donates {names})",
     "fix-copy-then-donate": (
         "{copy} shares its arrays with {original}, and XLA cannot donate one array twice. Wherever"
         " {copy} is set to {original}, copy instead: {copy} = jax.tree.map({leaf}, {original}). Then {fix}"
@@ -56,8 +57,8 @@ TEMPLATES = {
     "unnamed-array": "an array without a name",
     "fix-pass-as-argument": "pass {constant} as an argument",
     "fix-pass-inner": (
-        "a function that {function} calls captures {constant}, an array, for example to return a row of it:"
-        " pass {constant} to {function} as an argument, and index it inside {function} instead of calling"
-        " that function"
+        "{constant} is a variable of another function that {function} calls, and that uses the array, for"
+        " example to return a row of it: pass the array to {function} as an argument, and use it there"
+        " instead of calling that function"
     ),
 }

@@ -79,9 +79,9 @@ TEMPLATES = {
         " them"
     ),
     "fix-shard-batch": (
-        "split its batch over the devices before the call, for example jax.device_put({path},"
-        " NamedSharding(mesh, P('data'))) if {path} is the batch; or, if it computes little, pass it arrays"
-        " of one device"
+        "split its batch over a mesh of the devices before the call: jax.device_put({path},"
+        " NamedSharding(mesh, P('data'))) if {path} is the batch; or, if {function} computes little, pass it"
+        " arrays of one device"
     ),
     "does-not-fit": "{function} needs {peak} on each device{beside}, but {capacity}",
     "beside-live-arrays": ", in addition to {bytes} of live arrays",

@@ -30,6 +30,9 @@ TEMPLATES = {
     "repeated-share": (
         "with a scan, {function} has {share} fewer operations; it took {seconds} to trace, lower and compile"
     ),
+    "fix-same-iterations": (
+        "write the loop as {same}: all iterations do the same, and what they change becomes the loop's state"
+    ),
     "fix-scan": (
         "write the loop as {scan} over the stacked inputs or parameters of its iterations{layers}; if they"
         " all use the same, write it as {same}"
@@ -83,6 +86,17 @@ TEMPLATES = {
         " call back only in every Nth step (jax.lax.cond); if it computes a value that the function needs,"
         " compute it with jax.numpy, or before the call and pass it as an argument"
     ),
+    "fix-show-outside": (
+        "return the values and print or store them outside the function, or call back only in every Nth step"
+        " (jax.lax.cond)"
+    ),
+    "fix-compute-in-jax": (
+        "compute the value with jax.numpy, or before the call, and pass it as an argument{vectorized}"
+    ),
+    "call-back-once": (
+        ". If Python has to compute it, and can do so for many inputs at once, use vmap_method='expand_dims'"
+        " or 'broadcast_all': then one call back serves all of them"
+    ),
     "upcast": "{function} converts {bytes} from {before} to {after}",
     "upcast-spreads": (
         "{function} computes {products} in {after} although an operand is {before}, at lines {lines}: an"
@@ -91,6 +105,10 @@ TEMPLATES = {
     "fix-cast-where-it-begins": (
         "find the first operation that mixes the two types, probably on this line, and cast its {wide}"
         " operand: operand.astype({dtype!r})"
+    ),
+    "fix-numpy-number": (
+        "probably {call} on this line causes it, because a NumPy number or array turns {dtype} into {wide}:"
+        " write float({call}) if it is one number, or jnp.asarray({call}, {dtype!r}) if it is an array"
     ),
     "fix-cast-down": "cast the other operand down (x.astype(y.dtype)) if the wider type is not intended",
     "float64": "{function} computes in float64 ({operations}{arguments})",
@@ -114,8 +132,10 @@ TEMPLATES = {
         " sharded along this axis: shard another axis of it, such as PartitionSpec(None, {axes})"
     ),
     "fix-match-shardings": (
-        "this line, or its gradient, combines arrays with different shardings: shard them alike, with"
-        " jax.lax.with_sharding_constraint on them or on the result, or by other shardings of the arguments"
+        "this line, or its gradient, needs the whole of an array of which each device has a part. If its"
+        " arrays are sharded in different ways by mistake, shard them alike: with"
+        " jax.lax.with_sharding_constraint, or by the shardings of the arguments. If the array is sharded to"
+        " save memory, change nothing"
     ),
     "fix-keep-axes": (
         "remove this sharding constraint, or change it so that the array stays sharded over {axes}"

@@ -25,7 +25,12 @@ TEMPLATES = {
     ),
     "copies-without-copy": "{copies}; on this backend the host reads the array without a copy",
     "fix-decide-on-device": (
-        "decide on the device (jnp.where, jax.lax.cond), or read the value only about every 50 steps"
+        "decide on the device (jnp.where, jax.lax.cond), or read the value only in some of the steps"
+    ),
+    "fix-test-less-often": (
+        "this value ends the loop: test it only in every few steps, or test the value of the previous step,"
+        " which is computed already. The loop then runs a few steps more. If JAX can trace the whole loop,"
+        " use jax.lax.while_loop"
     ),
     "fix-print-less": "print only about every 50 steps",
     "fix-compute-on-host": (
@@ -40,7 +45,8 @@ TEMPLATES = {
         "keep the arrays of about 50 steps in a list, and copy them at once (jax.device_get of the list), or"
         " read the value of the previous step, which is computed already"
     ),
-    "also-lines": "{first}; so {do_line} {numbers}",
+    "also-line": "{first}. Line {numbers} waits, too",
+    "also-lines": "{first}. Lines {numbers} wait, too",
     "fix-read-for-several": (
         "{name} of the next iteration depends on this value, so compute {name} in the jitted function,"
         " too. If Python has to compute {name} (as a simulator does), run several simulators at once: call"
@@ -85,6 +91,8 @@ TEMPLATES = {
         " next batch on the device (jax.device_put) while the device still computes"
     ),
     "argument-on-other-device": "{paths} of {function} {is_on} not on the devices of its program{copied}",
+    "passed-as": " (passed as {names})",
+    "like-the-others": ", for example with the sharding of {other}",
     "copied-so-often": "; JAX copies {amount} {often}",
     "in-each-call": "in each call",
     "in-copies": "in {n} copies",
@@ -92,7 +100,7 @@ TEMPLATES = {
     "argument-sharding": "{path}: {sharding}",
     "program-on-devices": "{arguments}; the program runs on devices {devices}",
     "fix-put-where-used": (
-        "use jax.device_put to put {paths} on the devices of the program, for example with the sharding of"
-        " another argument that is on these devices: before the loop, or where the loop creates {them}"
+        "put {paths}{named} on the devices of the program with jax.device_put{like}, before the loop, or"
+        " where the loop creates {them}"
     ),
 }
