@@ -82,7 +82,7 @@ def of_program(
     uncounted: str | None = None,
 ) -> Bounds | None:
     """Return the lower bounds on the time of one call of a program on ``target``; None: the machine is not in
-    the catalogue.
+    the catalog.
 
     Args:
       target: the machine and the number of chips.

@@ -10,8 +10,8 @@ import msgspec
 
 MOST = 6  # the most sizes in one choice
 CREEPING = 4  # so many calls that grow by the same amount are not a coincidence
-A_RESTART = 3  # calls that grow for each call that starts again
-MAX_SIZES = 400  # of more distinct sizes, neighbours are merged
+A_RESTART = 3  # at least so many calls must grow for each call that starts again
+MAX_SIZES = 400  # if there are more distinct sizes, neighbors are merged
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ def creeps(sizes: Sequence[int]) -> bool:
     """Return whether an axis grows by the same amount from each call to the next, as in 64, 65, 66, 67. Then
     padding to a fixed size only delays the next compilation. ``sizes`` has the size in each call, in order;
     fewer than ``CREEPING`` (4) may be a coincidence and give False. A few calls may start again with a
-    smaller size, as a second text that is generated does."""
+    smaller size, as when a program generates one text after another."""
     steps = [b - a for a, b in pairwise(sizes)]
     longer = [n for n in steps if n > 0]
     restarts = len(steps) - len(longer)

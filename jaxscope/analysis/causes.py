@@ -214,13 +214,12 @@ def _explains(c: Cause, miss: Circumstances) -> bool:
 
 
 def _at_the_level(found: list[Cause], miss: Circumstances) -> list[Cause]:
-    """Return the causes ``found`` of a cache miss with one correction. The fact of the first, decisive cause
-    may be in the key of an earlier cache than ``miss.level``, the one that in fact missed. Then
-    ``miss.level`` becomes the level of this cause, and the cause only likely, because the earlier cache was a
-    hit."""
+    """Return the causes ``found`` of a cache miss, with the level of the first, decisive cause corrected. If
+    its level is an earlier cache than ``miss.level``, the cache that in fact missed, the earlier cache was a
+    hit in spite of the cause. Then the first cause gets ``miss.level`` as its level, and becomes LIKELY."""
     head = found[0]
     if _explains(head, miss) and head.level != miss.level:
-        # The fact belongs to the key of an earlier cache, and that cache was a hit: the cause is only likely.
+        # The changed fact is in the key of an earlier cache, which was a hit: so the cause is only likely.
         return [msgspec.structs.replace(head, level=miss.level, certainty=LIKELY), *found[1:]]
     return found
 
@@ -241,7 +240,7 @@ def _whole(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
             found.append(_other_operation(miss) if miss.eager else _new_function(x, y, miss))
         elif group == "options":
             if item.endswith("_argnames") and _changed(f"options.{item[:-5]}nums", before, after):
-                continue  # JAX derives the names from the numbers
+                continue  # JAX derives static_argnames from static_argnums
             found.append(Cause("options", miss.level, item, _setting(x), _setting(y), CERTAIN))
         elif group == "context":
             if item == MESH_DEVICES and _changed("context.abstract_mesh_context_manager", before, after):
@@ -321,7 +320,7 @@ def _statics(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
             continue
         if was is not None and now is not None:
             found.append(_static(path, was, now, miss, inside=_inside(path, after)))
-        elif not (path in before.leaves or path in after.leaves):  # else the leaf's cause covers it
+        elif not (path in before.leaves or path in after.leaves):  # else the leaf has a cause
             kind = "tree_static" if _inside(path, after) else "static_value"
             found.append(Cause(kind, TRACE, path, static_value(was), static_value(now), CERTAIN))
     return _fold_statics(found)
@@ -386,7 +385,7 @@ def _fold_statics(found: list[Cause]) -> list[Cause]:
     partial and an argument bound in it, only the cause for the inner value stays.
     """
     paths = {c.path for c in found if c.path}
-    # A partial and the values it binds: only the values count.
+    # If a partial and a value that it binds both differ, keep the cause for the value only.
     found = [c for c in found if not any(below(p, {c.path}) for p in paths if c.path)]
     groups: dict[tuple[str, str], list[Cause]] = {}
     for c in found:
@@ -422,7 +421,7 @@ def _of_leaves(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
     two sets of leaves are often compared again: one batch of another size is passed to many functions."""
     pair = id(before.leaves), id(after.leaves), miss.level
     known = miss.of_leaves.get(pair)
-    if known is None:  # the entry keeps the leaves alive, so that their ids are not reused
+    if known is None:  # the stored entry refers to the leaves, so that their ids are not reused
         found = folded(_leaves(before, after, miss))
         known = miss.of_leaves[pair] = before.leaves, after.leaves, found
     return known[2]
@@ -525,7 +524,7 @@ def _without_consequences(found: list[Cause], before: Facts, after: Facts) -> li
         return found
     trees = {c.path for c in found if c.kind == "tree" and c.path}
     moved = {p for p in union(before.nodes, after.nodes) if (p in before.nodes) != (p in after.nodes)}
-    moved = {p for p in moved if any(below(t, {p}) for t in trees)}  # a leaf inside is a cause already
+    moved = {p for p in moved if any(below(t, {p}) for t in trees)}  # a leaf inside has a cause already
     passed = any(c.kind == "call_form" for c in found)
 
     def follows(c: Cause) -> bool:

@@ -35,7 +35,7 @@ class Result(msgspec.Struct, frozen=True):
 
 class Results:
     """The leaves of a compiled function's result, which are compared with the arguments of its next call.
-    ``subtrees`` and ``kinds`` are tables for that; each is computed once, when it is first read."""
+    ``subtrees`` and ``kinds`` make this comparison fast; each is computed once, when it is first read."""
 
     def __init__(self, leaves: Sequence[Result] = ()) -> None:
         self.leaves = tuple(leaves)
@@ -68,7 +68,7 @@ class Fed(msgspec.Struct, frozen=True):
 
 def fed_back(facts: Facts, results: Results) -> list[Fed]:
     """Return the arguments of a compiled call that can get parts of the call's ``results`` in the next call,
-    each with its leaves as they will be there. ``facts`` is the cache key of the call.
+    each with the leaves that it will have in that call. ``facts`` is the cache key of the compiled call.
 
     Each argument gets the first subtree of the result that has the argument's structure and of which no
     earlier argument gets a part. An argument that is a single Python scalar (a learning rate, a temperature)
@@ -123,8 +123,9 @@ def _subtrees(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
 
 
 def _plausible(leaves: dict[str, LeafFacts], below: dict[str, Result]) -> bool:
-    """Return whether ``below``, a subtree of the result, may be passed as the argument with these ``leaves``
-    (both by the same paths) in the next call. Shapes must be equal, for a single leaf also dtypes.
+    """Return whether the program may pass ``below``, a subtree of the result, in the next call as the
+    argument that now has ``leaves``. Both dicts have the same paths as keys. Shapes must be equal, and for a
+    single leaf also dtypes.
 
     If there are several leaves, more than half of them must be integers in both, or floating point in both: a
     function that takes integer images and returns normalized ones does not get these as its next images.

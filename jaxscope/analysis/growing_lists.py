@@ -15,8 +15,8 @@ def find(source: str | None, name: str, calls: Collection[int]) -> tuple[int, in
     iterations in which it calls a function at one of the lines ``calls``. None: there is no such loop, or
     something may remove items.
 
-    The list must begin as ``[]`` outside of all loops. It may not be assigned again, and no other method of
-    it than ``append`` and ``extend`` may be called in its function.
+    The list must begin as ``[]`` outside of all loops. Its function may not assign ``name`` again, and may
+    call no other methods of the list than ``append`` and ``extend``.
     """
     found = syntax(source) if source is not None else None
     for scope in (

@@ -51,7 +51,8 @@ def find(source: str | None) -> list[Reused]:
 
 
 def called_in(source: str | None, names: set[str]) -> set[str]:
-    """Return ``names``, names of functions, with those of all functions of ``source`` that they may call."""
+    """Return ``names``, some names of functions, together with the names of all functions of ``source`` that
+    these may call, directly or not."""
     found = syntax(source) if source is not None else None
     bodies: dict[str, set[str]] = {}
     for n in found.blocks if found is not None else ():
@@ -180,7 +181,8 @@ def _own(node: ast.AST, above: _Above) -> Iterator[tuple[ast.AST, _Above]]:
 
 
 def _both(first: _Call, second: _Call) -> bool:
-    """Return whether branches and exits let the second call happen after the first."""
+    """Return whether both calls can run one after the other: they are not in different branches of a
+    condition, and no ``return`` or other exit follows the first in its own block."""
     for (a, field), (b, other) in zip(first.above, second.above, strict=False):
         if a is not b:
             if isinstance(a, ast.match_case):
@@ -193,5 +195,6 @@ def _both(first: _Call, second: _Call) -> bool:
 
 
 def _ends(block: object) -> bool:
-    """Return whether nothing after the statements ``block`` runs: their last one leaves them."""
+    """Return whether the list of statements ``block`` ends with an exit (``return``, ``break``, ...), so that
+    the code after it does not run. False if ``block`` is no list."""
     return isinstance(block, list) and bool(block) and isinstance(block[-1], _EXITS)

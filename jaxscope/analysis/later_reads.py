@@ -1,7 +1,7 @@
-"""Find out from the user's source whether a variable that a call is passed is read again after the call.
+"""Find out from the user's source whether a variable that a call gets as an argument is read after the call.
 
-Such a variable must not be donated: the call would delete its arrays. Only what the Python function with the
-call shows is decided; a variable of another name for the same arrays is not seen.
+Such a variable must not be donated: the call would delete its arrays. Only the Python function that contains
+the call is examined. If another variable has the same arrays, reads of that variable are not noticed.
 """
 
 from __future__ import annotations
@@ -27,12 +27,15 @@ _Path = list[tuple[ast.AST, Sequence[ast.stmt], int]]
 def read_after(
     source: str | None, line: int, column: int | None, name: str, signature: str | None, parameter: str
 ) -> bool:
-    """Return whether the source reads, after a call, the variable that the call passes: ``w`` for
-    ``out = f(w)`` and, later, ``f(w)``. All calls of the same function in the file count. False if nothing
-    shows it: the call's own statement replaces the variable (``w = f(w)``), or the call passes no variable.
+    """Return whether the source reads, after a call, the variable that the call passes: True for
+    ``out = f(w)`` with a second ``f(w)`` on a later line. All calls of the same function in the file count.
+    False if the source does not show this: the call's own statement replaces the variable (``w = f(w)``), or
+    the call passes no variable.
 
     Args:
-      line, column, name: where the call is, as for ``loop_calls.find``.
+      line: the line on which the call begins.
+      column: the position in bytes where the call begins on the line; None: unknown.
+      name: the name of the called function.
       signature: the signature of the called function, as text; None: unknown.
       parameter: the parameter of the called function whose argument is meant.
     """
@@ -51,8 +54,8 @@ def read_after(
 
 
 def _read_after(scope: ast.AST, call: ast.Call, passed: ast.expr | None) -> bool:
-    """Return whether the variable ``passed``, an argument of ``call``, is read after it. ``scope`` is the
-    function or module with the call."""
+    """Return whether the variable ``passed``, an argument of ``call``, is read after the call. ``scope`` is
+    the function or module that contains the call."""
     if not isinstance(passed, _CHAIN) or root(passed) is None or isinstance(scope, ast.Lambda):
         return False
     path = _path(scope, call)
@@ -67,7 +70,7 @@ def _read_after(scope: ast.AST, call: ast.Call, passed: ast.expr | None) -> bool
     if (became := _inside(body[at], variable)) in (READ, REPLACED):
         return became == READ
     if isinstance(body[at], ast.While):
-        return True  # its test, which has the call, is evaluated again
+        return True  # the call is in the test of the loop, which is evaluated again
     for owner, body, at in reversed(path):
         became = _after(body[at + 1 :], variable)
         if became == LEFT and isinstance(owner, ast.Try):
@@ -145,7 +148,8 @@ def _path(scope: ast.AST, call: ast.Call) -> _Path:
 
 
 def _after(statements: Sequence[ast.stmt], variable: list[str]) -> str:
-    """Return what the first of ``statements`` that concerns ``variable`` does with it."""
+    """Return what ``statements`` do first with ``variable``: ``READ``, ``REPLACED`` (also for a ``return``),
+    ``BROKEN`` (a ``break`` or ``continue`` comes first) or ``LEFT`` (nothing)."""
     for statement in statements:
         became = _does(statement, variable)
         if became != LEFT:
@@ -155,7 +159,7 @@ def _after(statements: Sequence[ast.stmt], variable: list[str]) -> str:
 
 def _does(s: ast.stmt, variable: list[str]) -> str:
     if isinstance(s, (*FUNCTION, ast.ClassDef)):
-        return LEFT  # _nested has it
+        return LEFT  # _read_after examines nested functions
     if isinstance(s, _BLOCKS):
         heads = [n for n in ast.iter_child_nodes(s) if not isinstance(n, (ast.stmt, ast.ExceptHandler))]
         return READ if any(_reads(n, variable) for n in heads) else _inside(s, variable)
@@ -167,8 +171,8 @@ def _does(s: ast.stmt, variable: list[str]) -> str:
 
 
 def _inside(s: ast.stmt, variable: list[str]) -> str:
-    """Return what the statements inside ``s`` (a loop, an ``if``) do with ``variable``. It counts as replaced
-    only if each way through ``s`` replaces it."""
+    """Return what the statements inside ``s`` (a loop, an ``if``) do with ``variable``: ``READ``,
+    ``REPLACED`` (only if each way through ``s`` replaces it) or ``LEFT`` (nothing certain)."""
     if not isinstance(s, _BLOCKS):
         return LEFT
     parts = [part for field in ("body", "orelse", "finalbody") if (part := getattr(s, field, None))]
@@ -180,7 +184,8 @@ def _inside(s: ast.stmt, variable: list[str]) -> str:
 
 
 def _replaces(s: ast.AST, variable: list[str]) -> bool:
-    """Return whether the statement ``s`` sets or deletes ``variable``, or what contains it."""
+    """Return whether the statement ``s`` sets or deletes ``variable`` or an object that contains it: for
+    ``state.params`` also ``state``."""
     if isinstance(s, (ast.For, ast.AsyncFor)):
         targets = list(ast.walk(s.target))
     elif isinstance(s, (ast.While, ast.If)):
@@ -192,8 +197,8 @@ def _replaces(s: ast.AST, variable: list[str]) -> bool:
 
 
 def _reads(node: ast.AST, variable: list[str]) -> bool:
-    """Return whether ``node`` reads ``variable``, a part of it, or what contains it. Nested functions do not
-    count."""
+    """Return whether ``node`` reads ``variable``, a part of it, or an object that contains it. Reads in
+    nested functions do not count."""
     if isinstance(node, _CHAIN) and isinstance(node.ctx, ast.Load) and root(node) == variable[0]:
         steps = _steps(node)
         beyond = steps[len(variable) :]

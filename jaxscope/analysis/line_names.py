@@ -69,8 +69,9 @@ def captured(source: str | None, line: int) -> list[str]:
 
 
 def defined_in_loop(source: str | None, line: int) -> tuple[str, tuple[str, ...]] | None:
-    """Return (name, the variables that it captures, as ``captured`` does) of a function that ``line`` names,
-    and that the loop around the line defines again in each iteration; None: it names none."""
+    """Return (name of a function, variables that it captures) if ``line`` names a function that the loop
+    around the line defines again in each iteration; None: it names none. The variables are those that
+    ``captured`` returns."""
     found, loop = syntax(source) if source is not None else None, loop_around(source, line)
     if found is None or loop is None:
         return None

@@ -1,4 +1,4 @@
-"""Analyse a call in a loop of the user's source: what the call gets as arguments, and which variables each
+"""Analyze a call in a loop of the user's source: what the call gets as arguments, and which variables each
 iteration sets.
 
 The functions read source as text. If the text does not decide a question, the result is None. Lines are
@@ -108,8 +108,8 @@ def find(source: str | None, line: int, column: int | None, name: str) -> LoopCa
 
 
 def call_at(source: str | None, line: int, column: int | None, name: str) -> ast.Call | None:
-    """Return the call of a function on ``line``, with ``column`` and ``name`` as for ``find``; None: there is
-    no such call, or several."""
+    """Return the call of the function ``name`` on ``line``; None: there is no such call, or several. If
+    ``column`` is given (in bytes; None: unknown), the call begins there, and may be by another name."""
     found = syntax(source) if source is not None else None
     calls = found.calls.get(line, []) if found is not None else []
     here = [c for c in calls if column is None or c.col_offset == column]
@@ -315,9 +315,9 @@ def _parameters(signature: str | None) -> list[str]:
 
 
 def argument(call: ast.Call, signature: str | None, parameter: str) -> ast.expr | None:
-    """Return the expression that ``call`` passes for the called function's parameter ``parameter``; None:
-    unknown, or the default is used. ``signature`` is that of the function, as text: ``(w, x, key)``; None:
-    unknown. ``args[1]`` is the second of the arguments that ``*args`` collects."""
+    """Return the expression that ``call`` passes for ``parameter`` of the called function; None: unknown, or
+    the default is used. The parameter ``args[1]`` is the second of the arguments that ``*args`` collects.
+    ``signature`` is the signature of the function as text: ``(w, x, key)``; None: unknown."""
     for k in call.keywords:
         if k.arg == parameter:
             return k.value

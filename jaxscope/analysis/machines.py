@@ -1,9 +1,9 @@
 """List the machines that a program can be compiled for, and parse the names of targets such as ``v5e:4x4``.
 
-Every figure has the public page that states it. If no page states a figure, it is None (all of a TPU v2, the
-network of a v3, a v4 and an A100). If a figure has ``quoted``, its page could not be opened, and another page
-quotes the figure. All rates are peaks stated by the vendor, the highest if pages differ. They are not
-measurements, and no real program reaches them.
+Every figure has the address of a public page that states it. If no page states a figure, it is None (all of a
+TPU v2, the network of a v3, a v4 and an A100). If a figure has ``quoted``, its page could not be opened, and
+another page quotes the figure. All rates are peaks stated by the vendor, the highest if pages differ. They
+are not measurements, and no real program reaches them.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ NOTHING = Texts(None, None)
 
 
 def analyse(hlo_text: str | None, stablehlo_text: str | None, around: Around | None = None) -> Texts:
-    """Analyse the StableHLO and the HLO of a program (None: there is no such text). Never raises: parts that
+    """Analyze the StableHLO and the HLO of a program (None: there is no such text). Never raises: parts that
     cannot be read are listed in the results' ``problems``. ``around`` has facts from the recording that the
     texts do not contain."""
     around = around or Around()

@@ -18,7 +18,7 @@ NEVER = "never"  # stands for a version: no release of JAX had the name
 
 
 class Removed(NamedTuple):
-    """One name or argument that JAX removed, or deprecated in favour of another.
+    """One name or argument that JAX removed, or deprecated in favor of another.
 
     Attributes:
       name: ``jax.tree_map``, ``Array.device()``, or ``jax.numpy.clip(a_min=)`` for an argument.
@@ -326,12 +326,12 @@ def find(
     """Return the removed name of JAX that caused an exception, with its replacement; None: the exception has
     another cause. ``error`` is the name of its class, ``message`` its text.
 
-    JAX's error about an unknown argument has the name of the function without its module. It counts only if
-    the user's line calls a function of JAX with that name.
+    JAX's error about an unknown argument has the name of the function without its module. Such an error
+    counts only if the user's line calls a function of JAX with that name.
 
     Args:
       lines: the user's lines in the traceback, innermost first.
-      library: whether an installed package made the failing call, and not the first of ``lines``.
+      library: whether a line of an installed package made the failing call, not the first of ``lines``.
       jax: the version of JAX that raised the exception; None: unknown.
     """
     if error in ("ValueError", "RuntimeError") and _NEEDS_MESH.search(message):

@@ -1,7 +1,7 @@
 """Find the line that creates a function object again: ``jax.jit(partial(f, scale))`` inside a loop.
 
-JAX compiles a function again if it is another function object. The functions read the user's source as text.
-The recording does not contain the call of jit, so a line is returned only if a recorded line leads to it: the
+JAX compiles a function again for each new function object. The functions read the user's source as text. The
+recording does not contain the call of jit, so a line is returned only if a recorded line leads to it: the
 first line of the function's code, or a line on the stack of its call. Another line of the file that wraps a
 function of the same name is no evidence.
 
@@ -290,8 +290,8 @@ def ends_the_loop(source: str | None, line: int) -> bool:
 
 
 def creates_for_each_call(source: str | None, created: int, called: int) -> bool:
-    """Return whether the line ``called`` calls each function object only once that the line ``created``
-    creates. False if that is unknown.
+    """Return whether each function object that the line ``created`` creates is called only once by the line
+    ``called``. False if that is unknown.
 
     Both lines are then in the same Python function, and every loop around ``called`` is around ``created``,
     too. Instead of the line ``created``, this may be a line that calls the function in which ``created`` is:
@@ -415,8 +415,8 @@ def depends_on_a_condition(source: str | None, line: int) -> bool:
 
 
 def keeps_its_value(source: str | None, line: int) -> bool:
-    """Return whether the statement on ``line`` writes what it computes into a container, as for a plot or a
-    table: ``history[i] = loss``, ``losses.append(float(loss))``."""
+    """Return whether the statement on ``line`` stores its value in a container, as programs do for a plot or
+    a table: ``history[i] = loss``, ``losses.append(float(loss))``."""
     found = syntax(source) if source is not None else None
     if found is None:
         return False
@@ -481,7 +481,8 @@ def _wrapped(call: ast.Call) -> Iterator[ast.expr]:
 
 
 def _loops_of_each_iteration(loop: ast.AST) -> Iterator[ast.For | ast.While]:
-    """Yield the loops in the body of ``loop`` that are not in an ``if``, as an evaluation is now and then."""
+    """Yield the loops in the body of ``loop`` that each iteration runs, because they are not in an ``if``.
+    The loop of an evaluation is often in an ``if``."""
     for n in ast.iter_child_nodes(loop):
         if isinstance(n, (ast.For, ast.While)):
             yield n

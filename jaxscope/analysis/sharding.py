@@ -258,8 +258,8 @@ def shard_shape(shape: Sequence[int], parts: Sequence[int]) -> tuple[int, ...]:
 
 
 def cells(s: Sharding, shape: Sequence[int]) -> list[Cell] | None:
-    """Return for each device, in their order, which part of an array of this shape it holds; None: the
-    sharding cannot be read."""
+    """Return for each device, in the order of the device assignment, which part of an array of this shape it
+    has; None: the sharding cannot be read."""
     found = layout(s, len(shape))
     if found is None or any(count < 1 for count in found.parts):
         return None

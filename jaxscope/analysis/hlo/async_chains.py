@@ -27,13 +27,13 @@ class Chains:
     collective: one starts it, some compute during the transfer, one ends it.
 
     In the methods, ``body`` is the computation that contains the collective. A ``Place`` is (computation,
-    instruction). ``found`` are (computation, instruction) of the module's collectives.
+    instruction). ``found`` are the places of the module's collectives.
     """
 
     def __init__(self, graph: CallGraph, found: Iterable[Place]) -> None:
         self._graph = graph
         self._roles: dict[tuple[str, str], str] = {}
-        self._parts: dict[tuple[str | None, str], list[Place]] = {}  # by number and role
+        self._parts: dict[tuple[str | None, str], list[Place]] = {}  # by (number of the chain, role)
         for body, collective in found:
             role = _role(body, collective) if body.name in graph.fused else None
             if role is not None:

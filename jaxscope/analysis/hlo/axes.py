@@ -3,7 +3,7 @@
 The result names a whole axis, ``data``, or a part of an axis, ``data:(2)4``. To find parts, the size of an
 axis is split into prime factors: 8 = 2 x 2 x 2, with the slowest-varying factor first. ``data:(2)4`` is the
 part of size 4 behind factors with the product 2 (Shardy's notation: pre-size and size). The result has the
-fewest factors along which the members of a group differ, and neighbouring factors are joined to one part. An
+fewest factors along which the members of a group differ, and neighboring factors are joined to one part. An
 axis of 12 can be split as 2x2x3, 2x3x2 or 3x2x2: the split with the smallest parts is used.
 """
 
@@ -115,7 +115,7 @@ def _cuts(size: int) -> Iterable[tuple[int, ...]]:
 def _varying(cut: tuple[int, ...], size: int, pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
     """Split a mesh axis of ``size`` into the prime factors ``cut``, in order, and return the parts along
     which the two devices of at least one of ``pairs`` differ: [(2, 4)] is the part of size 4 behind factors
-    with the product 2. Neighbouring factors form one part. A pair is the coordinates of its two devices along
+    with the product 2. Neighboring factors form one part. A pair is the coordinates of its two devices along
     the axis."""
     runs: list[tuple[int, int]] = []
     before, stride, joined = 1, size, False

@@ -13,7 +13,7 @@ import msgspec
 
 from jaxscope.analysis.hlo.calls import CallGraph
 
-# The deepest nesting of conditionals that is followed. A computation below it counts as one that may run.
+# The deepest nesting of conditionals that is followed. A computation at a greater depth may or may not run.
 MAX_DEPTH = 16
 
 
@@ -41,8 +41,8 @@ def paths(graph: CallGraph) -> dict[str, Path]:
     call.
 
     A computation that is called from different places has only the branches that all these calls have in
-    common. If the places are in different branches, an invented branch of two follows, which says that the
-    computation may run or not.
+    common. If the places are in different branches, a ``Branch`` of an invented conditional with two branches
+    is added at the end, because the computation may or may not run in a call.
     """
     found: dict[str, Path] = {}
     for name in graph.in_call_order:

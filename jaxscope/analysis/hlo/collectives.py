@@ -74,7 +74,7 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
       op_name: JAX's name of the operation: ``jit(f)/dot_general``; None: the text has none.
       source: the line of the user's code; None: unknown.
       source_certainty: how certain ``source`` is: CERTAIN from the instruction's own metadata, LIKELY from
-        its neighbours.
+        its neighbors.
       transfer: for a send or recv between TPU slices, the kind of collective that the transfer is a part of;
         else None.
       weight: the program argument that this all-gather gathers for a matrix product whose other operand is

@@ -55,9 +55,9 @@ MAX_NAMED = 3  # the most custom kernels that are named in a reason
 
 
 def flops(graph: CallGraph, computation: Computation, instruction: Instruction) -> int | None:
-    """Return the flops of one execution of an instruction in ``computation``, with the dots and convolutions
-    inside it if it is a fusion or a call. An instruction that is or has no such operation gives 0. None:
-    unknown, always for a custom call, a loop and a conditional."""
+    """Return the flops of one execution of an instruction in ``computation``: of a dot or a convolution, or
+    of all dots and convolutions inside a fusion or a call. Other instructions give 0. None: unknown; custom
+    calls, loops and conditionals always give None."""
     opcode = instruction.operation
     if opcode in _PRODUCTS:
         return (

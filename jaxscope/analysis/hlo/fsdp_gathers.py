@@ -97,7 +97,7 @@ class Weights:
         self._has_derivatives = False
         self.multiplied_with_themselves: set[str] = (
             set()
-        )  # arguments such as the rows of a kernel matrix: x @ x.T
+        )  # arguments multiplied with themselves: x @ x.T for a kernel matrix
         self._mesh = mesh
         self._axes_of = axes_of
         self._axes: dict[str, frozenset[str]] = {}
@@ -109,7 +109,7 @@ class Weights:
         gathers along the mesh axes ``axes`` (None: unknown) for a matrix product; None: the gather has
         another purpose."""
         wanted = {axis.partition(":")[0] for axis in axes or ()}
-        # Several arrays gathered at once: the first that is an argument for a product.
+        # If several arrays are gathered at once, return the first that is an argument used in a product.
         for name in operands(gather.tail) if wanted else ():
             source = self._source(computation, name)
             found = self._of_argument(computation, gather, source, wanted) if source is not None else None
@@ -122,7 +122,7 @@ class Weights:
     ) -> Gathered | None:
         beside: set[int] = set()
         shown = False
-        forward: set[int] = set()  # where the gathered array stands in products: first or second operand
+        forward: set[int] = set()  # positions of the gathered array among the operands of products
         backward: set[int] = set()
         for other, name, place, product in self._multiplied_with(computation, gather):
             (backward if "transpose(" in (op_name(product) or "") else forward).add(place)

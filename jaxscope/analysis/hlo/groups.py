@@ -235,8 +235,8 @@ def positions(
         ids they are positions. With only a channel they are partitions or replicas, which ``partition_ids``
         decides.
       partition_ids: whether the collective is an all-to-all, a collective-permute or the like, whose numbers
-        are partitions. The numbers of an all-reduce, all-gather or reduce-scatter are replicas, of which all
-        partitions take part.
+        are partitions. The numbers of an all-reduce, all-gather or reduce-scatter are replicas: all
+        partitions of each replica take part.
     """
     everybody = replicas * partitions
     if groups is None or not 0 < everybody <= MAX_IDS:

@@ -1,4 +1,4 @@
-"""Analyse one compiled text: all figures of a program that the report shows from its HLO.
+"""Analyze one compiled text: all figures of a program that the report shows from its HLO.
 
 ``analyse`` never raises. A part that cannot be read is listed in ``problems``, and its figures are None or
 empty.
@@ -107,7 +107,7 @@ class Program(msgspec.Struct, frozen=True):
 def analyse(
     text: str, *, mesh: Sequence[tuple[str, int]] | None = None, user_files: Iterable[str] = ()
 ) -> Program:
-    """Analyse the compiled text of one program. Never raises.
+    """Analyze the compiled text of one program. Never raises.
 
     Args:
       text: ``compiled.as_text()`` of JAX 0.8 to 0.12, or a file of ``--xla_dump_to``.
@@ -126,7 +126,7 @@ def analyse(
 
 
 def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> Program:
-    """Analyse a parsed module: return all figures of the program. ``mesh`` is (axis, size) in mesh order, for
+    """Analyze a parsed module: return all figures of the program. ``mesh`` is (axis, size) in mesh order, for
     the axes of collectives; None: use the mesh that the text prints, if any."""
     problems = list(module.problems)
     header = attributes(module.header)

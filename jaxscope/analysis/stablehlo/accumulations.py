@@ -14,7 +14,7 @@ from jaxscope.schema.keys import Frame
 SUM = "stablehlo.all_reduce"
 SCALES = frozenset(
     {"stablehlo.divide", "stablehlo.multiply"}
-)  # by a constant: a mean is a sum divided by a number
+)  # a sum may be scaled by a constant, as for a mean
 SAME = frozenset({"stablehlo.convert", "stablehlo.negate"})
 SPREADS = frozenset({"stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.convert"})
 
@@ -54,8 +54,8 @@ def find(module: Module, sources: Sources) -> list[Accumulated]:
 
 
 def _is_added_up(ops: Sequence[Op], users: dict[int, list[int]], value: int, user: int) -> bool:
-    """Return whether the operation ``user`` adds ``value`` to an argument of its function or region, and
-    nothing else uses either. Before that, ``value`` may be multiplied with a constant."""
+    """Return whether the operation ``user`` adds ``value`` to an argument of its function or region, and the
+    sum is only returned. Before the addition, ``value`` may be multiplied with a constant."""
     while ops[user].name in SAME or (ops[user].name in SCALES and _by_a_constant(ops, ops[user], value)):
         after = users.get(user, [])
         if len(after) != 1:

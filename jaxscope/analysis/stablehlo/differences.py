@@ -22,8 +22,9 @@ _ZEROS = re.compile(r"(\d\.\d*?)0+e\+00\b")
 
 
 class AtLine(NamedTuple):
-    """A line of the user's code (None: the operations have none) with the operations that only the first, and
-    that only the second of two programs has, at most four of each, as text: ``add 16xf32``."""
+    """The operations of one line of the user's code (``source``; None: no line is known) that only one of two
+    programs has: ``before`` are those of the first program, ``after`` those of the second, at most four of
+    each, as text: ``add 16xf32``."""
 
     source: Frame | None
     before: tuple[str, ...]

@@ -1,7 +1,7 @@
 """A StableHLO module as data: functions, their arguments and results, and every operation in the order of the
 text.
 
-``reader`` creates these objects from a text, and the other modules of the package analyse them.
+``reader`` creates these objects from a text, and the other modules of the package analyze them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Analyse the StableHLO text of a lowered program: ``analyse`` calls all other modules of this package."""
+"""Analyze the StableHLO text of a lowered program: ``analyse`` calls all other modules of this package."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def analyse(
     aliased: Collection[int] | None = None,
     standing: Callable[[str], Standing] = STANDING,
 ) -> Reading:
-    """Analyse the StableHLO text of a program. Never raises.
+    """Analyze the StableHLO text of a program. Never raises.
 
     Args:
       captured: arrays that the traced function closed over, which give the constants their names.
@@ -118,7 +118,7 @@ def of_module(
     donated: Collection[str] | None = None,
     aliased: Collection[int] | None = None,
 ) -> Reading:
-    """Analyse a parsed StableHLO module.
+    """Analyze a parsed StableHLO module.
 
     Args:
       sources: the lines of the user's code that cause each operation of the module.

@@ -24,15 +24,15 @@ from jaxscope.schema.keys import Frame
 
 LEAST_TIMES = 3
 LEAST_LENGTH = 2
-LEAST_OPERATIONS = 24  # in all iterations together: the three slices of ``q, k, v = qkv`` are no loop
+LEAST_OPERATIONS = 24  # the fewest in all iterations: three slices (``q, k, v = qkv``) are no loop
 MAX_LISTED = 50
 SHARED = 0.8  # the share of an iteration's operations that a line must have caused to be the iteration's line
 VARIES = re.compile(r"handle = \d+|index = \d+ : ui64|@[\w$.-]+")
 SLICED = re.compile(r"\[[^\]]*\]")
 NUMBER = re.compile(r"\d+")
 GROWING_TIMES = 8  # iterations of a loop whose arrays grow: fewer may be layers of increasing widths
-GROWING_SHARE = 0.2  # of the operations of an iteration: so many have a result that grows
-MOSTLY = 0.3  # share of a program: if one loop of equal sizes has more, no growing one is sought
+GROWING_SHARE = 0.2  # the least share of an iteration's operations that have a growing result
+MOSTLY = 0.3  # if a loop with equal sizes is a larger share of the program, no growing loop is sought
 
 
 class Repeated(msgspec.Struct, frozen=True):
@@ -50,7 +50,7 @@ class Repeated(msgspec.Struct, frozen=True):
       backward: whether differentiation created the block.
       under: the lines of the user's code on the stacks of most of its operations, outermost first.
       library: the library whose modules the body of the loop calls, as ``flax.nnx``; None: none, or unknown.
-      grows: whether the arrays are longer in each iteration, as those of a sequence to which each appends.
+      grows: whether arrays become longer in each iteration, as where each iteration appends to a sequence.
     """
 
     length: int
@@ -174,7 +174,7 @@ def _is_jax_own(sources: Sources, iteration: Sequence[int]) -> bool:
 
 def _kinds(module: Module, sources: Sources, *, sizes: bool = True) -> tuple[list[int], list[int]]:
     """Return (numbers, weights), two lists with one item for each operation of the module. Equal operations
-    have equal numbers, also if only their sizes differ, where ``sizes`` is false.
+    have equal numbers. If ``sizes`` is False, operations that differ only in sizes count as equal.
 
     The weight of an operation is how many operations it stands for: itself, those in its regions, and those
     in the function that it calls. Regions and called functions are also compared. For this, called functions

@@ -13,7 +13,7 @@ from jaxscope.schema.keys import Frame
 
 WHILE, BARRIER = "stablehlo.while", "stablehlo.optimization_barrier"
 FEWEST_ITERATIONS = 4
-FEWEST_ARRAYS = 6  # arrays that are kept: fewer may be the values that the loop carries, which it needs
+FEWEST_ARRAYS = 6  # the fewest arrays that are kept: fewer may be what the loop carries, which is needed
 
 
 class Residuals(msgspec.Struct, frozen=True):
@@ -34,11 +34,12 @@ class Residuals(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[Residuals]:
-    """Return the loops of ``module`` whose body is not under ``jax.checkpoint``, the largest first.
+    """Return the loops of ``module`` that keep values of all iterations for the backward pass, those with the
+    most bytes first. Loops whose body is under ``jax.checkpoint`` are left out.
 
     A scan is a ``while``; its stacked results have one entry for each iteration as their first dimension.
-    The loop of the backward pass takes these as operands. Under ``jax.checkpoint``, its body contains an
-    optimization barrier, because it computes the values again.
+    The loop of the backward pass takes these results as operands. Under ``jax.checkpoint`` the backward loop
+    computes the values again, and its body contains an optimization barrier.
     """
     found = list[Residuals]()
     inside: dict[int, set[str]] = {}
