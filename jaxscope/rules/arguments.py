@@ -17,15 +17,15 @@ from jaxscope.schema.findings import NOTE, WARNING, Fix
 from jaxscope.schema.keys import Key
 from jaxscope.schema.messages import Names, message
 
-SMALLEST = 8  # smaller powers of two are sizes by chance
-CALLS_A_SIZE = 10  # calls with each size for which its compilation pays
+SMALLEST = 8  # a smaller power of two may be a size by chance
+CALLS_A_SIZE = 10  # with so many calls for each size, the compilations are worth their time
 _NUMBERS = {"int", "float", "complex"}
 _TYPED = {"bfloat16", "float16", "float32", "float64", "int32", "int64", "uint32", "complex64"}
 
 
 def _weight(group: Group) -> str:
-    """Return the severity of a changed shape: a note if the recompiles seem to be over, or if an array has
-    other axes, because the program may need both programs."""
+    """Return the severity of a changed shape: NOTE if the recompiles seem to be over, or if the number of
+    dimensions changed, because the user may need a program for each; else WARNING."""
     return NOTE if _settled(group) or group.cause.kind == "rank" else WARNING
 
 
@@ -78,7 +78,7 @@ def _differ_by_ones(cause: Cause) -> bool:
 
 def _preallocate(path: str, how: str) -> Fix:
     """Return the advice to allocate the array at ``path`` in its final length and write into it, instead of
-    making it longer in each call. ``how``: the function that writes, for the text."""
+    making it longer in each call. ``how`` is the function to write with: ``jax.lax.dynamic_update_slice``."""
     return Fix(message("fix-preallocate", path=path, how=how), "preallocate", {"path": path})
 
 
@@ -105,8 +105,8 @@ def _chosen(group: Group) -> bool:
     """Return whether the sizes of the argument look chosen by the program, so that each needs its own
     program: padded lengths, or a model that is trained at one resolution and then at a larger one.
 
-    They do if they are few powers of two. Of only two sizes the larger one must be the later one, because an
-    odd last batch may be a power of two, too.
+    The sizes look chosen if they are a few powers of two. If there are only two sizes, the later one must be
+    the larger one, because the smaller size of an odd last batch may be a power of two, too.
     """
     shapes = list(dict.fromkeys(_shapes(group)))
     if not 2 <= len(shapes) <= bucketing.MOST or len({len(shape) for shape in shapes}) > 1:

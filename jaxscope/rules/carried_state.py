@@ -1,5 +1,5 @@
-"""Rule JX130: a function returns an array (such as a training state) in another form than it was passed: with
-another dtype, sharding, device. The next call, which is passed that result, will recompile."""
+"""Rule JX130: a function returns an array (such as a training state) with another dtype, sharding or device
+than the argument had. The next call, which gets that result as its argument, will recompile."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def carried_state(run: Run) -> Iterator[Finding]:
     other = {(p.after.function.id, p.argument) for p in found if p.status == WITHDRAWN}
     for p in found:
         if (p.after.function.id, p.argument) in other:
-            continue  # an earlier call was followed by one that was not passed its result
+            continue  # after an earlier call, the next call did not get the result
         if (p.after.function.id, p.argument) in placed:
             continue  # JX508 advises to place this argument before the first call
         if p.status != PENDING and not (p.status is None and p.leaves > 1):
@@ -34,7 +34,7 @@ def carried_state(run: Run) -> Iterator[Finding]:
             # be no state at all.
             continue
         if p.status is None and _has_another_name(p):
-            continue  # as the first moments of an optimizer, which are a tree like its parameters
+            continue  # for example an optimizer's first moments, a tree like the parameters
         yield Finding(
             code="JX130",
             severity=WARNING,

@@ -13,7 +13,7 @@ from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.messages import Bytes, Percent, message
 
-SHARE = 0.2  # of the bytes on the fullest device: a smaller difference is not reported
+SHARE = 0.2  # share of the bytes on the fullest device: a smaller difference is not reported
 FULL = 0.9  # share of a device's memory from which it is reported as nearly full
 
 
@@ -73,7 +73,7 @@ def does_not_fit(run: Run) -> Iterator[Finding]:
     for w in devices.wants(run):
         if w.fits:
             break
-        # A program that ran has fitted. The memory of a host can be exceeded for a while, so that only a
+        # A program that ran did fit. The memory of a host can be exceeded for a while, so that only a
         # program that is larger than all of it is reported although it ran.
         if (w.ran and (not w.host or w.fits_alone)) or w.compilation.function.id in reported:
             continue
@@ -85,9 +85,9 @@ def does_not_fit(run: Run) -> Iterator[Finding]:
 
 
 def _stood_in(run: Run) -> set[str]:
-    """Return the ids of programs that only stood in, on this machine, for programs of a target (an
-    accelerator that need not be there). Included are those of which it is known whether they fit into the
-    target's memory: whether they fit into this machine does not matter then."""
+    """Return the ids of programs of this machine that were also compiled for a target (another machine, which
+    need not be available), if it is known whether they fit into the target's memory. Whether such a program
+    fits into this machine does not matter."""
     made = [p for p in run.retargeted.values() if p.of is not None]
     return {p.of.id for p in made if p.of is not None and target_programs.fit(run, p) is not None}
 

@@ -21,7 +21,7 @@ from jaxscope.schema.findings import CERTAIN, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Message, Names, message
 
-FEW_BYTES = 1024  # a donation that is lost and does not matter
+FEW_BYTES = 1024  # if fewer bytes are not reused, this does not matter
 
 
 @rule("JX505", "unused-donation", WARNING)
@@ -47,7 +47,7 @@ def _unused(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, F
 
 @rule("JX507", "captured-constant", WARNING)
 def captured_constant(run: Run) -> Iterator[Finding]:
-    """Yield a finding for each captured array: the same array in several functions is one."""
+    """Yield a finding for each captured array. If several functions capture the same array, yield one."""
     found: dict[Hashable, list[tuple[Program, Function, Constant]]] = {}
     for p, f, texts in users(run):
         for c in texts.stablehlo.constants if texts.stablehlo is not None else ():

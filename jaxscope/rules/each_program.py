@@ -1,6 +1,6 @@
 """Apply a rule to each compiled program of the user's functions: the programs that ran, and the same programs
-compiled for targets (accelerators that need not be there). Equal findings are merged into one that names the
-targets.
+compiled for targets (other machines, which need not be available). Equal findings are merged into one that
+names the targets.
 
 A function is lowered once for all machines, but compiled for each machine, so that the compiled texts and the
 findings about them can differ. Each rule decides which findings are equal, because their figures may differ.
@@ -29,7 +29,7 @@ Look = Callable[[Program, Function, Texts], Iterator[tuple[Hashable, Finding]]]
 
 
 def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
-    """Yield (program, function, analysed texts of the program) for each of the user's functions. The program
+    """Yield (program, function, analyzed texts of the program) for each of the user's functions. The program
     is the one called last; if none was called, the one compiled last. If a function was only lowered for
     targets (``jaxscope compile``), its program is one of those for targets."""
     latest = _latest(run)
@@ -59,13 +59,13 @@ def _latest(run: Run) -> dict[str, tuple[Function, list[Program]]]:
 
 def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
     """Yield the findings of the rule ``look`` in the latest programs of each of the user's functions: those
-    that ran on this machine, and those compiled for each target (an accelerator that need not be there). For
-    one program, ``look`` yields pairs (value, finding); equal values mean equal findings.
+    that ran on this machine, and those compiled for each target (another machine, which need not be
+    available). For one program, ``look`` yields pairs (value, finding); equal values mean equal findings.
 
-    If several programs have equal findings, only the finding of the latest program is kept. If the latest
-    program does not have the finding, the finding names the programs that have it. If the program was
-    recorded on the CPU for other targets, and only the CPU's program has the finding, its severity is
-    ``note``.
+    If several programs have equal findings, only the finding of the latest program is kept. If the function's
+    latest program does not have the finding, the finding names the programs that have it. If the run was on
+    a CPU, programs were also compiled for targets, and only the CPU's program has the finding, its severity
+    becomes ``note``.
     """
     latest, targets = _latest(run), {f.id: ps for f, ps in target_programs.of_run(run) if f.user}
     for id in dict.fromkeys([*latest, *targets]):

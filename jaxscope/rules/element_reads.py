@@ -18,8 +18,8 @@ from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Seconds, message
 
 COPIES = frozenset({"jnp.asarray", "jnp.array", "device_put"})  # kinds of copies that the program requests
-FEWEST, MANY = 1_000, 10_000  # reads that are worth a finding, and a warning
-SMALL = 64 << 10  # bytes of an array that is rather an item of a batch than a batch
+FEWEST, MANY = 1_000, 10_000  # the fewest reads for a finding, and for a warning
+SMALL = 64 << 10  # bytes: a smaller array counts as an item of a batch, a larger one as a batch
 SCALAR = 16  # bytes of the largest number, complex128
 
 

@@ -12,7 +12,7 @@ from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import NOTE, WARNING, Finding, Fix
 from jaxscope.schema.messages import Count, Message, message
 
-FEW = 2  # such calls of one program are normal: the first call with each kind of argument is one
+FEW = 2  # so many misses of one program are normal: the first call with each kind of argument misses
 
 
 def _found(run: Run, code: str, kind: str, fix: Callable[[str], Fix], few: int = FEW) -> Iterator[Finding]:
@@ -36,8 +36,8 @@ def _programs(group: Group) -> int:
     """Return the number of function objects that the function of ``group`` had, or the number of its programs
     if this is larger; at least 1. The more there are, the more misses of the fast path are normal.
 
-    A function that is defined again is another object, and each object has its own fast path. Each program
-    has a first call, with each kind of argument, that misses it.
+    A function that is defined again is another object, and each object has its own fast path. For each
+    program, the first call with each kind of argument misses the fast path.
     """
     known = {c.key.function_object for c in group.function.compilations if c.key is not None} - {None}
     return max(1, len(known), sum(c.compiled is not None for c in group.function.compilations))

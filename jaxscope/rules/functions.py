@@ -14,7 +14,7 @@ from jaxscope.schema.libraries import transformation
 from jaxscope.schema.messages import Names, message
 
 CLEARING = frozenset({"clear_caches", "clear_cache"})
-LINES = 3  # so many lines that clear the caches are named
+LINES = 3  # the most lines that clear the caches to name
 
 
 @recompile_rule("JX110", "new-function-object", WARNING, "new_function")

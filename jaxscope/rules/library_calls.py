@@ -28,8 +28,8 @@ def draws(f: Function) -> bool:
 
 
 def computes(run: Run, library: str | None) -> bool:
-    """Return whether the library ``library`` computes with JAX itself. Otherwise it may only read arrays (a
-    plot), and NumPy arrays would do.
+    """Return whether the library ``library`` computes with JAX itself. Otherwise it may only read arrays, as
+    for a plot, and the user can pass NumPy arrays.
 
     It computes with JAX if, in the run, it jits a function, or calls functions of JAX that are not reached by
     an array's methods and operators, such as random draws.

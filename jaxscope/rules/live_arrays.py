@@ -26,9 +26,9 @@ from jaxscope.schema.messages import Bytes, Count, Message, Seconds, message
 
 SMALL = 1024  # bytes per step, or of one array: below, as for a list of losses, the finding is a note
 SMALL_CONTAINER = 1 << 20  # bytes of all arrays that a container keeps, if steps are not counted
-SMALL_SHARE = 0.05  # of the bytes of the live arrays on the device
+SMALL_SHARE = 0.05  # share of the bytes of live arrays on the device: less is not reported
 MOST_EVIDENCE = 20
-FEWEST_APPENDED = 16  # arrays of a list, if one snapshot and the source decide that it grows
+FEWEST_APPENDED = 16  # the fewest arrays in a growing list, if only one snapshot and the source show it
 
 
 @rule("JX501", "growing-arrays", WARNING)
@@ -57,9 +57,9 @@ def growing(run: Run) -> Iterator[Finding]:
 
 
 def _appended(run: Run, reported: Collection[str]) -> Iterator[Finding]:
-    """Yield findings about lists of which one snapshot shows many arrays, and the source that a loop only
-    adds to them. A short run has too few snapshots to see them grow. ``reported`` are the containers that
-    have a finding already."""
+    """Yield findings about lists that have many arrays in one snapshot, and to which a loop only adds,
+    according to the source. A short run has too few snapshots to see the lists grow. ``reported`` are the
+    containers that have a finding already."""
     fullest = arrays.fullest(arrays.of_main(run))
     if fullest is None:
         return
@@ -228,8 +228,8 @@ def _trees(run: Run) -> dict[str, list[tuple[Group, Snapshot]]]:
 
 def _replicated(run: Run, tree: str, members: list[_Copied], together: int) -> Finding | None:
     """Return a finding about ``members``, arrays of one tree (such as ``params``) that are replicated along
-    the same mesh axes. None if sharding them saves too little memory. ``together``: bytes that sharding saves
-    on each device, with other trees that are replicated along these axes."""
+    the same mesh axes. None if sharding them saves too little memory. ``together`` is the number of
+    bytes that sharding saves on each device, including other trees that are replicated along these axes."""
     members = sorted(members, key=lambda m: -m.held)
     first = members[0]
     held, saved = sum(m.held for m in members), sum(m.saved for m in members)

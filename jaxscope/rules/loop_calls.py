@@ -165,8 +165,8 @@ def _dtype(c: Compilation, rows: tuple[int, ...]) -> str | None:
 
 def _again(run: Run, c: Compilation, call: LoopCall) -> bool:
     """Return whether another loop runs the loop around ``call`` again: a loop of the same function, or one
-    around a line that calls this function. ``call`` is in the source, with its loop; ``c`` is a recorded call
-    of its function, with the call stack."""
+    around a line that calls this function. ``call`` is the call in the source, with its loop; ``c`` is a
+    recorded call of the same jitted function, with the call stack."""
     text, stack = sources.of(run), c.missed.stack if c.missed is not None else []
     last = call.loop.end_lineno or call.loop.lineno
     outside = [

@@ -24,13 +24,13 @@ from jaxscope.schema.messages import Count, Field, Message, Names, Seconds, mess
 
 WINDOW = 50  # the latest calls of a function, among which recompiles are counted
 FEWEST = 10  # recompiles that are worth a finding
-SHARE = 0.1  # of all seconds of the run: a line with fewer recompiles that costs less is not reported
-# A line with so many recompiles has a warning. A line with so many compilations has a note if it costs this
-# part of SHARE.
+SHARE = 0.1  # share of all seconds of the run: below it, a line with few recompiles is not reported
+# A line with BARRAGE recompiles has a warning. A line with BARRAGE compilations has a note if its share of
+# all seconds is at least SOME x SHARE.
 BARRAGE, SOME = 20, 0.2
 INIT = frozenset({"init", "init_with_output"})  # methods that create parameters, and that jit accepts
 ONCE = 0.2  # share of all seconds: a line that recompiles nothing and costs less is not reported
-# The same of a line that mostly draws random numbers, as for the parameters of a model: jit may not help.
+# ONCE for a line that mostly draws random numbers, as for the parameters of a model: jit may not help.
 DRAWN = 0.4
 # Recompiles of functions that a library jits, each a whole program, from which on a line has a warning.
 PROGRAMS = 2
@@ -116,12 +116,13 @@ def _by_number(f: Function, repeats: list[Compilation]) -> Message | None:
 
 
 class Avoidable(NamedTuple):
-    """A line of the user that makes JAX compile operations outside jit, which it could avoid.
+    """A line of the user that makes JAX compile operations outside jit, which the user could avoid.
 
     Attributes:
       finding: the finding about this line alone.
-      counted: whether its recompiles are so many, or so large, that it is reported whatever its seconds are.
-      long: whether its seconds are a large enough share of all seconds.
+      counted: whether its recompiles are so many, or so large, that the line is reported however few seconds
+        they take.
+      long: whether its seconds are a large enough share of all seconds for a report.
     """
 
     payer: Payer
@@ -161,8 +162,9 @@ def _in_functions(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
     """Yield findings about functions of the user in which many lines, each with few compilations outside jit,
     take much of the time together. ``left`` are the lines that no finding is about.
 
-    It is the innermost such function, unless enough compilations of the function that calls it are elsewhere.
-    A function that calls jitted functions is none: it cannot become one program.
+    If one such function calls another, only the inner one is reported, unless the outer one has enough
+    compilations on other lines: then only the outer one is. A function that calls jitted functions is not
+    reported, because it cannot become one program.
     """
     least, calls = TOGETHER * payers.total_seconds(run), dict[_Part, dict[str, _Applied]]()
     calling = {
@@ -238,7 +240,7 @@ def _of_line(line: Frame, applied: Sequence[_Applied]) -> Evidence:
 def _together(run: Run) -> Iterator[tuple[Place, list[Avoidable]]]:
     """Yield (place, lines) for the lines that are reported in one finding. The place is the callback or the
     loop in which the lines are, or else the only line. A line with less than a tenth of the compilations of
-    its loop is not reported with the others, unless it recompiles as often as a warning."""
+    its loop is yielded alone, unless its recompiles are worth a warning."""
     places: dict[tuple[Place, bool], list[Avoidable]] = {}
     for line in _by_line(run):
         slug = _slug(line.finding)
@@ -255,8 +257,9 @@ def _together(run: Run) -> Iterator[tuple[Place, list[Avoidable]]]:
 
 
 def _place(run: Run, p: Payer, slug: str | None) -> Place:
-    """Return where the line of ``p`` is, for which the slug of the advice is ``slug``: the callback or the
-    loop of which all lines have that advice, or else the line."""
+    """Return the code whose lines are reported together with the line of ``p``: the callback or the loop
+    around it, if the advice for the line, with the slug ``slug``, can be given for the whole callback or
+    loop; else the line alone."""
     if slug in TO_NUMPY and (callback := callback_around(sources.of(run)(p.line.file), p.line.line)):
         return Callback(p.line.file, callback.lineno, callback.name)
     loop = _iteration(run, p) if slug in INTO_ONE_STEP or slug == ONE_SIZE else None
@@ -305,7 +308,7 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
         fix = (extended(fix, "fix-if-faster") or fix) if initializes or creates else fix
         serious = len(p.again) >= BARRAGE or library_calls.repeats(p) >= PROGRAMS
         enough = least * SOME if len(p.compilations) >= BARRAGE else least
-        if creates or not p.again:  # it is paid once, for example to look at the results
+        if creates or not p.again:  # these seconds are spent once, for example to look at the results
             enough = (DRAWN if creates and not initializes else ONCE) * payers.total_seconds(run)
         finding = _finding(run, [p], title, fix, cost, WARNING if serious else NOTE)
         yield Avoidable(p, finding, serious, cost >= enough)
@@ -428,9 +431,9 @@ Place: TypeAlias = Iteration | Callback | tuple[str, int]  # the last: (file, li
 
 
 def _iteration(run: Run, p: Payer) -> Iteration | None:
-    """Return the loop, in the same file, that runs the line of ``p``, which makes JAX compile operations
-    outside jit, repeatedly, directly or through functions that the loop calls. None if no such loop is
-    known."""
+    """Return the loop that repeats the line of ``p`` (a line that makes JAX compile operations outside jit),
+    directly or through functions that the loop calls. The loop and these functions must be in the file of the
+    line. None if no such loop is known."""
     missed = p.compilations[0].missed
     if missed is None:
         return None

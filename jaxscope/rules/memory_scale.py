@@ -1,7 +1,7 @@
 """Decide from which size on memory is worth a finding: as a share of the memory of one device.
 
 Where the size of a device's memory is unknown, as on a CPU, that of the smallest accelerator in
-``analysis.machines`` is assumed: the same program is small, or not, wherever it runs.
+``analysis.machines`` is assumed. So the same bytes are worth a finding on a CPU and on that accelerator.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def _of_one_cause(run: Run, repeats: list[Compilation]) -> recompiles.Group | No
 
 def creates(run: Run, p: Payer) -> bool:
     """Return whether a line seems to create the parameters of a model: at least a quarter of its compilations
-    are random draws, and it compiles nothing again but operations of other sizes, as those of the next layer.
+    are random draws, and it recompiles operations only for other sizes, such as those of the next layer.
 
     jit may not help on such a line, because one program would contain all these draws. Measured for ten
     models (benchmarks/README.md), creation with jit took between half and 2.3 times as long as without.
@@ -88,7 +88,7 @@ def what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix |
     created = [c for c in decisive if causes.created_again(run, c)]
     anew = 2 * len(created) >= len(decisive) > 0
     paths = [path for c in created if (path := causes.of(run, c)[0].path) is not None and path[0] != "_"]
-    objects = paths if anew else []  # without private ones of the library
+    objects = paths if anew else []  # without private objects of the library
     changing = not anew and payers.sizes_change(run, p)
     if unstacked and _rows(unstacked) >= ROWS * (len(p.compilations) - len(unstacked)):
         return None, _instead_of_iterating(run, p, unstacked), sum(c.seconds for c in unstacked)
@@ -132,8 +132,8 @@ def what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix |
 
 
 def _instead_of_iterating(run: Run, p: Payer, unstacked: Sequence[Compilation]) -> Fix:
-    """Return the advice for a line that iterates over an array of JAX, which the operations ``unstacked``
-    take apart: a NumPy array, or a key for each place where the array contains random keys."""
+    """Return the advice for a line that iterates over a JAX array, which the operations ``unstacked`` split
+    into rows: to iterate over a NumPy array, or to make random keys where they are needed."""
     by = Counter(c.missed.library for c in unstacked if c.missed is not None).most_common(1)[0][0]
     if by is not None and by not in JAX_ROOTS:
         return Fix(message("fix-give-numpy", library=by), "numpy")
@@ -147,8 +147,8 @@ def _instead_of_iterating(run: Run, p: Payer, unstacked: Sequence[Compilation]) 
 
 
 def _jit(run: Run, p: Payer, jitted: jit_decorators.Jitted | None) -> Message:
-    """Return the advice to jit what the line ``p`` calls (``jitted``; None: that is no single function), or
-    the computation on it."""
+    """Return the advice to jit the function that the line ``p`` calls (``jitted``), or, if ``jitted`` is None
+    because the line calls no single function, all that the line computes."""
     if jitted is None:
         return message("fix-jit-around" if not p.within else "fix-jit-around-call", inside=_inside(p))
     new = line_names.defined_in_loop(sources.of(run)(p.line.file), p.line.line)
@@ -186,7 +186,7 @@ def made_at(g: Growth, p: Payer) -> bool:
 
 
 def _rows(unstacked: Sequence[Compilation]) -> int:
-    """Return the number of rows of all arrays that the operations ``unstacked`` take apart."""
+    """Return the number of rows of all arrays that the operations ``unstacked`` split into rows."""
     shapes = [leaf.shape for c in unstacked for leaf in (c.key.arguments if c.key is not None else ())]
     return sum(shape[0] for shape in shapes if shape and isinstance(shape[0], int))
 
@@ -223,8 +223,8 @@ def _called_back(p: Payer) -> str | None:
 
 def _method_called(run: Run, p: Payer) -> tuple[Field, Field]:
     """Return the object and the method that the line of ``p`` calls, as source: ``solver`` and
-    ``solver.run``. Words instead, if that is unknown or the object is no variable. If the line has several
-    calls, it is the one that compiles most again."""
+    ``solver.run``. If they are unknown, or the object is no variable, return the messages ``the object`` and
+    ``its method``. If the line has several calls, the one with the most recompiles counts."""
     columns = Counter(c.missed.column for c in p.again if c.missed is not None)
     column = columns.most_common(1)[0][0] if columns else None
     call = call_at(sources.of(run)(p.line.file), p.line.line, column, "")
@@ -280,7 +280,7 @@ def _for_library(
     if not library_calls.computes(run, p.library):
         return None, Fix(message("fix-numpy-or-jit", library=p.library), "numpy"), all_seconds
     if not jit_decorators.calls_a_function(sources.of(run)(p.line.file), p.line.line):
-        return None, None, 0.0  # an object of the library's is created, or computes an attribute
+        return None, None, 0.0  # the line creates an object of the library, or computes an attribute of one
     if library_calls.jits_itself(p):
         return None, None, 0.0  # the library jits its functions itself, and calls them from Python code
     if jitted is not None and library_calls.reads_values(run, p.line, jitted):

@@ -16,8 +16,9 @@ OF_A_MESH = "Mesh('"  # the beginning of a mesh's text, if the mesh has axes
 
 
 def kept(function: Function, path: str, cause: Cause) -> Fix:
-    """Return the advice how a function keeps the sharding of an array, such as a training state, that it is
-    passed and that it returns with another sharding to be passed again.
+    """Return the advice for a function that returns an array, such as a training state, with another sharding
+    than its argument has, so that the next call, which gets that array, recompiles: to return it with the
+    sharding of the argument, or to place the first argument like the result.
 
     The advice is not ``in_shardings``, because JAX raises an error if an array is committed to another
     sharding.
@@ -52,7 +53,7 @@ def kept(function: Function, path: str, cause: Cause) -> Fix:
 
 def _for_pmap(function: Function, path: str, cause: Cause) -> Fix | None:
     """Return the advice for a function under ``jax.pmap`` whose argument is a result of pmap in later calls,
-    with another sharding than in the first call: place the first one like a result of pmap.
+    with another sharding than in the first call: place the first argument like a result of pmap.
 
     pmap has no ``out_shardings``; the mesh of its results has one axis, named as in the call of pmap. None:
     the function is not under pmap, or that name is no identifier.

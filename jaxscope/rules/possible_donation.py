@@ -28,7 +28,7 @@ from jaxscope.schema.messages import Bytes, Message, Names, Words, message
 IN_PLACE = "flax.nnx.jit"  # puts the arrays that a call returns into the objects that it was passed
 FILTER_JIT = "equinox.filter_jit"  # it has no donate_argnames
 PMAP = "jax.pmap"  # it has no donate_argnames
-LARGE = 0.1  # share of the bytes: an argument that is worth naming
+LARGE = 0.1  # an argument with at least this share of the bytes is named
 
 
 @rule("JX506", "possible-donation", NOTE)
@@ -147,8 +147,8 @@ def _needed(run: Run, f: Function, possible: Sequence[Donation]) -> set[str]:
 
 
 def _twice(f: Function) -> set[str]:
-    """Return the arguments of ``f`` of which a call was passed an array at another place, too, such as params
-    that are also the target's. XLA raises an error if such an array is donated."""
+    """Return the arguments of ``f`` with an array that a call passed in two places, such as ``params`` and
+    ``target`` with the same arrays. XLA raises an error if such an array is donated."""
     return {root(path) for c in f.compilations if c.fate is not None for path in c.fate.twice or ()}
 
 

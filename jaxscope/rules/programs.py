@@ -61,7 +61,7 @@ MUCH = 0.5  # share of a program's operations that a scan must save if the itera
 MIB = 1 << 20
 SMALL = 0.05  # share of a program's peak memory below which an array does not matter
 HALF = frozenset({"bf16", "f16", "bfloat16", "float16"})
-SPREADS = 3  # lines whose matrix products run in a wider type, from which on they have one cause
+SPREADS = 3  # if so many lines have matrix products in a wider type, one cause is assumed
 MOST = 3  # functions named in one title
 LINES = 4  # line numbers in one title
 SHOWN = 5  # repeated blocks in the evidence of one finding
@@ -104,7 +104,7 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
     for source, every in lines.values():
         several = [(p, f, r) for p, f, r in every if not _draws(run, p)]
         if not several:
-            continue  # the creation of parameters, once
+            continue  # the program creates parameters, which happens once
         several.sort(key=lambda one: (one[2].backward, -one[2].length * one[2].times))
         (_, f, r), shares = several[0], _shares(run, several)
         many = any(_many_turns(other) for _, _, other in several)
@@ -456,7 +456,7 @@ def _is_requested_here(run: Run, u: Upcast) -> bool:
 
 def _spread(texts: Texts, upcasts: Sequence[Upcast]) -> tuple[list[Product], Upcast] | None:
     """Return (the matrix products that run in a wider type, because one of their operands is converted at
-    their line; the largest other conversion), if the products of at least SPREADS lines do. None if fewer do.
+    their line; the largest other conversion). None if these products are on fewer than SPREADS lines.
 
     A float32 array that is added to bfloat16 activations makes them float32, and each product converts its
     bfloat16 weights then.
@@ -536,8 +536,9 @@ def float64(run: Run) -> Iterator[Finding]:
 def _is_requested(p: Program, run: Run, *, mixed: bool) -> bool:
     """Return whether float64 seems to be the precision that the user wants in the program ``p``.
 
-    True if the program runs on a CPU and all its floating-point arguments are float64. If it has no such
-    arguments, for example because it draws initial values, no other program of the run may take other floats.
+    True if the program runs on a CPU and all its floating-point arguments are float64. A program without
+    floating-point arguments, for example one that draws initial values, counts if no program of the run takes
+    other floats.
 
     Args:
       mixed: whether a program of the run takes floats other than float64.

@@ -229,7 +229,7 @@ def _of_published(event: RanksCompiled) -> tuple[str, tuple[int, ...], Message]:
     recorded that ranks compiled different or more programs, or ended early."""
     groups = sorted(event.groups, key=lambda g: (-len(g.ranks), g.ranks))
     usual, odd = groups[0], next((g for g in groups[1:] if g.program), groups[-1])
-    if not usual.program and len(groups) > 2:  # two groups differ, the majority is not there yet
+    if not usual.program and len(groups) > 2:  # two groups differ; the largest has compiled nothing yet
         usual, odd = groups[1], groups[2]
     if len(groups) == 1:
         left = tuple(event.left)

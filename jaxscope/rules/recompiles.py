@@ -30,7 +30,7 @@ from jaxscope.schema.messages import Field, Message, Names, Parts, message
 EVIDENCE = 5  # compilations named in one finding
 # Changed inputs that a program may avoid, by padding or converting, or by passing a number as an array.
 ADJUSTABLE = frozenset({*SHAPES, "dtype", "static_value"})
-DEEP = 2  # names and keys of a path: x.state['count'] has three
+DEEP = 2  # a path with more names and keys is deep: x.state['count'] has three
 TOO = 3  # other causes named in one finding
 # Kind of cause -> a clause, for causes beside the decisive one that have to be corrected, too.
 CHANGED = {
@@ -61,8 +61,8 @@ OF_AN_ARRAY = frozenset(
 class Group(msgspec.Struct, frozen=True):
     """Calls of one function that recompiled for the same reason.
 
-    The reason is the decisive cause: the difference to an earlier call that made the cache miss. In a group,
-    the decisive causes have the same kind (such as ``shape``) and the same path (the argument).
+    The reason is the decisive cause: the difference from an earlier call, because of which the cache missed.
+    In a group, the decisive causes have the same kind (such as ``shape``) and the same path (the argument).
 
     Attributes:
       compilations: the calls, in order of time.
@@ -92,7 +92,7 @@ class Group(msgspec.Struct, frozen=True):
 
     @property
     def calls(self) -> list[Compilation]:
-        """The calls without the programs that a transform (``jax.grad``) made JAX compile for one of them."""
+        """The calls of the group, without compilations that a transform (``jax.grad``) added to a call."""
         return [c for c in self.compilations if not c.goes_on] or self.compilations
 
     @property
@@ -114,7 +114,7 @@ def advice(group: Group) -> Fix | None:
 
 def group_of(run: Run, compilations: list[Compilation], decisive: list[Cause]) -> Group:
     """Return ``compilations``, at least one call of one function that recompiled for the same reason, as a
-    ``Group``. ``decisive`` has for each call the difference to an earlier call that made the cache miss."""
+    ``Group``. ``decisive`` has for each call the difference from an earlier call that explains the miss."""
     last, cause = compilations[-1], decisive[-1]
     of = {"sharding": None, "mesh": None, "dtype": attrgetter("dtype")}
     back = (
@@ -196,9 +196,9 @@ def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, 
 def _with_copies(
     members: dict[tuple[object, ...], list[tuple[Compilation, Cause]]],
 ) -> dict[tuple[object, ...], list[tuple[Compilation, Cause]]]:
-    """Return ``members``, the recompiles of one function by cause, with those for an optimizer's copies of
-    weakly typed parameters among those for the parameters: the copies are made from them. The cause of the
-    parameters comes last, because it is the one that a finding names."""
+    """Return ``members``, the recompiles of one function by cause, but move the recompiles for an optimizer's
+    copies of weakly typed parameters to those for the parameters, from which the copies are made. The cause
+    of the parameters comes last, because it is the one that a finding names."""
     found = dict(members)
     weak = [key for key in found if key[0] == "weak_type"]
     for key, other in itertools.permutations(weak, 2):

@@ -18,7 +18,7 @@ from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.messages import message
 
-SHARE = 0.1  # of the matrix products of the largest program: a smaller program may as well run everywhere
+SHARE = 0.1  # share of the flops of the largest program: a smaller program may run on every device
 
 
 @rule("JX512", "replicated-computation", WARNING)
@@ -69,7 +69,7 @@ def _often(run: Run, c: Compilation, calls: int | None) -> bool:
 
 
 def _replicated(intents: Sequence[Intent]) -> list[Intent] | None:
-    """Return the arguments of a program that runs on several devices, of which each has all arguments and all
+    """Return the arguments of a program that runs on several devices, if each device has all arguments and
     results as a whole. None if any is split, or its sharding is unknown."""
     known = [i for i in intents if not i.dropped]
     for i in known:

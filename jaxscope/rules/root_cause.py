@@ -29,7 +29,7 @@ class Miss(msgspec.Struct, frozen=True):
 
     Attributes:
       step: the training step; None: unknown, or not needed.
-      cause: the difference to an earlier call that made the cache miss.
+      cause: the difference from an earlier call, because of which the cache missed.
     """
 
     compilation: Compilation
@@ -124,8 +124,8 @@ def _of_a_size(group: Sequence[Miss]) -> bool:
 def _places(run: Run, miss: Miss, lines: Mapping[str, Compilation]) -> set[tuple[Hashable, int | None]]:
     """Return the changes of size that made a call recompile, as a set of ((process id, size before, size
     now), step): ``((1, 64, 29), 376)`` says that 64 became 29 in process 1 in step 376. Two recompiles with
-    an equal element may have one cause. ``lines`` is needed for operations outside jit alone: id of a call ->
-    the earlier call to compare it with."""
+    an equal element may have one cause. ``lines`` is only for operations outside jit: id of a call -> the
+    earlier call to compare it with."""
     pairs = _sizes(run, miss.compilation, lines.get(miss.compilation.id))
     return {((miss.compilation.process.id, *pair), miss.step) for pair in pairs}
 

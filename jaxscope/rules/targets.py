@@ -1,5 +1,5 @@
-"""Rule JX801: programs that do not fit into the memory of the target (an accelerator that need not be there)
-that they were compiled for."""
+"""Rule JX801: programs that do not fit into the memory of the target (another machine, which need not be
+available) that they were compiled for."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ FEWEST_STEPS, MOST_STEPS = 8, 0.9
 PHASE = 0.1  # a line that stops copying before the end must have copied in this share of all steps
 FEWEST = 20  # copies that are worth a finding if steps are not counted
 FEWEST_A_STEP = 4  # copies in one step, made by a loop inside the step, that are worth a finding
-MUCH, MUCH_UNCOUNTED = 0.05, 0.2  # share of the time that the program waits; the second without steps
+MUCH, MUCH_UNCOUNTED = 0.05, 0.2  # least share of time spent waiting: with steps, without
 FEW = 0.01  # share of the seconds of the run: what saves less is only worth a note
 LARGE, OFTEN = 8 << 20, 4  # bytes of one copy, and number of copies, that are worth a finding
 READ_LESS = frozenset({"fix-read-less", "fix-copy-several", "fix-print-less"})  # slugs of similar advice
@@ -52,8 +52,8 @@ SMALL = 1 << 20  # bytes: a smaller copy between devices is only worth a note, u
 
 @rule("JX601", "host-copy-each-step", WARNING)
 def host_copy(run: Run) -> Iterator[Finding]:
-    """Yield a finding for each line that waits in each step; one for all lines of a loop with the same
-    advice."""
+    """Yield a finding for each line that waits in each step. Lines of one loop with the same advice have one
+    finding together."""
     loops: dict[Hashable, list[Finding]] = {}
     for t, found in sorted(_waiting(run), key=lambda pair: _position(pair[0])):
         source = None if t.source is None else sources.of(run)(t.source.file)
@@ -76,8 +76,8 @@ def _position(t: Transfer) -> tuple[str, int]:
 
 
 def _of_several_lines(members: list[Finding]) -> Finding:
-    """Return one finding for ``members``, which are about lines of one loop: to read less often is the advice
-    for all of them, or they have the same advice."""
+    """Return one finding for ``members``, which are about lines of one loop. Either all of them advise to
+    read less often, or all have the same advice."""
     first = members[0]
     if len(members) == 1:
         return first
@@ -228,8 +228,8 @@ def _read_in_a_loop(run: Run, t: Transfer, function: str | None, avoidable: floa
 
 
 def _matters(run: Run, avoidable: float) -> bool:
-    """Return whether ``avoidable`` seconds are at least FEW of the seconds of the run; True if these are
-    unknown."""
+    """Return whether ``avoidable`` seconds are at least the share FEW of the seconds of the run; True if the
+    latter are unknown."""
     return run.seconds is None or avoidable >= FEW * run.seconds
 
 
@@ -260,8 +260,8 @@ def _loop_of_calls(run: Run, t: Transfer) -> str | None:
 
 def _of_this_iteration(run: Run, t: Transfer) -> bool:
     """Return whether the source shows that the line of ``t`` reads a result of the user's jitted function
-    that was called in the same iteration. If devices still have work then, it is of that call, such as the
-    part of another device."""
+    that was called in the same iteration. If devices still have work after the read, it is work of that call,
+    such as the part on another device."""
     if t.source is None:
         return False
     calls = (c.site for f in run.functions.values() if f.user for c in f.compilations if c.entry == "call")
@@ -270,8 +270,8 @@ def _of_this_iteration(run: Run, t: Transfer) -> bool:
 
 
 def _beside_a_call(run: Run, t: Transfer) -> bool:
-    """Return whether the innermost loop around the line of ``t`` calls a jitted function of the user, and no
-    further loop inside does: then each iteration reaches the line, unless an ``if`` is around it."""
+    """Return whether each iteration of the innermost loop around the line of ``t`` calls a jitted function of
+    the user and reaches the line: no loop inside makes the calls, and no ``if`` is around the line."""
     if t.source is None:
         return False
     source = sources.of(run)(t.source.file)
@@ -307,7 +307,7 @@ def _in_each_step(run: Run, t: Transfer) -> Message | None:
 
 def _helper(run: Run, t: Transfer) -> Message | None:
     """Return a clause with the line of the transfer and the line that calls the helper function in which it
-    is: ``log.py:8, called at train.py:31``. None if the line is not in a helper: the finding has the line.
+    is: ``log.py:8, called at train.py:31``. None if the line is not in a helper: the finding names it.
     """
     above = model.called_at(run, t)
     return None if above is None else message("helper-line", line=t.source, caller=above)
