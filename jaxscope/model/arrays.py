@@ -21,10 +21,10 @@ from jaxscope.schema.events import ArraysSeen
 from jaxscope.schema.keys import Frame, Sharding
 
 FEWEST = 4  # least number of snapshots in which arrays must have grown
-# The same where steps are not counted. In few snapshots, a container that is emptied from time to time may
-# seem to grow only.
+# The same where steps are not counted. If there are few snapshots, a container that is emptied from time to
+# time may seem to grow all the time.
 FEWEST_BY_TIME = 6
-LEAST_STEPS = 6  # least number of steps in which arrays must have grown; without steps, of new arrays
+LEAST_STEPS = 6  # least number of steps of growth; if steps are not counted, of new arrays
 NEAR = 0.9  # a snapshot with this share of the bytes of the largest snapshot counts as equally large
 
 

@@ -12,7 +12,7 @@ from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.schema.keys import Key
 
-PLACES = 4  # lines that call a function, each with a value of its own; more are not a few data sets
+PLACES = 4  # the most lines that call a function, each with a value of its own
 
 
 def one_for_each_place(f: Function, value_of: Callable[[Key], Hashable], *, callers: bool = True) -> bool:
@@ -43,8 +43,8 @@ def object_for_each_place(f: Function) -> bool:
     with its own line. Then no line creates the function again in each call.
 
     For a bound method, a call counts as another line also if another line of the user led to it. For example,
-    two lines fit two trainers, and both trainers call their own method at the same line of ``fit``. Objects
-    that were compiled to one program compute the same: False.
+    two lines fit two trainers, and both trainers call their own method at the same line of ``fit``. False
+    if two objects were compiled to one program, because they then compute the same.
     """
     if any(c.key is None or c.key.function_object is None for c in f.compilations):
         return False
@@ -56,7 +56,7 @@ def object_for_each_place(f: Function) -> bool:
 
 def for_each_leaf(run: Run, c: Compilation) -> bool:
     """Return whether ``jax.tree.map`` made the call ``c``, directly, through a lambda or through a function
-    of the program: a call for each leaf of a pytree, whose shapes differ."""
+    of the program. Then there is a call for each leaf of a pytree, and the leaves may differ in shape."""
     if c.site is None or c.missed is None:
         return False
     text = sources.of(run)

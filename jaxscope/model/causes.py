@@ -111,7 +111,8 @@ def reason(run: Run, c: Compilation) -> Cause:
 
 def changed_input(run: Run, c: Compilation) -> Cause | None:
     """Return the input that changed in ``c`` besides its function object, which was created for this call
-    alone; None if there is none. If the function is created only once, that input still makes it recompile.
+    alone; None if there is none. Even if the function were created only once, that input would make it
+    recompile.
 
     If arrays changed their sizes along no common axis, the result is None: these are probably the parameters
     of models of several sizes, each of which needs its own program.
@@ -267,9 +268,9 @@ def recompilations(function: Function, run: Run) -> list[Compilation]:
 
 @cached_until_changed
 def traced_by(function: Function, run: Run) -> dict[str, str]:
-    """Return which compilations of ``function`` only compiled what an earlier call of it had traced, as id of
-    the compilation -> id of that call. One call of ``jax.grad(f)`` makes JAX trace ``f`` and then compile two
-    programs, each of them a ``Compilation``: where calls are counted, the three are one."""
+    """Return {id of a compilation: id of an earlier call} for the compilations of ``function`` that only
+    compiled what the earlier call had traced. One call of ``jax.grad(f)`` makes JAX trace ``f`` and then
+    compile two programs. Each of the three is a ``Compilation``, but they count as one call."""
     traces: dict[str, Compilation] = {}  # the latest trace under a transform, by process
     found = {}
     for c in function.compilations:
@@ -282,8 +283,8 @@ def traced_by(function: Function, run: Run) -> dict[str, str]:
 
 
 def _compiled_since(run: Run, c: Compilation, trace: Compilation) -> bool:
-    """Return whether the program of ``c`` had been compiled for the call ``trace`` before: ``c`` is then a
-    later call, which missed a cache although it found that trace."""
+    """Return whether JAX had compiled the program of ``c`` already, for the call ``trace``. Then ``c``
+    belongs to a later call, which found that trace in a cache but missed another cache."""
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
     return (
@@ -298,7 +299,8 @@ def _compiled_since(run: Run, c: Compilation, trace: Compilation) -> bool:
 @cached_until_changed
 def recompiles(function: Function, run: Run) -> list[Compilation]:
     """Return ``recompilations`` without the further programs of the same calls (``traced_by``): one entry for
-    each call that recompiled ``function``. Its seconds are only a part: sum those of ``recompilations``."""
+    each call that recompiled ``function``. An entry has only a part of the seconds of its call; to get all of
+    them, sum the seconds of ``recompilations``."""
     found = recompilations(function, run)
     known, of_calls = {c.id for c in found}, traced_by(function, run)
     return [c for c in found if of_calls.get(c.id) not in known]

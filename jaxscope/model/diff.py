@@ -238,7 +238,7 @@ def keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] 
         return None
     before, after = key_index.facts_of(run_a, a), key_index.facts_of(run_b, b)
     if run_a is not run_b or a.process is not b.process:
-        both = before.whole.keys() & after.whole.keys()  # versions of JAX have settings of their own
+        both = before.whole.keys() & after.whole.keys()  # one JAX may lack settings of the other
         before, after = _anywhere(before, both), _anywhere(after, both)
     seen = b.function.seen
     at = comparing.Circumstances(
@@ -282,7 +282,7 @@ def _facts(a: Run, b: Run) -> dict[str, tuple[str | None, str | None]]:
 
 def _words(argv: list[str]) -> list[str]:
     """Return the command line of a run without the interpreter and without its flags ``-B`` and ``-u``. These
-    flags do not change the behaviour of the program, and ``jaxscope run`` may have added them.
+    flags do not change the behavior of the program, and ``jaxscope run`` may have added them.
     ``["python", "-B", "train.py", "--lr", "1"]`` -> ``["train.py", "--lr", "1"]``"""
     flags = next(
         (n for n, word in enumerate(argv) if n and (word in ("-m", "-c", "-") or word[:1] != "-")), len(argv)

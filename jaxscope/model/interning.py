@@ -15,7 +15,7 @@ from jaxscope.analysis.keys import Facts
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Key
 
-MOST = 500_000  # values that are kept; if there are more, few are equal, and the table is emptied
+MOST = 500_000  # the most values that are kept; with more, few are equal, and the table is emptied
 _UNLIKE = frozenset(
     {"program", "fingerprint", "phase"}
 )  # fields that are not shared, because their values differ in almost all events

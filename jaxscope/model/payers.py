@@ -27,10 +27,10 @@ from jaxscope.schema.libraries import JAX_ROOTS
 
 CODE = "JX133"  # the rule that reports such lines
 MOST_SIZES = 64  # number of array sizes that are compared with each other
-ALIKE = 3  # number of operations, compiled for two sizes, from which on the size is the cause
+ALIKE = 3  # if so many operations were compiled for two sizes, the size is the cause
 MOST_LINES = 3  # lines that are named for one loop
 MOST_LOOPS = 3  # loops of which a report says what an iteration runs
-FEWEST_OPERATIONS = 3  # outside jit in one iteration: fewer are not worth a line
+FEWEST_OPERATIONS = 3  # operations outside jit in one iteration: fewer are not reported
 UNNAMED = "operations without a name"
 
 
@@ -125,7 +125,7 @@ def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
 
 
 def _innermost(c: Compilation) -> tuple[object, ...]:
-    """Return a value that is equal for two calls of one function by one line, whatever lines led to it."""
+    """Return a value that is equal for two calls of one function by one line, whatever called that line."""
     site, column = c.site, c.missed.column if c.missed is not None else None
     return (c.process.id, c.function.id, c.entry, column, site and (site.file, site.line))
 

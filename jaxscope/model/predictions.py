@@ -109,11 +109,11 @@ def came_back(run: Run, c: Compilation, path: str, of: Callable[[LeafFacts], obj
     feds = fed_back(before, results_of(run, comparison.nearest))
     returned = {p: of(leaf) for fed in feds for p, leaf in fed.leaves.items()}
     here = {(f.file, f.line) for f in (c.site, comparison.nearest.site) if f is not None}
-    updates = "flax.nnx.jit" in c.function.seen.wrappers  # its results have no names of arguments
+    updates = "flax.nnx.jit" in c.function.seen.wrappers  # results have no argument names
     for p in moved:
         actual, expected, origin = of(now[p]), returned.get(p), c.made_at(p)
         if updates and expected is None and origin is not None:
-            expected = actual  # the line decides
+            expected = actual  # only the line that created the array is compared
         if actual is None or actual != expected:
             return False
         if origin is not None and (origin.file, origin.line) not in here:

@@ -1,4 +1,4 @@
-"""Analyse the texts (StableHLO and compiled HLO) of the programs of a run.
+"""Analyze the texts (StableHLO and compiled HLO) of the programs of a run.
 
 The analysis of a text takes up to seconds. Its result is cached in the run's directory under ``derived/``,
 which may be deleted at any time.
@@ -30,7 +30,7 @@ _TEXTS = msgspec.msgpack.Decoder(Texts)
 
 
 class Reader:
-    """Reads and analyses the texts (StableHLO, HLO) of the programs of a run, each once.
+    """Reads and analyzes the texts (StableHLO, HLO) of the programs of a run, each once.
 
     Args:
       warnings: XLA's warnings of the run by program; None: they are not needed.
@@ -46,7 +46,7 @@ class Reader:
         self.unreadable: set[str] = set()
 
     def texts(self, p: Program) -> Texts:
-        """Return the analysed texts of ``p``. A part is None if the text was not recorded."""
+        """Return the analyzed texts of ``p``. A part is None if the text was not recorded."""
         blobs = p.texts.get("hlo"), p.texts.get("stablehlo")
         warnings = self._warnings.of(p) if self._warnings is not None and p.asked is None else None
         if blobs == (None, None) and not warnings:
@@ -74,7 +74,7 @@ def read_texts(
     around: Around,
     unreadable: set[str] | None = None,
 ) -> Texts:
-    """Return the analysed texts of a program, from the cache if they are there. ``hlo`` and ``stablehlo`` are
+    """Return the analyzed texts of a program, from the cache if they are there. ``hlo`` and ``stablehlo`` are
     names of files in the run directory (None: not recorded), ``around`` are facts from the recording that the
     analysis needs. The names of files that are missing or damaged are added to ``unreadable``; the result is
     then not cached."""
@@ -122,7 +122,7 @@ def _packed(found: Texts) -> Iterator[bytes]:
 
 
 def _unpacked(data: bytes) -> Texts:
-    """Return the analysed texts that a cache file (written with ``_packed``) has.
+    """Return the analyzed texts that a cache file (written with ``_packed``) has.
 
     Raises:
       ValueError: ``data`` has another format or is truncated.

@@ -332,7 +332,7 @@ class Job:
         ends = sorted(e for r in self.ranks if (e := r.left_ns or r.last_ns) is not None)
 
         def left_others(rank: Rank) -> bool:
-            """Return whether ``rank`` failed with a code that no other has, or ended long before most."""
+            """Return whether ``rank`` failed with an exit code of its own, or ended long before most."""
             if rank.code not in (0, None) and codes[rank.code] == 1:
                 return True
             late = len(ends) - bisect.bisect_right(ends, (rank.left_ns or 0) + early_ns)
@@ -538,7 +538,7 @@ class _Shared:
 
     def put(self, ranks: Iterable[Rank]) -> None:
         """Replace the keys and sets in the compilations of ``ranks`` by equal objects of earlier ranks."""
-        keys: dict[int, tuple[Key, Key]] = {}  # by id: kept, so that no other object has it
+        keys: dict[int, tuple[Key, Key]] = {}  # by id; each key is kept, so that no other object gets its id
         sets: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
         for rank in ranks:
             for seen in rank.seen:

@@ -1,4 +1,4 @@
-"""Read the user's source files to show lines of them and to analyse them.
+"""Read the user's source files to show lines of them and to analyze them.
 
 A file may be missing or changed, because a run may be read on another machine or much later.
 """

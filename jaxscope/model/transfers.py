@@ -1,8 +1,8 @@
 """List the transfers (copies of arrays) between host and devices by the user's line.
 
-Most transfers are recorded. JAX does not announce it when a call of a jitted function on one device copies
-NumPy arguments, or arrays of another device, to that device. These transfers are derived here: their bytes
-from the cache key of the call, their number from the number of calls, if it is counted.
+Most transfers are recorded. But JAX sends no event if a call of a jitted function on one device copies NumPy
+arguments, or arrays of another device, to that device. These transfers are derived here: their bytes from the
+cache key of the call, their number from the number of calls, if it is counted.
 """
 
 from __future__ import annotations
