@@ -111,9 +111,10 @@ def buffers(array: Any) -> list[tuple[int, int]] | None:
     """Return (device id, address) of each shard of ``array`` in this process; None while ``array`` is still
     being computed.
 
-    To read addresses then, JAX may wait until all programs queued before have ended, on CPU as well (checked
-    on 0.10.2 and 0.12.0.1). The shards of an array on several devices are read from a clone, which shares the
-    memory and is released afterwards, because an array keeps its shards alive once they have been read.
+    The addresses of such an array are not read, because JAX may then wait until all programs queued earlier
+    have ended, on CPU as well (checked on 0.10.2 and 0.12.0.1). The shards of an array on several devices are
+    read from a clone, which shares the memory and is released afterwards, because an array keeps its shards
+    alive once they have been read.
 
     Raises:
       RuntimeError: the array was deleted meanwhile, or this platform has no addresses.

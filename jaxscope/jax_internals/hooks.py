@@ -92,7 +92,7 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
       LookupError: the installed JAX does not have this hook.
     """
     state, flags = attributes.POST_HOOK.needed(), _checks()
-    ours: dict[Any, Any] = {}  # hook -> the one below it
+    ours: dict[Any, Any] = {}  # our hook -> the hook that it replaced and calls
     over = True
 
     def on_top_of(below: Any) -> Any:
@@ -110,7 +110,7 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
         ours[hook] = below
         return hook
 
-    bare = on_top_of(None)  # there is rarely another hook: one function serves all those cases
+    bare = on_top_of(None)  # mostly there is no other hook: then this one is installed
 
     def put_on(current: Any, put: Callable[[Any], None]) -> None:
         """Install our hook by ``put`` (in one thread or in all), unless it is installed already. ``current``
@@ -132,7 +132,7 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
 
     def undo() -> None:
         nonlocal over
-        over = False  # the hooks of other threads stay, and only call those below them
+        over = False  # hooks stay in other threads, and only call those that they replaced
         for each in undone:
             each()
         for get, put in ((state.get_global, state.set_global), (state.get_local, state.set_local)):

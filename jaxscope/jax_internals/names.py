@@ -46,10 +46,10 @@ CALLBACK_FRAMES = frozenset(name for name, via in TRANSFER_FRAMES.items() if via
 
 # Methods of ArrayImpl through which its property ``_value`` brings an array to the host: the whole array
 # (0.12), one device's part (0.10). Each returns (NumPy array, whether it was copied), and is called only
-# where JAX has kept no NumPy array of an earlier time. ``float``, ``int``, ``bool``, ``print``, ``tolist``,
+# if JAX has not kept the NumPy array of an earlier copy. ``float``, ``int``, ``bool``, ``print``, ``tolist``,
 # ``device_get`` and ``__array__`` all end here. On CPU ``np.asarray`` does not: NumPy asks for the buffer.
 COPY_METHODS = ("_to_np_array_did_copy", "_single_device_array_to_np_array_did_copy")
-ITEM = "item"  # on CPU NumPy asks for the buffer here too: seen only if the method itself is replaced
+ITEM = "item"  # on CPU NumPy asks for the buffer here, too, so that only replacing the method shows it
 
 # Modules of JAX with frames between the line that calls a jitted function and the call itself.
 # The first one shortens tracebacks.

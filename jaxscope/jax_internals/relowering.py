@@ -52,8 +52,8 @@ def lowered_again(frame: FrameType, platform: str) -> Retargeting:
     platform that the process runs on.
 
     The call of ``_pjit_lower`` that JAX made in ``frame`` is repeated with another platform and otherwise the
-    same arguments, in which all shardings are filled in. The result stays in JAX's cache as long as the
-    trace, beside the first result. ``frame`` is the frame of JAX's ``_resolve_and_lower``.
+    same arguments, in which all shardings are filled in. The result stays in JAX's cache, beside the first
+    result, as long as the trace does. ``frame`` is the frame of JAX's ``_resolve_and_lower``.
 
     Raises:
       LookupError: the installed JAX does not have a private name that this needs.
