@@ -34,7 +34,7 @@ def main(directory: str) -> None:
     run = RunDir(directory)
     queue = Queue(run)
     if gpus.plugin() is not None:
-        os.environ["XLA_FLAGS"] = gpus.flags(os.environ.get("XLA_FLAGS", ""))  # read once, when XLA is loaded
+        os.environ["XLA_FLAGS"] = gpus.flags(os.environ.get("XLA_FLAGS", ""))  # XLA reads it once
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     topologies: dict[str, list[Any]] = {}
     for line in sys.stdin:
@@ -67,7 +67,7 @@ def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]
         message = str(e).strip() or type(e).__name__
         outcome = EXHAUSTED if NO_MEMORY in message[:400] else FAILED
         if outcome == FAILED and 1 < job.partitions < job.target.devices:
-            # libtpu takes a block of a slice's chips, and fails a check of its own on a row of them.
+            # libtpu accepts a block of a slice's chips, but on a row of chips one of its own checks fails.
             message = (
                 f"the program uses {job.partitions:,} of the {job.target.devices:,} devices of"
                 f" {job.target.name}, and the compiler may not support that subset: {message}"
@@ -86,7 +86,7 @@ def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]
     peak = getattr(stats, "peak_memory_in_bytes", None)
     try:
         cost = texts.cost(executable)
-    except Exception:  # not every compile-only client has one
+    except Exception:  # not every compile-only client has a cost analysis
         cost = {}
     return Result(
         job.id,
@@ -161,7 +161,7 @@ def devices_of(target: Target) -> list[Any]:
         more["chips_per_host_bounds"] = (min(2, target.grid[0]), min(2, target.grid[1]), 1)
     if target.machine == "v4":
         more["chip_config_name"] = (
-            "megacore"  # one device a chip, as Cloud TPUs show it; libtpu's default is two
+            "megacore"  # one device for each chip, as on Cloud TPUs; libtpu's default is two
         )
     found = topologies.get_topology_desc(f"{target.machine}:{grid}", platform=target.platform, **more)
     return list(found.devices)

@@ -29,10 +29,10 @@ from jaxscope.targets.process import Compiler, environment
 
 POLL_S = 0.1
 BEAT_S = 1.0
-WAIT_S = 300.0  # how long to wait for other runs' compilers; then compile beside them, with less memory
+WAIT_S = 300.0  # longest wait for other runs' compilers; then compile at the same time, with less memory
 EACH = 2 << 30  # bytes of memory that one compiler may take
-TRIES = 2  # for a job during which the worker was killed
-DEAD_S = 15.0  # heartbeats come every second: after this the starter is considered dead
+TRIES = 2  # the most attempts at a job, if the worker is killed during it
+DEAD_S = 15.0  # without a heartbeat, written every second, for so long, the starter counts as dead
 
 
 class Worker:
@@ -62,7 +62,7 @@ class Worker:
         queue was closed, or ``jaxscope run``, which watched the program, has ended."""
         with self._beating():
             while True:
-                closed = self._queue.closed or self._abandoned()  # before waiting(): no job is missed
+                closed = self._queue.closed or self._abandoned()  # before waiting(), to miss no job
                 waiting = self._queue.waiting()
                 for path in waiting:
                     self._one(path)
@@ -105,7 +105,7 @@ class Worker:
             return
         with _locked(self._queue.path / "lock"), place(self._queue.wait_behind):
             if not path.exists():
-                return  # another worker of this run had it meanwhile
+                return  # another worker of this run has compiled it meanwhile
             self._say(TargetCompiling(program=job.id, target=job.target.name))
             tried = self._queue.tried(job.id)
             if tried < TRIES:
@@ -119,7 +119,7 @@ class Worker:
     def _say(self, event: TargetCompiling | TargetCompiled) -> None:
         if self._writer is None:
             self._writer = Writer(self._run, first=lambda forked: event)
-            self._writer.open()  # writes its first event
+            self._writer.open()  # this writes ``event``
         else:
             self._writer.emit(event)
 
@@ -157,7 +157,7 @@ def places() -> int:
     memory, and uses all cores that it gets. libtpu itself sets no limit, because ``process.environment`` sets
     ALLOW_MULTIPLE_LIBTPU_LOAD."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    with contextlib.suppress(OSError, ValueError):  # of a container
+    with contextlib.suppress(OSError, ValueError):  # the limit of a container
         memory = min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))
     return max(1, min(memory // EACH, os.cpu_count() or 1))
 
