@@ -83,7 +83,7 @@ class Witness:
             if self._link is not None:
                 self._link.sendall(message)
                 return True
-        except OSError:  # killed with the rest of the group, perhaps
+        except OSError:  # perhaps the witness was killed with the rest of the group
             self._lose()
         return False
 

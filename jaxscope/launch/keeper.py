@@ -50,8 +50,8 @@ def start(argv: list[str], env: dict[str, str], run: RunDir, *, beside: Beside |
     Args:
       env: the environment of the program.
       run: the run directory.
-      beside: a function that runs in a thread of the keeper while the program runs (see ``runner.run``);
-        None: there is none.
+      beside: a function that runs in a thread of the keeper while the program runs. It receives an event that
+        is set when the program ends, and the program's process id. None: there is none.
 
     Raises:
       JaxscopeError: the program could not be started, or its output cannot be written.
@@ -123,7 +123,8 @@ def _keep(
       log: file descriptor of ``output.log``.
       answer: file descriptor to which the program's process id, or an error, is written as JSON.
       pty, terminal: file descriptors of the keeper's and the program's end of the pseudo-terminal.
-      beside: a function that runs in a thread while the program runs; None: there is none.
+      beside: a function that runs in a thread while the program runs. It receives an event that is set when
+        the program ends, and the program's process id. None: there is none.
     """
     os.setsid()
     os.dup2(log, 2, inheritable=False)
@@ -141,7 +142,7 @@ def _keep(
     os.write(answer, json.dumps({"program": pid}).encode())
     os.close(answer)
     listener = Listener(run, env)
-    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # for the thread, which inherits it
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # the thread inherits this mask
     ended = threading.Event()
     thread = threading.Thread(target=beside, args=(ended, pid), daemon=True) if beside else None
     if thread:

@@ -56,7 +56,7 @@ _STOPS = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 
 # systemd and Slurm signal the processes of a group one after the other. After this time they have finished.
 SETTLE_S = 0.05
-TOGETHER_S = 1.0  # a signal to the group and one to this process within this time are the same one
+TOGETHER_S = 1.0  # a signal to the group and one to this process within this time count as one
 LINGER_S = 2.0  # maximal wait for the thread of ``beside`` after the end of the program
 
 
@@ -217,7 +217,7 @@ class _Watch:
             self.received.add(number)
         if not from_terminal:
             time.sleep(SETTLE_S)
-            _forget({number} & signal.sigpending())  # two at the same time are one, as for any process
+            _forget({number} & signal.sigpending())  # two equal pending signals count as one
         in_group = self._group_had(number)
         if number not in _STOPS:  # _stop_too needs a stop later, when the program has stopped
             self.seen.pop(number, None)

@@ -21,9 +21,9 @@ from jaxscope.log import files, liveness, remote, removal
 from jaxscope.log.store import RunDir
 
 FIRST_S, MOST_S = 5.0, 60.0  # first and longest pause between two uploads; each is twice as long as the last
-QUIET_S = 10.0  # longest wait after the end of the program during which no request succeeds
+QUIET_S = 10.0  # after the end of the program: longest wait without a successful request
 END_S = 60.0  # longest wait after the end of the program
-LATE_S = 60.0  # after the last process has left the run, this process tries to upload the rest for so long
+LATE_S = 60.0  # longest time to upload the rest, after the last process has stopped writing
 AGAIN_S = 1.0  # pause before a failed request is repeated
 LOOK_S = 0.05
 MOST_STATE = 1 << 16
