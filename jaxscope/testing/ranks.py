@@ -59,7 +59,7 @@ class Ended(NamedTuple):
 
 def run(folder: Path, size: int, program: list[str], timeout: float = TIMEOUT_S) -> Ended:
     """Run ``program``, with its arguments, in ``size`` processes on the CPU, record it in ``folder``, and
-    compare what the processes compiled. It is ended after ``timeout`` seconds."""
+    compare what the processes compiled. The program is ended after ``timeout`` seconds."""
     where = folder / "run"
     argv = [
         sys.executable,
@@ -97,7 +97,7 @@ def run(folder: Path, size: int, program: list[str], timeout: float = TIMEOUT_S)
 
 def _stopped(process: subprocess.Popen[str]) -> str:
     """End a program that runs in several processes, and return its output. ``process`` is
-    ``jaxscope launch``. It passes the first signal on to the program's processes; at the second signal, it
+    ``jaxscope launch``, which passes the first signal on to the program's processes; at the second signal, it
     kills them."""
     for _ in range(2):
         process.send_signal(signal.SIGTERM)

@@ -88,7 +88,7 @@ class TestRecording:
         self._session: Session | None = None
         self._ended = False
         self._block: Any = None
-        self._earlier_blocks: list[RecordingScope] = []  # the bodies of earlier attempts
+        self._earlier_blocks: list[RecordingScope] = []  # the test bodies of earlier attempts
         self._failed_parts: list[str] = []
 
     def __enter__(self) -> TestRecording:
