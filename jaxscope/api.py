@@ -155,9 +155,9 @@ def watch(function: Any = None, *, step: bool = False) -> Any:
     """Return ``function`` wrapped, so that a recording counts its calls. With ``step=True``, each call is a
     step.
 
-    Steps number the iterations of a training loop in reports. Use it as ``@watch`` or ``@watch(step=True)``.
-    The function may be plain or jitted, a method, or a function under ``nnx.jit`` or ``eqx.filter_jit``. The
-    result has the same attributes and methods as the function.
+    Steps are the iterations of a training loop, which reports number. As a decorator, write ``@watch`` or
+    ``@watch(step=True)``. The function may be plain or jitted, a method, or a function under ``nnx.jit`` or
+    ``eqx.filter_jit``. The result has the same attributes and methods as the function.
 
     Raises:
       TypeError: the object is not callable.
@@ -208,8 +208,8 @@ class _FirstCall(Tick):
 
 
 def step() -> None:
-    """Mark the end of a step: call it at the end of the body of the training loop. Reports number
-    compilations by these steps. Without a recording it does nothing."""
+    """Mark the end of a step. Call this function at the end of the body of the training loop. Reports say in
+    which step a compilation took place. Without a recording, nothing happens."""
     if _session is not None:
         _session.tracker.mark()
 

@@ -146,7 +146,7 @@ class Watch:
         self._pid = os.getpid()
         self._session: Session | None = None
         self._block: RecordingScope | None = None
-        self._raised: set[str] = set()  # compilations that have been raised about
+        self._raised: set[str] = set()  # compilations for which an error was raised already
         self._failed: list[str] = []  # parts of the recording that had failed before
 
     def begin(self) -> None:
@@ -243,7 +243,7 @@ class Watch:
         try:
             found = self._findings(self._session)
         except JaxscopeError:
-            return True  # at the end of the block its steps may be counted
+            return True  # at the end of the block it may be known how steps are counted
         late = [f for f in found if f.code == JX190 and not self._raised.issuperset(_seen_in(f))]
         self._raise_for(late, self._session)
         return True

@@ -247,7 +247,7 @@ def _part_of(item: pytest.Item) -> TestRecording:
 
 def _test_of(item: pytest.Item) -> str:
     """Return an id for the test that is the same in each rerun (``--reruns``) and repetition (``--count``),
-    so that a later try can be recognised. pytest-repeat adds the number of the repetition to the node id.
+    so that a later try can be recognized. pytest-repeat adds the number of the repetition to the node id.
     This function removes the number: ``test_a.py::test_step[2-5]`` -> ``test_a.py::test_step[]``."""
     turn = getattr(getattr(item, "callspec", None), "params", {}).get(_REPEATED)
     if not isinstance(turn, int):

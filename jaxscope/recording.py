@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Recording:
     """A recording that is started in code, as ``jaxscope.record`` returns it. Use it as a context manager, or
     call ``start`` and ``stop``. Inside ``jaxscope run``, or inside another recording, the block is part of
-    that recording. It is created with the arguments of ``record``, and with ``passing``: ``suite`` for the
-    recording of a whole test suite, which ends as soon as another recording starts; None for any other."""
+    that recording. The arguments are those of ``record``, and ``passing``: ``suite`` for the recording of a
+    whole test suite, which ends as soon as another recording starts; None for any other."""
 
     def __init__(
         self,
@@ -251,7 +251,8 @@ def record(
     Args:
       path: the run directory, which must be new or empty. Default: a new directory under
         ``.jaxscope/runs``; in a notebook, if there is no ``name``, a temporary directory.
-      ir: which program texts of the user's functions to keep: none, stats, stablehlo, hlo, all.
+      ir: which program texts of the user's functions to keep: none, stats (no text, but the compiler's
+        figures), stablehlo (as lowered), hlo (as compiled), all.
       name: the name of the run.
       wrapper_libraries: packages whose frames are not the user's, besides those that jaxscope knows.
       arrays: record the live arrays at the ends of steps and of the block.
