@@ -1,5 +1,5 @@
-"""For ``--stop-on-divergence``: make a process of a job of several processes wait after each compilation,
-until all processes (ranks) have compiled the same program. Only then the program runs.
+"""For ``--stop-on-divergence``: make each process of a job wait after each compilation, until all processes
+(ranks) of the job have compiled the same program. Only then the program runs.
 
 No message is sent and no collective runs. The ranks write their logs to one shared directory. The process of
 jaxscope that watches rank 0 compares these logs, and writes to this directory which programs are the same in

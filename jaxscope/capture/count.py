@@ -21,8 +21,8 @@ class Count(Tick):
     place in the file is reserved, ``cells`` is an object that reserves it.
 
     Args:
-      event: returns the event that writes the count to the log, from (the count, the index in the file of the
-        cell in which later counts are stored; None: they are not stored).
+      event: is called with (the count, the index in the file of the cell in which later counts are stored;
+        None: they are not stored). Returns the event that is to be written to the log.
     """
 
     __slots__ = ("_event", "_writer", "_written", "cell")

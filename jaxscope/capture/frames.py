@@ -197,12 +197,13 @@ def into_library(frame: FrameType | None, callbacks: Container[str] = frozenset(
     compilations are attributed to this line. The user cannot add jit to the library's code.
 
     Return (position, library): the index of this line in ``user_frames(frame)``, whose first line is the
-    innermost one, and the name of the library. Of several such lines the outermost one counts. If there is
-    none, return 0 and the name of the installed package that the innermost line called, or None.
+    innermost one, and the name of the library. Of several such lines the outermost one counts. If there is no
+    such line, return 0 and the name of the installed package that the innermost line called; None in place of
+    the name if it called no installed package.
 
-    Decorators, Python's own modules and pytest do not count, although they call the user's code. A line
-    inside a function that a library calls back, as in ``hk.transform(f)``, does not count; the line that
-    called the transformed function does.
+    Decorators, Python's own modules and pytest do not count as such libraries, although they call the user's
+    code. A line inside a function that a library calls back, as in ``hk.transform(f)``, does not count; the
+    line that called the transformed function does.
 
     Args:
       callbacks: names of functions of JAX that run the user's functions for a compiled program. Lines further

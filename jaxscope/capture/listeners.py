@@ -53,7 +53,7 @@ def restore(callbacks: Listeners, writer: Writer) -> None:
     if jax_internals.is_listening(callbacks.on_duration):
         return
     try:
-        jax.monitoring.unregister_scalar_listener(callbacks.on_scalar)  # 0.10 and 0.12 forget to clear these
+        jax.monitoring.unregister_scalar_listener(callbacks.on_scalar)  # JAX 0.10, 0.12 do not clear these
     except Exception:
         pass
     register(callbacks)

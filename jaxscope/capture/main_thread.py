@@ -22,7 +22,7 @@ from jaxscope.schema.keys import Frame
 
 LOOK_S = 2.0  # the longest time between two readings of the counters
 LOOKS = 5  # readings without a change, before it is recorded that the main thread waits or has no events
-PERIODS = 50  # after as many recorded waits, only those of twice the length are recorded
+PERIODS = 50  # each time as many waits were recorded, a wait must be twice as long to be recorded
 COUNTERS = ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")
 
 
@@ -86,7 +86,8 @@ class MainThread:
                 self._waits = False
                 self._write(blocked=False, since_ns=now, stack=[])
             elif self._changed_ns and now - self._changed_ns >= wait_ns:
-                # It runs and nothing is recorded: written once, then only after another event.
+                # The main thread runs, but no events are written: note this once, and again only after
+                # another event.
                 self._write(blocked=False, since_ns=self._changed_ns, stack=self._stack())
                 self._changed_ns = 0
         elif not self._waits and now - self._ran_ns >= wait_ns * 2 ** (self._periods // PERIODS):
@@ -102,7 +103,7 @@ class MainThread:
         """Write the event ``MainThreadSeen``: the main thread waits (``blocked``) or runs.
 
         Args:
-          since_ns: since when, in ns.
+          since_ns: when the wait or the run began, in ns since 1970.
           stack: the user's lines that the main thread is executing; empty if it runs again after a wait.
         """
         self._writer.emit(MainThreadSeen(blocked=blocked, since_ns=since_ns, stack=stack))

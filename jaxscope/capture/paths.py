@@ -154,8 +154,8 @@ def walk(
     first = again = 0
     while queue:
         path, value, depth, around, met = queue.popleft()
-        # An object that is found twice has two names. Among objects that refer to each other in many ways
-        # their number explodes: no more repeated visits are made than first ones.
+        # An object that is found twice has two names. Objects that refer to each other in many ways may have
+        # millions of names. So at most as many repeated visits are made as first ones.
         first, again = first + (not met), again + met
         if first > nodes or (met and again > first):
             found.cut = True

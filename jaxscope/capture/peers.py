@@ -28,7 +28,7 @@ PER_RANK_S = 0.003  # the time between two rounds is at least this for each rank
 LATEST = 8  # programs that a rank publishes at a time
 NAME = 100  # characters of a function's id: what a rank publishes stays below 2 KB
 SETTLE_NS = 2_000_000_000  # a difference is recorded after this time, in which more ranks may publish
-AHEAD_NS = 3_000_000_000  # that only few ranks have a program is recorded after this time
+AHEAD_NS = 3_000_000_000  # the same for a program that at most half of the ranks have
 LEAVE_S = 1.0  # the longest time that the program's exit waits for the thread
 MOST_EVENTS = 20
 
@@ -97,7 +97,7 @@ class Peers:
         client = jax_internals.coordination_client()
         if client is None:
             return False
-        self._rounds += 1  # published each time: a rank whose number stays has been killed, or hangs
+        self._rounds += 1  # published each time: a rank whose number stays the same was killed, or hangs
         value = self._value(len(self._own), self._leaving)
         client.key_value_set(f"{PREFIX}{self._index}", value, allow_overwrite=True)
         if self._index == 0:
@@ -143,13 +143,14 @@ class Peers:
                 self._once(("differ", position), now, position, at, SETTLE_NS if len(at) < self._count else 0)
                 break
             if position and len(at) * 2 <= self._count:
-                # A rank 0 that leaves will not compile this program any more.
+                # If rank 0 itself is ending, it will not compile this program later: do not wait.
                 after_ns = 0 if self._leaving and 0 not in at else AHEAD_NS
                 behind = [n for n in range(1, self._count) if n not in at and n not in self._left]
                 self._once(("ahead", position, tuple(at)), now, position, at, after_ns, behind)
             position += 1
         if self._left and len(self._left) * 2 <= self._count:
-            # If a rank was killed, the ranks that wait for it leave with an error: no difference of theirs.
+            # If a rank was killed, the ranks that wait for it end with an error, which is no difference
+            # between programs. So the ranks that stay must be alive.
             stay = [n for n in range(1, self._count) if n not in self._left]
             self._once(("left", tuple(self._left)), now, position, {}, AHEAD_NS, stay)
 

@@ -299,8 +299,8 @@ def _jit_shardings(stack: Stack, paths: list[str] | None) -> dict[str, Any]:
     the shardings, each once. ``asked_in`` has for each flat argument, and ``asked_out`` for each flat result,
     the position of its sharding in ``asked``; None: jit was given none for it.
 
-    If jit was given no shardings at all, ``asked`` is an empty list and the others are left out. All fields
-    are None if they are unknown.
+    If jit was given no shardings at all, ``asked`` is an empty list, and ``asked_in`` and ``asked_out`` are
+    left out. All fields are None if they are unknown.
 
     Args:
       stack: JAX's frames by function name.

@@ -285,7 +285,7 @@ class Probe:
             earlier.rank, earlier.later = rank, True
             if self.tracker is not None:
                 self.tracker.flush()
-                self.tracker.missed(earlier.number)  # an assertion's block may begin between the two
+                self.tracker.missed(earlier.number)  # a no_recompiles block may have begun meanwhile
             self.calls.begin(earlier, event_frame)
             return earlier, stack
         call = self._begin(stack, None, source, rank, earlier=earlier)

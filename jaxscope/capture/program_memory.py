@@ -46,7 +46,7 @@ class MemoryReading:
                 _thread.start_new_thread(self._run, (executable, begun))
             except RuntimeError:  # the system has no more threads, or the interpreter ends
                 self._run(executable, begun)
-            begun.acquire()  # waits until the thread runs: the caller may then hold the GIL for long
+            begun.acquire()  # waits until the thread runs, because the caller may hold the GIL for long now
         else:
             self.memory = shield.attempt("memory", texts.memory, executable)
             self.read = self.ended = True

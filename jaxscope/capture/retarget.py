@@ -33,8 +33,8 @@ class Retarget:
     own.
 
     Args:
-      ends_at: for ``--dry-run``, which ends the process early: returns whether the process is to end once the
-        function with the given id was lowered. None: it never is.
+      ends_at: for ``--dry-run``: is called with the id of a function that was lowered for all targets, and
+        returns whether the process is to end now. None: the process does not end early.
     """
 
     def __init__(

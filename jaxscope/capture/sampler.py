@@ -28,7 +28,7 @@ FIRST_S = 1.0  # seconds before the first snapshot at a transfer
 APART = 1.5
 GROWN = 1.25  # times as many arrays as in the last snapshot cause a new one
 RISES = 3  # snapshots in a row with more nameless arrays, before the objects that refer to them are searched
-NEVER_AGAIN = -1_000_000  # the number of rises of arrays for which it was searched already
+NEVER_AGAIN = -1_000_000  # stored as the number of rises after this search was made
 REFERRERS_S = 0.1
 MAX_STEPS = 1000  # the most steps until the clock is read again, because steps may become longer
 FIXED_S, PER_ARRAY_S = 0.002, 20e-6  # cost of a snapshot, before the first has been measured
@@ -116,7 +116,8 @@ class Sampler:
         self.budget = Budget(clock)
         self.looks = 0
         self._clock = clock
-        # Arrays without a name, by kind: how many the last snapshot had, and how often in a row it had more.
+        # Arrays without a name, by kind: (their number in the last snapshot, how often it has grown in a
+        # row).
         self._unnamed: dict[UnnamedKey, tuple[int, int]] = {}
         self._next = 0.0  # the time by the clock before which arrays are not even counted
         self._last_step = 0, clock()  # the step that ended last, and when

@@ -435,7 +435,8 @@ def _forked() -> None:
         session.forked()
         multiprocessing = sys.modules.get("multiprocessing.util")
         if multiprocessing is not None:
-            # Its children end by os._exit, without atexit, but run finalizers that were made after the fork.
+            # Children of multiprocessing end by os._exit, without atexit, but run finalizers that were made
+            # after the fork.
             multiprocessing.register_after_fork(
                 session, lambda s: multiprocessing.Finalize(None, stop, ("exit", True), exitpriority=0)
             )

@@ -67,7 +67,8 @@ class BufferLifetimes:
                 self._pending.append((call, thread, refs))
                 continue
             deleted, gone, kept = [], [], []
-            # An array has one weak reference, however often it is made.
+            # ``weakref.ref(array)`` is the same object each time, so equal ids mean that an array was passed
+            # twice.
             passed = Counter(id(ref) for _, ref in refs)
             several = {a: n for n, a in enumerate(a for a, times in passed.items() if times > 1)}
             twice = [(path, several[id(ref)]) for path, ref in refs if id(ref) in several]

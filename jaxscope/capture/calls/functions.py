@@ -28,8 +28,8 @@ from jaxscope.schema.libraries import COMPUTING_ROOTS, JAX_ROOTS
 MAX_LAYERS = 24
 MAX_CAPTURED = 100  # captured values whose code is read
 MAX_NAMED = 8
-LONGEST_CODE = 1000  # characters of the text that orders functions by what they capture
-# Attributes that hold the wrapped function; the last is of haiku's transforms.
+LONGEST_CODE = 1000  # characters of ``FunctionSeen.captured_code`` that are kept
+# Attributes in which wrappers keep the function that they wrap; haiku's transforms use the last one.
 INNER = ("__wrapped__", "fun", "f", "func", "fn", "_fun", "fn_", "_original_fn")
 
 
@@ -39,9 +39,10 @@ class Layers(NamedTuple):
     Attributes:
       wrappers: the names of the wrappers, outermost first: ``["jax.vmap", "functools.partial"]``.
       form: what was wrapped: def, lambda, partial, method or callable (an object with ``__call__``).
-      bound: the values that the wrappers add to a call. For a partial: keyword, or position as text -> value.
-        For a method of an object: ``self.loss`` -> the object's attribute ``loss``, for each attribute that
-        is or contains a function; and ``self`` -> the object's class, if this class inherits the method.
+      bound: the values that the wrappers add to a call. For a partial, keyword or position -> value: ``{"0":
+        model, "lr": 0.1}``. For a method of an object: ``self.loss`` -> the object's attribute ``loss``, for
+        each attribute that is or contains a function; and ``self`` -> the object's class, if this class
+        inherits the method.
     """
 
     function: Any
@@ -119,7 +120,7 @@ def _label(layer: Any) -> str:
     """Return the public name of ``layer``, a wrapper around the user's function: ``jax.grad`` for the
     function ``grad_f`` that ``jax.grad`` returns."""
     if defined_in(layer) == jax_internals.TRIMS_TRACEBACKS:
-        # This is JAX's api_boundary. Its closure has the transform, whose name functools.wraps replaced.
+        # This is JAX's api_boundary. The transform, such as grad_f, is in its closure.
         inside = [
             c.cell_contents for c in layer.__closure__ or () if isinstance(c.cell_contents, FunctionType)
         ]
@@ -147,7 +148,8 @@ _PUBLIC = {
     "without_state": "transform",
     "transform_with_state": "transform",
 }
-# A transform of haiku returns two functions, which are different functions of the program.
+# A transform of haiku makes two functions of one, ``init`` and ``apply``. Their names in the log are
+# different.
 _OF_PAIR = {"init_fn": ".init", "apply_fn": ".apply"}
 
 
@@ -262,7 +264,7 @@ def is_jitted_where_defined(function: Any) -> bool:
     if isinstance(function, MethodType):
         own = vars(function.__self__) if hasattr(function.__self__, "__dict__") else {}
         if not frames.is_library(type(function.__self__).__module__):
-            own = {}  # model.apply = jax.jit(model.apply) is a line of the user
+            own = {}  # the user has written model.apply = jax.jit(model.apply)
         held = own.get(function.__name__, function)
         return _is_jitted(held) or is_jitted_where_defined(function.__func__)
     module = sys.modules.get(str(getattr(function, "__module__", "")))
@@ -445,13 +447,13 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
     captured = {} if eager else _captures(inner) | layers.bound
     users_class = layers.bound.get("self") if layers.form == "method" and frames.is_library(module) else None
     if users_class is not None and not frames.is_library(users_class.__module__):
-        qualname = f"{users_class.__qualname__}.{name}"  # flax defines apply, the user a class Actor
+        qualname = f"{users_class.__qualname__}.{name}"  # flax defines apply, the user defines Actor
     else:
         users_class = None
     named = [f"{n}={_name_of(v)}" for n, v in captured.items() if callable(v) and v is not users_class]
     captured_code = _code_of([*captured.values()], [])
     try:
-        # What a transform of haiku returns has parameters of its own.
+        # The functions that a transform of haiku returns have other parameters than the user's function.
         called = function if "_original_fn" in getattr(function, "__dict__", ()) else inner
         signature = _signature_text(called) if code is not None and not eager else None
     except Exception:  # the user's own __signature__

@@ -40,7 +40,7 @@ def how_entered(frame: FrameType | None, nested: bool, key: Key | None) -> str:
     trace), ``aot`` (ahead of time), ``transform`` (under grad or vmap) or ``call`` (directly).
 
     Args:
-      frame: the frame of the call; None: it lowers or compiles ahead of time.
+      frame: the frame of the call; None: the call lowers or compiles ahead of time.
       key: the cache key of the call; None: it could not be read.
     """
     if nested:

@@ -21,7 +21,7 @@ from jaxscope.log import files
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 
-MAX_SOURCE = 4_000_000  # bytes, as model.sources reads
+MAX_SOURCE = 4_000_000  # bytes of a file; model.sources reads files up to the same size
 # Packages for accelerators that JAX tries to use if jax_platforms is not set.
 ACCELERATORS = ("libtpu", "jax_cuda13_plugin", "jax_cuda12_plugin")
 UNREADABLE = ev.FunctionSeen(function="?", name="?", qualname="?", library=True)

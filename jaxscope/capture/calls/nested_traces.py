@@ -60,7 +60,7 @@ class Endings:
             ref = weakref.ref(local, self._left.__getitem__)
             hash(
                 ref
-            )  # computed and cached while it is alive: a dead reference without a hash cannot be a key
+            )  # computes and caches the hash while the object is alive: a dead reference cannot compute it
         except TypeError:
             return None
         return Ending(ref, frame.f_back.f_code)

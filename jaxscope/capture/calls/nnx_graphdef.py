@@ -28,7 +28,7 @@ def attributes(definition: Any) -> list[tuple[str, Any]]:
         items = iter(list(definition.attributes)[:MAX_ATTRIBUTES])
         found: list[tuple[str, Any]] = []
         _read(next(nodes), nodes, items, "", found, 0)
-    except Exception:  # another version's form, or more of it than is read
+    except Exception:  # the form of another version of flax, or a definition beyond the limits
         return []
     return found
 

@@ -40,7 +40,8 @@ class Repeat(NamedTuple):
 
 class RepeatedMisses:
     """Decides which calls that miss the fast path are described in the log. Of calls in a row with the same
-    jaxpr and the same argument types, the first ones are; all further ones are only counted, by function.
+    jaxpr and the same argument types, only the first ones are described; all further ones are counted by
+    function.
 
     Attributes:
       known: ``id`` of a jaxpr -> its Repeat, for those jaxprs whose next call is only counted if its

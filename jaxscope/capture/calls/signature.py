@@ -24,7 +24,7 @@ from jaxscope.capture.calls.wrappers import Hashed, JitOptions, UserCall
 from jaxscope.jax_internals import JitInfo, known, known_or_none
 from jaxscope.schema.keys import Key, Leaf, Static
 
-MAX_STATICS = 5000  # values inside the arguments of a library's wrapper, as nnx.jit
+MAX_STATICS = 5000  # values inside the arguments of a library's wrapper such as nnx.jit
 
 
 class Read(NamedTuple):
@@ -309,7 +309,8 @@ def of_call(
         compared = [args[i] for i in static_nums] + [v for k, v in kwargs.items() if k in static_names]
         found, passed_on = _behind_wrapper(call, user, Hashed(call.tree, compared), serials)
         users_names, kinds = found.arrays, found.containers
-        # The wrapper's own static arguments, for values in them that the user's arguments do not contain.
+        # The wrapper's own static arguments are added, too, because they may contain values that are not in
+        # the user's arguments.
         own = [opaque(f"<{user.wrapper}>.{names[i]}", args[i]) for i in sorted(static_nums)]
         statics += passed_on + own
     else:
@@ -381,16 +382,17 @@ def _behind_wrapper(
     """
     found = _users_names(user, hashed)
     traced = {path for path, _ in call.leaves}
-    # The walk finds the shortest paths first: of too many values, those deep in a model are left out.
+    # The walk finds the shortest paths first. So if there are too many values, those deep in a model are left
+    # out.
     passed_on = [(path, v) for path, v in found.others if path not in traced and v in hashed][:MAX_STATICS]
     passed_on.sort(key=itemgetter(0))
     return found, [s for path, value in passed_on for s in parts(path, value, serials)]
 
 
 def _users_names(user: UserCall, hashed: Hashed) -> paths.Found:
-    """Return the paths of the arrays and other values in the arguments of the user's call. Nothing is
-    searched inside a value that JAX compares as one object, as ``hashed`` knows, because its contents do not
-    matter for JAX's cache."""
+    """Return the paths of the arrays and other values in the arguments of the user's call. ``hashed`` knows
+    which values JAX compares as one object. Nothing is searched inside such a value, because its contents do
+    not matter for JAX's cache."""
     roots = list(zip(parameter_names(user.signature, len(user.args)), user.args, strict=True))
     roots += [(keyword_name(user.signature, k), v) for k, v in user.kwargs.items()]
     return paths.walk(roots, is_array, whole=hashed.whole)

@@ -152,9 +152,9 @@ def named_parts(aux: Any, named: list[tuple[str, Any]]) -> list[tuple[str, Any]]
 
 
 def _take(value: Any, left: list[tuple[str, Any]], found: list[tuple[str, Any]], depth: int) -> None:
-    """Find out which attributes of an object have ``value``, a part of its static data, or items of it as
-    their values. If an attribute in ``left`` has ``value``, move it to ``found``. If none has and ``value``
-    is a container, do this for each item.
+    """Find the attribute of an object whose value is ``value``, a part of the object's static data. If there
+    is one in ``left``, move it to ``found``. If there is none and ``value`` is a container, do the same for
+    each item of ``value``.
 
     Args:
       left: (name, value) of the attributes that are not found yet.

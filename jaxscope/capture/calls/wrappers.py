@@ -44,8 +44,8 @@ class UserCall(NamedTuple):
       signature: the signature of the function; None: unknown.
       wrapper: the name of the wrapper: ``flax.nnx.jit``.
       options_are_its_own: whether the wrapper chose the options of jit, not the user.
-      flattened: the static arguments of the wrapper's call, if the wrapper passes to jit the leaves of
-        ``args`` and ``kwargs`` in their order (``jax.pmap``); None for wrappers that pass something else.
+      flattened: for a wrapper that passes the leaves of ``args`` and ``kwargs`` to jit in their order
+        (``jax.pmap``): which arguments of its call are static. None for wrappers that pass something else.
     """
 
     function: Any
@@ -130,7 +130,8 @@ LOOK = 12  # frames that may be between the jitted function's call and the wrapp
 
 
 def jitted_by_user(function: object, frame: FrameType | None) -> bool:
-    """Return whether the user, and not the library, passed a function that a library defines to jit.
+    """Return whether ``function``, which a library defines, was passed to jit by the user and not by the
+    library.
 
     The user did if two conditions hold. First, a line of the user calls the jitted function, perhaps through
     a wrapper of jit or a transform of JAX. Second, the library has no jitted function of this name. A call
@@ -141,7 +142,7 @@ def jitted_by_user(function: object, frame: FrameType | None) -> bool:
       function: the function; None: unknown, because the call is under a transform.
       frame: the frame of the call.
     """
-    strict = frames.root(_made_by(function)[0]) in JAX_ROOTS  # a function that JAX jits is called by JAX
+    strict = frames.root(_made_by(function)[0]) in JAX_ROOTS  # if JAX calls it, JAX has jitted it
     own = frames.users(frames.walk(frame))
     for f in frames.walk(frame.f_back if frame is not None else None):
         module = frames.module_of(f)

@@ -276,9 +276,8 @@ def _draws(body: Any, known: dict[int, frozenset[int]], found: set[frozenset[int
     random keys from which the drawn key is made, as one set.
 
     Args:
-      known: ``id()`` of a variable -> the positions of the keys from which alone the variable is computed. A
-        variable that also depends on another value, or on no key, is not in this dict. The positions are
-        those in [*constants, *arguments] of the outermost jaxpr.
+      known: for each variable that is computed from random keys and nothing else (but literals): ``id()`` of
+        the variable -> the positions of these keys in [*constants, *arguments] of the outermost jaxpr.
     """
     for equation in body.eqns:
         sources = [known.get(id(v)) for v in equation.invars]

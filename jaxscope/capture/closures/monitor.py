@@ -273,7 +273,7 @@ class ClosureMonitor:
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
-        self._by_function = Weak()  # function -> [(weak reference to a Guard, reference to its bound self)]
+        self._by_function = Weak()  # function -> [(weak reference to a Guard, reference to a method's self)]
         self.tracker: Any = None
         self._since = 0  # the number of steps that had ended at the newest snapshot
 

@@ -175,9 +175,9 @@ class _Batch:
 class _Kinds:
     """Groups the live arrays by their properties. The arrays are kept alive until ``groups`` returns.
 
-    Some live arrays have no variable that leads to them and share the memory of another array. These are the
-    shards that ``addressable_shards``, ``float``, ``np.asarray`` or a reshard have taken of an array, and
-    that the array refers to in C++ (0.10: up to two per device after one ``np.asarray``; 0.12: one). Such
+    Some live arrays have no variable that leads to them and share the memory of another array. These are
+    shards that ``addressable_shards``, ``float``, ``np.asarray`` or a reshard have made from an array, and to
+    which that array refers in C++ (JAX 0.10: up to two per device after one ``np.asarray``; 0.12: one). Such
     shards are counted in ``parts`` and are in no group.
 
     Attributes:

@@ -41,7 +41,7 @@ class Counter(Count):
       rings: whether the alarms of blocks such as ``no_recompiles`` may run before a call, and raise an
         exception. False if a hook of jaxscope counts the calls, because an exception in a hook does not reach
         the program.
-      each: is called with the arguments of every call; None: nothing is.
+      each: is called with the arguments of every call; None: nothing is called.
     """
 
     __slots__ = (
@@ -129,12 +129,12 @@ class Counter(Count):
             tracker.began(self)
         looks, stepped, tells = value >= self.look_at, value >= self.step_at, value >= self.tell_at
         if looks:
-            self.look_at = value + 1  # if the call raises, nothing is checked
+            self.look_at = value + 1  # if this call raises, the check is made after the next one
         if stepped:
             self.step_at = NEVER
         if tells:
             self.tell_at = NEVER
-        self.set_due()  # before what follows: another thread may make it due meanwhile
+        self.set_due()  # first, because another thread may call it during what follows
         if tracker.waits:
             tracker.first_called(self)
         if tracker.buffer_lifetimes.fresh:

@@ -30,8 +30,8 @@ TO_HOST, TO_DEVICE, BETWEEN = "device_to_host", "host_to_device", "device_to_dev
 
 GROWN = 1.25
 WAITED_NS = 100_000  # a copy that takes longer has waited: a value that is computed already takes less
-CLOSE = 5  # a wait counts as close to the transfer before if it took at least 1/CLOSE of the time since then
-FIRST_CHECKS = 4  # waits followed by a check if a device still computes; later ones: powers of two
+CLOSE = 5  # a wait is close to the line's previous copy if it took 1/CLOSE of the time since that copy
+FIRST_CHECKS = 4  # check after a line's first waits whether a device still computes, later at powers of two
 MOST_CHECKED = 2000  # arrays
 MAX_ROWS = 500
 MAX_KNOWN = 4096  # entries of each cache of code objects and lines
@@ -50,8 +50,8 @@ class _Code(NamedTuple):
 
     Attributes:
       owner: _JAX, _LIBRARY, _PROGRAM or _SKIPPED.
-      via: for code of JAX, the kind of the copies that it makes, such as ``item``; None: it has no name of
-        its own.
+      via: for code of JAX, the kind of the copies that it makes, such as ``item``; None: these copies have no
+        name of their own.
       call: for code of JAX, whether its frame is that of a call of a jitted function.
     """
 
@@ -294,8 +294,8 @@ class Transfers:
 
     def _figures(self, row: Row) -> tuple[int, int | None, int | None, int]:
         """Return the totals of a line that decide whether a new event is written: (copies, bytes, steps with
-        a copy, ns of copies in the thread that ends the steps). If they are as in the last event, none is
-        written. Bytes or steps are None if unknown."""
+        a copy, ns of copies in the thread that ends the steps). If they are the same as in the last event of
+        this line, no event is written. Bytes or steps are None if unknown."""
         counted = self._step() is not None
         steps = row.steps + (row.unnumbered and self._marked()) if counted else None
         return row.count, row.bytes, steps, row.step_ns

@@ -216,7 +216,7 @@ class _Bound:
         self._array = array
 
     @property
-    def __call__(self) -> Any:  # read when it is called; the value is then called from C
+    def __call__(self) -> Any:  # C code reads this when the object is called, and then calls the value
         stand = self._stand
         if stand.copies is not None:
             call = shield.attempt(

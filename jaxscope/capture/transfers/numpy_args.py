@@ -35,8 +35,8 @@ class Arguments:
     Attributes:
       each: a function that examines the arguments of a finished call; None: so far, all calls passed the same
         number of bytes.
-      counts: bytes of one call -> the count of the calls that passed as many bytes. The calls are counted
-        only once ``each`` is set, the earlier ones too.
+      counts: bytes of one call -> the count of the calls that passed as many bytes. Empty until ``each`` is
+        set; from then on all calls are counted, including the earlier ones.
     """
 
     def __init__(self, writer: Writer, function: str) -> None:
