@@ -19,10 +19,10 @@ from jaxscope.report.layout import BLANK, Line, line
 from jaxscope.report.shards import drawing, grid_of
 from jaxscope.schema.keys import Sharding
 
-SHOWN = 8  # so many variables are listed
+SHOWN = 8  # variables that are listed
 MESSAGE_LINES = 20
 LEAST = 1 << 20  # live arrays of fewer bytes together are not reported
-GAP = 0.5  # share of a run without a snapshot before its end, which is mentioned
+GAP = 0.5  # if this last share of a run has no snapshot, the report says so
 SMALL = 0.01  # variables with a smaller share of the bytes are not listed one by one
 
 
@@ -133,8 +133,8 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
 
 
 def _last_before_a_gap(run: Run, snapshots: Iterable[Snapshot]) -> float | None:
-    """Return when the last snapshot before the end of the program was taken, in seconds since its start, if
-    none followed in a large part (GAP) of the run. None: there is no such gap, or that is unknown."""
+    """If a large last part (GAP) of the run has no snapshot, except the one at exit, return when the last one
+    before was taken, in seconds since the start of the run. Otherwise, or if this is unknown, return None."""
 
     times = [run.seconds_at(s.t_ns) for s in snapshots if s.why != "exit"]
     known = [t for t in times if t is not None]

@@ -75,7 +75,8 @@ class Figures(contract.Entry):
       compiling_seconds: wall time of tracing, lowering and compiling in the main process.
       compilations: compilations of all functions, also those loaded from the persistent cache.
       recompiles: recompiles of the user's functions.
-      recompiling_seconds: the wall time of these recompiles, of all programs of each.
+      recompiling_seconds: the seconds of these recompiles. A recompile that makes several programs counts
+        with the seconds of all of them.
       recompiles_outside_jit: recompiles of operations outside jit and of library functions.
       fast_path_misses: calls that missed JAX's fast path and compiled nothing.
       persistent_cache_hits: programs loaded from JAX's persistent compilation cache instead of being

@@ -27,7 +27,7 @@ from jaxscope.report.variants import Column, Variant, by_function
 MARK = " ◂"
 LEGEND = "◂ least of its row; counts, sizes and bounds, nothing was measured"
 INDENT = 4
-NAME, WIDEST = 24, 40  # cells of a setting's name and of its value
+NAME, WIDEST = 24, 40  # characters of a setting's name and of its value, at most
 _UNFINISHED = {"exhausted": "", "waiting": "waiting", "compiling": "compiling", "skipped": STATES["skipped"]}
 Amounts = list[float | None]
 

@@ -1,8 +1,8 @@
-"""Decide how reports are printed: whether in colour, how wide, and what replaces a character that the
-stream's encoding does not have.
+"""Decide how reports are printed: whether in color, how wide, and what replaces a character that the stream's
+encoding does not have.
 
 The environment variable NO_COLOR has priority over FORCE_COLOR; if neither is set, only a terminal gets
-colours.
+colors.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def tolerant(stream: TextIO) -> None:
 
 
 def wants_colour(stream: TextIO) -> bool:
-    """Return whether text printed to ``stream`` should have ANSI colour codes: as the environment variables
-    NO_COLOR or FORCE_COLOR say, else whether ``stream`` is a terminal."""
+    """Return whether text printed to ``stream`` should have ANSI color codes. The environment variables
+    NO_COLOR and FORCE_COLOR decide this; if neither is set, return whether ``stream`` is a terminal."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
@@ -64,9 +64,9 @@ def wants_colour(stream: TextIO) -> bool:
 
 def console(stream: TextIO, *, width: int | None = None, colour: bool | None = None) -> Console:
     """Return a Rich console for ``stream`` that prints texts as they are: it does not interpret markup or
-    emoji codes, and does not highlight anything. Colours are used if ``colour`` is set; None:
-    ``wants_colour`` decides. ``width`` is the width in characters. None: the width of the terminal, but at
-    most WIDEST; if ``stream`` is a file, PLAIN_WIDTH."""
+    emoji codes, and does not highlight anything. Colors are used if ``colour`` is set; None: ``wants_colour``
+    decides. ``width`` is the width in characters. None: the width of the terminal, but at most WIDEST; if
+    ``stream`` is a file, PLAIN_WIDTH."""
     from rich.console import Console  # takes 30 ms, so it is imported late
 
     colour = wants_colour(stream) if colour is None else colour
@@ -76,7 +76,7 @@ def console(stream: TextIO, *, width: int | None = None, colour: bool | None = N
         force_terminal=colour,
         force_jupyter=False,  # in a notebook Rich would ignore the stream, and display each line separately
         no_color=not colour,
-        color_system="standard" if colour else None,  # the sixteen colours of the terminal's theme
+        color_system="standard" if colour else None,  # the sixteen colors of the terminal's theme
         markup=False,
         emoji=False,
         highlight=False,

@@ -697,7 +697,7 @@ class Collective(Entry):
       constraint: the user's sharding constraint that makes the communication necessary; null: none.
       constrained_at: the line of that constraint.
       source_certainty: certain: the compiler kept the source line; likely: ``source`` is the line of a
-        neighbouring instruction.
+        neighboring instruction.
       axes_around: if the groups are not those of mesh axes, the mesh axes that contain them.
       transfer: for a send or recv between slices (groups of TPU chips), the kind of the collective of which
         it is a part; null: none.

@@ -39,7 +39,7 @@ REFERENCES = {
     "ended_by": "compilations",
     "inside": "compilations",
 }
-NAMED = 8  # a hint lists so many names
+NAMED = 8  # names that a hint lists
 
 
 class Collection:

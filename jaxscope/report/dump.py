@@ -55,7 +55,8 @@ class Names:
                 f"line{f.seen.line}" if f.seen.line is not None else "2",
                 *map(str, range(2, 100_000)),
             ):
-                # Compared without case, because file names on macOS do not distinguish it.
+                # Names that differ only in upper and lower case count as equal, because they are one file on
+                # macOS.
                 if known.casefold() not in self._taken:
                     break
                 known = f"{name}-{tail}"

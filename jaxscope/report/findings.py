@@ -12,8 +12,8 @@ from jaxscope.present.text import Places, count, function_name, listed
 from jaxscope.report.layout import BLANK, Line, line
 from jaxscope.schema.findings import ERROR, WARNING, Finding
 
-SHOWN = 8  # so many findings are listed
-LONGEST = 800  # longer titles and fixes are cut to so many characters
+SHOWN = 8  # findings that are listed
+LONGEST = 800  # characters of a title or a fix; longer ones are cut
 
 
 def section(found: Sequence[Finding], places: Places, *, everything: bool = False) -> Iterator[Line]:

@@ -28,7 +28,7 @@ from jaxscope.report import compiled_program, targets, targets_section, variants
 from jaxscope.report import sharding_audit as intents
 from jaxscope.report.layout import BLANK, Line, line, put
 
-KEYS = 10  # so many keys are printed without --all
+KEYS = 10  # keys that are printed without --all
 ROWS = 16  # with more rows, those of one argument are combined
 VALUE = 100  # longer values are cut
 MUCH = 0.1  # of a device's memory
@@ -240,7 +240,7 @@ def groups_of(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]
     many = len([n for n in names if not n.startswith("setting ")]) > ROWS
     for name in names:
         texts = [row.get(name) for row in rows]
-        pattern = tuple(texts.index(t) for t in texts)  # equal numbers: keys with equal texts
+        pattern = tuple(texts.index(t) for t in texts)  # for each key, the first with an equal text
         if everything:
             root = name
         elif name == "tree" and not any(pattern):

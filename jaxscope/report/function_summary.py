@@ -105,8 +105,8 @@ def _recompiles(run: Run, group: list[Compilation], places: Places, *, everythin
 
 
 def _calls(run: Run, group: list[Compilation]) -> int:
-    """Return how many calls made JAX compile ``group``, compilations of one function: the programs that one
-    call under a transform (``jax.grad``) needs are one."""
+    """Return the number of calls in which the compilations ``group`` of one function were made. One call
+    under a transform (``jax.grad``) may need several programs, and so several compilations."""
     of_calls = causes.traced_by(group[0].function, run)
     return len({of_calls.get(c.id, c.id) for c in group})
 

@@ -138,7 +138,7 @@ def _quoted(text: str) -> str:
 
 def model_explorer(graph: Graph, name: str) -> Iterator[str]:
     """Yield the text of a JSON file for Model Explorer with the graph, in parts. Fusions, loops and calls are
-    layers, which the viewer can open and close. What is known about a node are its attributes."""
+    layers, which the viewer can open and close. The facts about a node become its attributes."""
     incoming: dict[str, list[dict[str, str]]] = {}
     for edge in graph.edges:
         incoming.setdefault(edge.target, []).append(

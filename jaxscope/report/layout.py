@@ -54,10 +54,10 @@ BLANK = Line(Text())
 def line(*spans: Span, indent: int = 0, hang: int = 0, right: Span | None = None) -> Line:
     """Return a line of a report from pieces of text: ``line("took ", ("6.9 s", "bold"))``.
 
-    A piece is a text, or a pair of text and role; a role (``bold``, ``dim``, ``error``, ...) becomes a colour
+    A piece is a text, or a pair of text and role; a role (``bold``, ``dim``, ``error``, ...) becomes a color
     or style. Control characters are escaped, and nothing is interpreted as markup. ``right`` is a piece at
-    the right edge, ``indent`` the number of spaces before the line, ``hang`` that of further ones before its
-    continuation, if it is wrapped.
+    the right edge. ``indent`` is the number of spaces before the line. If the line is wrapped, ``hang``
+    further spaces are before its second and later parts.
     """
     return Line(text(*spans), indent, hang, None if right is None else text(right))
 

@@ -1,4 +1,4 @@
-"""Write findings as plain lines without colours and without a fixed width, for exceptions, failing tests and
+"""Write findings as plain lines without colors and without a fixed width, for exceptions, failing tests and
 logs."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from jaxscope.present.findings import cost, fix_text, sentence
 from jaxscope.schema.findings import Finding
 from jaxscope.schema.keys import Frame
 
-MOST = 10  # so many findings are written
+MOST = 10  # findings that are written
 
 
 def render(found: Sequence[Finding]) -> str:

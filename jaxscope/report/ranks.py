@@ -18,7 +18,7 @@ from jaxscope.rules import ranks as rules
 from jaxscope.schema.findings import Finding
 
 GROUPS, NAMED = 10, 16
-PROGRAMS = 500  # for so many programs, hits of the persistent cache are compared
+PROGRAMS = 500  # programs for which hits of the persistent cache are compared
 
 
 def findings(job: Job | None, of_run: Sequence[Finding]) -> list[Finding]:

@@ -23,7 +23,7 @@ from jaxscope.report import compiled_program, contract
 from jaxscope.report.layout import Line, line
 from jaxscope.report.programs import texts_json
 
-LARGEST = 5  # so many buffers are listed
+LARGEST = 5  # buffers that are listed
 
 
 def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:

@@ -46,7 +46,7 @@ from jaxscope.report.console import console
 from jaxscope.report.header import header
 from jaxscope.report.layout import BLANK, Line, line, put
 
-FUNCTIONS = 10  # so many functions are listed
+FUNCTIONS = 10  # functions that are listed
 QUICK_BYTES, QUICK_COMPILATIONS = 4_000_000, 2_000
 IN_SUMMARY = 3
 
@@ -84,8 +84,7 @@ def summary(
     unseen: bool = False,
     job: Job | None = None,
 ) -> str:
-    """Return the few lines that ``jaxscope run`` prints to stderr at its end, in colour if stderr supports
-    it.
+    """Return the few lines that ``jaxscope run`` prints to stderr at its end, in color if stderr supports it.
 
     Args:
       directory: the directory of the run.
@@ -284,8 +283,8 @@ def _function_in_summary(run: Run, f: Function, places: Places) -> Iterator[Line
 
 def which(directory: RunDir | None, *, latest: str | None = None) -> str:
     """Return the argument that names a run in a jaxscope command, such as ``train-2``, with a space before
-    it; empty if the directory is unknown. For the newest run, which commands take by default, return
-    ``latest``; None: its name, too."""
+    it; empty if the directory is unknown. Commands use the newest run by default: for this run return
+    ``latest``, unless ``latest`` is None."""
     if directory is None:
         return ""
     home = store.here() / store.runs_home()

@@ -14,7 +14,7 @@ from jaxscope.report import contract
 from jaxscope.report.layout import BLANK, Line, line
 
 SHOWN = 6
-LARGE = 64 << 20  # copies of one line are shown if they have so many bytes together
+LARGE = 64 << 20  # bytes; copies of one line are shown if their sum is at least this
 
 DIRECTIONS = {TO_HOST: "to the host", TO_DEVICE: "to devices", BETWEEN: "between devices"}
 RESHARDED = "through the host, for another sharding"

@@ -234,7 +234,7 @@ def _fact(f: Fact) -> OneFact:
 
 
 def _identity(run: Run, f: Finding) -> tuple[str, str | None, str | None]:
-    """Return a key by which a finding before the change and the same finding after it are recognised: the
+    """Return a key by which a finding before the change and the same finding after it are recognized: the
     rule's code, the function's name and the argument. Lines are no part of the key, because a change of the
     source moves them."""
     function = run.functions.get(f.function or "")

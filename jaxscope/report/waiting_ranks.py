@@ -9,7 +9,7 @@ from jaxscope.rules import ranks as rules
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Field, Message, Seconds, message
 
-MOST = 6  # so many groups of ranks are described
+MOST = 6  # groups of ranks that are described
 
 Doing = tuple[str, Frame | None]  # the slug of a message, ``rank-waits-at``, and a line
 

@@ -1,4 +1,4 @@
-r"""Write findings as GitHub-flavoured Markdown: a table, and below it the evidence and fix of each finding,
+r"""Write findings as GitHub-flavored Markdown: a table, and below it the evidence and fix of each finding,
 folded.
 
 The text is for a comment on a pull request and for ``$GITHUB_STEP_SUMMARY``. Its first line is an HTML

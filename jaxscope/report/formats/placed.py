@@ -51,7 +51,7 @@ def relative(file: str, bases: Sequence[str]) -> str:
 
 
 def fingerprint(p: Placed) -> str:
-    """Return a text by which other tools recognise the finding in a later run, also if lines above it were
+    """Return a text by which other tools recognize the finding in a later run, also if lines above it were
     added or removed. The text is a hash of the rule's code, the file, the function and the argument, without
     line numbers and figures."""
     f = p.finding

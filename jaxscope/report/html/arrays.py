@@ -71,7 +71,7 @@ def _devices(s: Snapshot) -> Html | None:
 
 def mesh(g: Group, sharding: Sharding, shape: list[int]) -> Html | None:
     """Return a table of the mesh that shows which slice of the array ``g``, with this sharding and shape,
-    each device holds. Devices with equal slices have the same colour. None if the slices are unknown, or if
+    each device holds. Devices with equal slices have the same color. None if the slices are unknown, or if
     one device holds the whole array."""
     grid = shards.grid_of(sharding, shape)
     if grid is None:

@@ -157,6 +157,6 @@ def scrolling(table: Html) -> Html:
 
 def fold(summary: Html, *body: Html, open_: bool = False, **attributes: str | int | bool | None) -> Html:
     """Return an element that the reader can open and close, also without JavaScript (``<details>``):
-    ``summary`` is always visible, ``body`` while it is open, as it is at first with ``open_``. ``attributes``
-    are HTML attributes of the element."""
+    ``summary`` is always visible, ``body`` only while the element is open. With ``open_``, it is open at
+    first. ``attributes`` are HTML attributes of the element."""
     return el("details", el("summary", summary), el("div", *body, class_="body"), open=open_, **attributes)

@@ -20,7 +20,7 @@ from jaxscope.report.html.markup import Html, el, fold, joined, lines, text
 from jaxscope.schema.keys import Memory
 
 MOST = 60
-NAMED = 4  # so many compilations of one program are named
+NAMED = 4  # compilations of one program that are named
 MOST_DEVICES, MOST_ACROSS = 64, 16  # larger meshes are not drawn
 STEP, RADIUS = 44, 13
 

@@ -12,9 +12,9 @@ from jaxscope.present.text import Places, count, short_seconds, size
 from jaxscope.report.html.markup import Html, el, joined, scrolling, verbatim
 from jaxscope.schema.keys import Frame
 
-AROUND = 2  # so many lines are shown above and below a line
+AROUND = 2  # lines that are shown above a line, and as many below it
 LONGEST = 200  # longer lines are cut
-MOST = 40  # so many lines with a cost are shown for each program
+MOST = 40  # lines with a cost that are shown for each program
 HEADS = ("fusions", "bytes of fusions", "flops", "collectives", "sent")
 MEASURED = "measured in a step"
 PREFIXES = ("", "k", "M", "G", "T", "P", "E")

@@ -23,7 +23,7 @@ HEIGHT = 20
 MOST_LANES, MOST_MARKS, MOST_RANKS = 30, 150, 64
 MOST_ROWS = 200  # compilations in the table
 LABELS = 5
-LATE = 0.1  # if the recording starts so many seconds after the program, the legend states it
+LATE = 0.1  # if the recording starts this many seconds after the program or later, the legend says so
 LEGEND = {"trace": "trace", "lower": "lower", "compile": "compile", "hit": "from the persistent cache"}
 
 
@@ -160,8 +160,8 @@ def _marks(
     run: Run, recompiles: Sequence[Compilation], marked: Sequence[Compilation], length: float, places: Places
 ) -> list[Html]:
     """Return a tick (SVG) at the start of each compilation in ``marked``, with its name and seconds as
-    tooltip. The ticks of those in ``recompiles`` have another colour, and their tooltips the cause. The time
-    axis is ``length`` seconds long. ``places`` shortens file names."""
+    tooltip. The ticks of those in ``recompiles`` have another color, and their tooltips show the cause. The
+    time axis is ``length`` seconds long. ``places`` shortens file names."""
     again = {c.id for c in recompiles}
     ticks = []
     for c in marked[:MOST_MARKS]:
