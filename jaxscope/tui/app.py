@@ -43,10 +43,11 @@ from jaxscope.tui.screens.program import ProgramView
 
 CLOCK_S = 1.0
 PATIENCE_S = 3.0
-# In place of Python's 5 ms: handling a key switches threads about ten times while rules run in another one.
+# Seconds after which Python switches threads, in place of its 0.005: while rules run in another thread, one
+# key needs about ten switches.
 SWITCH_S = 0.0005
 SETTLE_S = 0.01
-# While the user types, new events are read only after the first, and shown only after the second.
+# While the user types, new events are read after KEYS_FIRST_S seconds or later, and shown after NEWS_S.
 KEYS_FIRST_S, NEWS_S = 0.3, 1.0
 REST = 3  # the pause after a redraw, in which keys are handled, as a multiple of the redraw's duration
 
@@ -130,7 +131,7 @@ class App(Verbs):
 
     def _fatal_error(self) -> None:
         """Close the view after an internal error, and keep the error in ``failed`` for the caller. Textual's
-        own method would print all local variables. It is used only with ``JAXSCOPE_DEBUG=1``."""
+        own method, which prints all local variables, is used only with ``JAXSCOPE_DEBUG=1``."""
         self.failed = sys.exc_info()[1]
         if os.environ.get("JAXSCOPE_DEBUG") == "1":
             super()._fatal_error()

@@ -1,6 +1,6 @@
 """Define styled text, and the columns of tables.
 
-A text consists of parts, each with the name of a style from STYLES; the theme decides which colour that is.
+A text consists of parts, each with the name of a style from STYLES; the theme decides which color that is.
 Nothing is escaped here, because the widgets escape everything they draw.
 """
 

@@ -151,7 +151,7 @@ class Picker(ModalScreen[T | None], Generic[T]):
 
 
 class Page(ModalScreen[None]):
-    """Show a text in the colours of a comparison: lines with ``-`` or ``+`` at the start, and ``a → b``."""
+    """Show a text in the colors of a comparison: lines with ``-`` or ``+`` at the start, and ``a → b``."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
     BINDINGS = [Binding("escape,q,enter", "dismiss", "close", show=False)]

@@ -30,15 +30,15 @@ from jaxscope.tui.worker_process import Others
 
 PERIOD_S = 0.1
 SLICE = 500  # events added to the run at once: about 5 ms
-FOLD_S = 0.01  # of every period for adding events; the rest is for keys and drawing
+FOLD_S = 0.01  # seconds of each period in which events are added; the rest is for keys and drawing
 # A larger text is parsed in another process, because a regular expression blocks all threads of this one.
 APART_BYTES = 2_000_000
 COMPARE_S = 0.005  # seconds of comparing cache keys at a time
-KEY_S = 0.15  # so long after a key, the threads here pause longer between two slices of work:
-YIELD_S = 0.03  # the pause then
+KEY_S = 0.15  # for this time after a key, the threads here pause longer between two slices of work:
+YIELD_S = 0.03  # the longer pause
 BREAK_S = 0.001  # the pause otherwise
 TELL_S = 1.0  # how often the screens show the causes computed so far
-UNFINISHED = 200  # of the latest compilations, whose causes are computed again
+UNFINISHED = 200  # latest compilations whose causes are computed again
 REST = 4  # the pause between two computations of findings, as a multiple of the duration of the first
 
 
@@ -53,7 +53,7 @@ class Feed:
       progress: (bytes read, all bytes) of these first events.
       version: a number that grows when ``run``, ``findings`` or ``texts`` changed.
       findings: the findings of this run and its sub-runs; equal ones are merged.
-      texts: the analysed program texts by program id, as far as they are read.
+      texts: the analyzed program texts by program id, as far as they are read.
       trouble: why findings could not be computed; None: they were computed.
       key_at: time of the last key press, by the monotonic clock.
       parts: the feeds of the sub-runs; more may be added later.
@@ -73,7 +73,7 @@ class Feed:
         self.findings: list[Finding] = []
         self._own: list[Finding] = []  # without those of the sub-runs
         self._joined: list[list[Finding]] = []  # the lists that ``findings`` was merged from
-        self.concluded = -1  # the version of the run that the findings are of
+        self.concluded = -1  # the version of the run for which the findings were computed
         self.texts: dict[str, Texts] = {}
         self.trouble: str | None = None
         self._folded = self._of_parts = 0
@@ -175,7 +175,7 @@ class Feed:
             self._lock.release()
 
     def read(self, program: Program) -> Texts:
-        """Return the analysed texts of ``program``. This may take seconds, so the thread that draws must not
+        """Return the analyzed texts of ``program``. This may take seconds, so the thread that draws must not
         call it."""
         known = self.texts.get(program.id)
         if known is not None:

@@ -12,7 +12,7 @@ import gc
 
 IDLE_S = 1.0  # after a key, no collection
 MANY = 20_000  # new objects that start a collection of a few milliseconds
-TOO_MANY = 80_000  # new objects that are excluded from collection, because it would delay keys
+TOO_MANY = 80_000  # if there are more new objects, exclude them: a collection would delay keys
 ROUNDS = 10  # collections after which the surviving objects are excluded
 
 

@@ -119,7 +119,7 @@ def _hlo(text: str) -> Stage:
     lines = text.split("\n")
     stage = Stage()
     for computation in module.computations.values():
-        at = computation.line  # the heading, counted from 1, so the line below it, counted from 0
+        at = computation.line  # the heading's number from 1, which is that of the next line from 0
         for instruction in computation.instructions:
             while at < len(lines):
                 found = _NAME.match(lines[at])

@@ -1,4 +1,4 @@
-"""Define the colours and the layout of the terminal view, as theme variables and Textual CSS."""
+"""Define the colors and the layout of the terminal view, as theme variables and Textual CSS."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from textual.css.stylesheet import Stylesheet
 
-# The colours of jaxscope's own styles, in dark and in light themes. On the screen no meaning depends on a
-# colour alone: a glyph or a word is beside it. All are opaque: a drawn line would use "$primary" for
-# "$primary 30%".
+# The colors of jaxscope's own styles, in dark and in light themes. On the screen no meaning depends on a
+# color alone: a glyph or a word is beside it. All are opaque, because a drawn line would take "$primary 30%"
+# for "$primary".
 DARK = {
     "muted": "#9aa4ad", "faint": "#66717b", "marked": "#12395c", "searched": "#6b4a0f", "pressed": "#fea62b",
     "retrace": "#ffb454", "collective": "#d2a6ff", "before": "#f07178", "after": "#aad94c",

@@ -1,4 +1,4 @@
-"""Define a pane with a text of any size: line numbers, colours, search, and marks on lines linked to another
+"""Define a pane with a text of any size: line numbers, colors, search, and marks on lines linked to another
 pane."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class TextView(LineView):
     """Show a text.
 
     Attributes:
-      spans: a function that takes a line and returns its coloured parts.
+      spans: a function that takes a line and returns its colored parts.
       linked: the numbers of the lines that are marked because they belong to the current line of another
         pane.
       found: the numbers of the lines that the search has found so far, in ascending order.
@@ -50,7 +50,7 @@ class TextView(LineView):
         self.linked: Collection[int] = frozenset()
         self.found: list[int] = []
         self._search: Iterator[list[int]] | None = None  # the search in progress
-        self._looked = self._dropped = 0  # number of lines searched; lines dropped before
+        self._looked = self._dropped = 0  # number of lines searched; lines that the text had dropped then
         self._told = 0.0
         self._wanted = False  # whether the cursor is still to move to the first match
         self.name_of_text: object = None
@@ -67,7 +67,7 @@ class TextView(LineView):
 
     def show(self, text: Lined, spans: tokens.Tokens = tokens.plain, *, name: object = None) -> None:
         """Show ``text`` instead of the previous text. If both have the same ``name``, the cursor and the
-        scroll position stay. ``spans`` is a function that takes a line and returns its coloured parts."""
+        scroll position stay. ``spans`` is a function that takes a line and returns its colored parts."""
         same = name is not None and name == self.name_of_text
         self.text, self.spans, self.name_of_text = text, spans, name
         self.linked = frozenset()
@@ -123,7 +123,7 @@ class TextView(LineView):
         return Strip([Segment(gutter, self.style_of(style)), *body])
 
     def _segments(self, text: str) -> list[Segment]:
-        """Return the text as segments, divided where a colour or a match of the search begins or ends."""
+        """Return the text as segments, divided where a color or a match of the search begins or ends."""
         spans = self.spans(text)
         hits = list(tokens.matches(text, self.needle))
         if not hits:

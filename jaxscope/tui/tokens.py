@@ -1,8 +1,8 @@
-"""Choose the colours of a line of HLO, StableHLO, Python or program output.
+"""Choose the colors of a line of HLO, StableHLO, Python or program output.
 
-Each tokeniser is a function that takes a line and returns spans (start, end, kind). The kind is one of KINDS,
+Each tokenizer is a function that takes a line and returns spans (start, end, kind). The kind is one of KINDS,
 such as ``op`` and ``comment``, or in a comparison one of BESIDE. Text of no known kind stays plain. A
-tokeniser takes linear time, whatever the line contains.
+tokenizer takes linear time, whatever the line contains.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jaxscope.schema import collectives
 Span = tuple[int, int, str]
 Tokens = Callable[[str], list[Span]]
 
-# Kinds of text that have a colour.
+# Kinds of text that have a color.
 KINDS = ("value", "type", "op", "collective", "attr", "string", "number", "comment", "word", "symbol")
 BESIDE = ("before", "after", "dim")  # kinds in a comparison
 
@@ -73,7 +73,7 @@ python = _with(_PYTHON)
 
 
 def plain(line: str) -> list[Span]:
-    """Return no spans: the tokeniser for a text without colours."""
+    """Return no spans: the tokenizer for a text without colors."""
     return []
 
 
@@ -81,7 +81,7 @@ _SIGN = re.compile(r"(?:^|: )[ ]*+([-+]) ?+\S")
 
 
 def differences(line: str) -> list[Span]:
-    """Return spans (start, end, kind) that colour a line of a comparison: ``- removed``, ``+ added`` or
+    """Return spans (start, end, kind) that color a line of a comparison: ``- removed``, ``+ added`` or
     ``name: before → after``."""
     sign = _SIGN.search(line)
     if sign is not None:

@@ -16,7 +16,7 @@ from jaxscope.present.arrays import UNNAMED, form, forms, moment, placement, tot
 from jaxscope.present.text import Places, count, size
 from jaxscope.tui.cells import Cell, Column, Part, number_column
 
-FEW = 12  # a name of the first level with at most so many names below it is open at first
+FEW = 12  # a name of the first level is open at first if at most this many names are below it
 BARS = "▁▂▃▄▅▆▇█"
 # A step after the name of the variable: ``.name``, ``['key']``, ``[0]`` or ``[*]``.
 _STEP = re.compile(r"\.[^.\[]++|\[(?:'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"|[^\]'\"]*+)\]")
@@ -157,8 +157,7 @@ def tree(snapshot: Snapshot, toggled: Collection[str], *, flat: bool = False) ->
     """Return the names of the arrays in a snapshot as rows, those with the most bytes first.
 
     Args:
-      toggled: the ids of the rows that the user opened or closed, so that they differ from their state at
-        first.
+      toggled: the ids of the rows that the user opened or closed: they are no longer as they were at first.
       flat: return a row for each group of equal arrays, instead of a tree of names. A filter needs this,
         because it also searches rows that are closed in the tree.
     """

@@ -35,7 +35,7 @@ class Row(NamedTuple):
 
 def rows(programs: Mapping[str, Program], texts: Mapping[str, Texts]) -> list[Row]:
     """Return the collectives of ``programs`` (by id) as rows, those that send most bytes in one call first.
-    Collectives of one program that differ only in their names share a row. ``texts`` are the analysed texts
+    Collectives of one program that differ only in their names share a row. ``texts`` are the analyzed texts
     by program id; programs whose text is missing here are left out."""
     found: dict[tuple[object, ...], list[Collective]] = {}
     for id, read in list(texts.items()):
@@ -170,7 +170,7 @@ def mesh(r: Row, texts: Mapping[str, Texts], width: int) -> list[list[Part]]:
 
     Thick lines join the devices between which the row's collectives communicate. The mesh itself is not drawn
     if more than two axes are longer than 1, or if it needs too much room. Empty if the mesh is unknown.
-    ``texts`` are the analysed texts by program id, ``width`` is the number of characters of a line.
+    ``texts`` are the analyzed texts by program id, ``width`` is the number of characters of a line.
     """
     read = texts.get(r.program.id)
     hlo = read.hlo if read is not None else None

@@ -58,7 +58,7 @@ def bar(lane: Lane, axis: Axis, width: int) -> list[Part]:
     inside = (high >= 0) & (first < width)
     first = np.maximum(first, 0)
     for n in range(len(PHASES)):
-        narrow = inside & (phase == n) & (first == last)  # nearly all, if there are many
+        narrow = inside & (phase == n) & (first == last)  # within one character: most phases, if many
         took = np.maximum(high[narrow] - low[narrow], 1e-9)
         share[n] += np.bincount(first[narrow], took, width)
     for at in np.flatnonzero(inside & (first < last)):

@@ -50,7 +50,7 @@ class Recording(Protocol):
     """A run with its directory and the program texts read so far. ``tui.feed.Feed`` has these members.
 
     Attributes:
-      texts: the analysed texts, by program id.
+      texts: the analyzed texts, by program id.
     """
 
     @property

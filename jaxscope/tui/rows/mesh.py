@@ -1,7 +1,7 @@
 """Draw the shards of an array on the device mesh, and the bytes on each device as a bar.
 
-Each shard has a colour and a fill character, and copies of a shard have the same ones. Fill and device number
-make the drawing readable without colours.
+Each shard has a color and a fill character, and copies of a shard have the same ones. Fill and device number
+make the drawing readable without colors.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _grid(
     Args:
       axes: (name, size) of each axis of the mesh.
       cells: for each device, in mesh order, which part of the array it holds.
-      parts: part of the array -> the number of its shard, which determines fill and colour.
+      parts: part of the array -> the number of its shard, which determines fill and color.
     """
     made: Lines = []
     mesh = " x ".join(f"{name}={n}" for name, n in axes if name)

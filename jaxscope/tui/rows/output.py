@@ -1,4 +1,4 @@
-"""Read the program's output as lines without colours and cursor movements, with progress bars in their last
+"""Read the program's output as lines without colors and cursor movements, with progress bars in their last
 state."""
 
 from __future__ import annotations

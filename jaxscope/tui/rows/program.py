@@ -58,7 +58,7 @@ def absent(run: Run, c: Compilation, stage: str) -> str:
 
 def summary(run: Run, c: Compilation, program: Program | None, texts: Texts | None) -> list[Part]:
     """Return the line about ``c`` and its program (None: it has none):
-    ``train_step #4  7.0 s · 412 instructions · 49 fusions · ...``. ``texts`` are the analysed texts of the
+    ``train_step #4  7.0 s · 412 instructions · 49 fusions · ...``. ``texts`` are the analyzed texts of the
     program; None: they are not read yet."""
     parts: list[Part] = [(compilation_name(run, c), "bold"), f"  {seconds(c.seconds)}"]
     if program is None:
