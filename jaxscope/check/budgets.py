@@ -28,7 +28,7 @@ from jaxscope.schema.findings import CERTAIN, ERROR, Evidence, Finding, Fix, ext
 from jaxscope.schema.messages import Count, Message, Parts, Seconds, message
 
 COMPILATIONS, SECONDS = "JX191", "JX291"
-MOST = 3  # so many functions are named in a title
+MOST = 3  # functions that are named in a title
 SMALLER = Fix(message("fix-smaller-program"))
 
 

@@ -27,7 +27,7 @@ from jaxscope.schema.steps import Either, Step, known
 CODE = "JX190"
 STEPS_UNKNOWN = "steps-unknown"
 EVIDENCE = 5  # compilations in one finding
-EVIDENCE_AMONG_OTHERS = 3  # if the finding also lists compilations of other functions
+EVIDENCE_AMONG_OTHERS = 3  # the same, if the finding also lists compilations of other functions
 
 # A part of a run (a test, a block of code): compilation id -> its step, counted from the part's beginning.
 Part = Mapping[str, Step]
@@ -68,8 +68,8 @@ def recompiles_after(
 def of_part(
     run: Run, n: int, functions: Sequence[str] | None, part: Part, since: str | None = None
 ) -> list[Finding]:
-    """Return the findings about what was traced, lowered or compiled after step ``n``, the last step that may
-    compile (0: nothing may compile at all), of a block of code or a test.
+    """Return the findings about what a block of code or a test traced, lowered or compiled after step ``n``,
+    the last step that may compile; 0: nothing may compile at all.
 
     Args:
       functions: names or patterns of the functions to check; None: all.

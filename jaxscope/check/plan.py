@@ -66,8 +66,8 @@ class Plan:
 
     If there is neither a limit nor a baseline file (saved figures of an earlier run), each finding of the
     rules is reported. Programs that do not fit into the memory of a target (a machine to compile for) are
-    always reported. ``options`` is name of an option in ``[tool.jaxscope.check]`` -> value. ``project`` is
-    the directory of pyproject.toml; None: there is none.
+    always reported. ``options`` has the values of the options by their names in ``[tool.jaxscope.check]``:
+    ``{"strict": True}``. ``project`` is the directory of pyproject.toml; None: there is none.
     """
 
     def __init__(self, options: Mapping[str, Any], project: Path | None = None) -> None:

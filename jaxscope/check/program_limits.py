@@ -29,7 +29,7 @@ from jaxscope.schema.keys import Frame, Key, Memory, Sharding
 from jaxscope.schema.messages import Bytes, Field, Message, Parts, Words, message
 
 COLLECTIVES, MEMORY, CONSTANTS = "JX491", "JX591", "JX592"
-MOST = 3  # so many arguments, constants or collectives are named in a title
+MOST = 3  # arguments, constants or collectives that are named in a title
 
 
 class Limited(msgspec.Struct, frozen=True):

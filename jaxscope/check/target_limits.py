@@ -28,7 +28,7 @@ from jaxscope.rules.targets import too_large
 from jaxscope.schema.findings import Finding
 from jaxscope.schema.messages import Message, message
 
-LONGEST = 200  # a compiler's message is cut to so many characters
+LONGEST = 200  # characters of a compiler's message; a longer one is cut
 
 
 class Aim(msgspec.Struct, frozen=True):

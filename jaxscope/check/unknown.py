@@ -1,5 +1,5 @@
-"""Make findings about what a check cannot know (JX901): notes, which let a check fail only with ``--strict``,
-and errors."""
+"""Make findings about what a check cannot know (JX901): notes, which make a check fail only with
+``--strict``, and errors."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from jaxscope.schema.messages import Count, Field, Message, Parts, message
 
 COMPILATIONS, UNUSED, IMPROVED, ELSEWHERE = "JX701", "JX710", "JX711", "JX712"
 RECOMPILES = ("JX10", "JX11", "JX12")
-OPERATIONS = 3  # so many operations are named in a title
+OPERATIONS = 3  # operations that are named in a title
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -67,8 +67,8 @@ def findings(baseline: Baseline, now: Extracted, chosen: Filter) -> list[Finding
 
 def failing(found: Iterable[Finding], *, strict: bool) -> list[Finding]:
     """Return the findings that make a check fail: errors and warnings, with ``strict`` also notes. A note
-    about a figure that became better never makes a check fail, nor does one that only measured seconds decide
-    about."""
+    about a figure that became better never makes a check fail, and neither does a note that another run may
+    not have, because measured seconds decide that it is reported."""
     return [f for f in found if f.severity != NOTE or (strict and f.code != IMPROVED and not f.by_chance)]
 
 

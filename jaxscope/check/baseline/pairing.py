@@ -17,7 +17,7 @@ from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Message, Words, message
 
 REFRESH, ACCEPT = message("fix-update-baseline"), message("fix-accept")
-SHOWN = 5  # so many items are listed in a finding
+SHOWN = 5  # items that are listed in a finding
 _SHAPE = re.compile(r"\w+(\[[^\]]*\])")  # the shape in bf16[64,32] P('data',)
 
 
