@@ -1,4 +1,4 @@
-"""``jaxscope hlo FILE``: analyse the text of a compiled program from any source; no run is needed."""
+"""``jaxscope hlo FILE``: analyze the text of a compiled program from any source; no run is needed."""
 
 from __future__ import annotations
 

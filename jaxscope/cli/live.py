@@ -23,8 +23,8 @@ LIVE_S = 0.1
 COMPARE_S = 0.5
 HOLDING_S = 0.1  # with --stop-on-divergence: the ranks wait for the result of the comparison
 MOST_RANKS = 256  # compared without --compare-ranks: the watcher needs 0.8 MB of memory for each
-SHARE = 10  # of a core at most one tenth is used to compare ranks
-END_S = 5.0  # between SIGTERM and SIGKILL for a program that diverges
+SHARE = 10  # at most one tenth of a core is used to compare ranks
+END_S = 5.0  # seconds between SIGTERM and SIGKILL for a program that diverges
 DIVERGED = 4  # exit code
 
 
@@ -142,7 +142,7 @@ def stop_on_divergence(record: RunDir) -> Beside:
             if ranks.diverged(whole):
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGTERM)
-                    if not ended.wait(END_S):  # in XLA it runs no handler; JAX's own handler does not end it
+                    if not ended.wait(END_S):  # inside XLA no handler runs; JAX's handler does not end it
                         os.kill(pid, signal.SIGKILL)
                 return
 

@@ -17,7 +17,7 @@ from jaxscope.log import files, reader, store
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Key
 
-SECONDS = 300  # after which the program is stopped
+SECONDS = 300  # the program is stopped if it runs longer
 PROGRAM = """\
 import sys
 import jax, numpy as np

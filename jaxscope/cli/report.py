@@ -155,7 +155,7 @@ def _json(run: Run, directory: RunDir, job: Job | None, *, short: bool) -> str |
 
 def _text(args: argparse.Namespace, run: Run, directory: RunDir, job: Job | None) -> None:
     """Print the text report: of one function if ``--function`` names one, else of the run and its job. With
-    ``--output`` it is written to that file, without colours."""
+    ``--output`` it is written to that file, without colors."""
     from jaxscope.report.console import console
 
     buffer = io.StringIO()

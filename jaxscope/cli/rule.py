@@ -14,7 +14,7 @@ from jaxscope.errors import UsageError
 if TYPE_CHECKING:
     from jaxscope.rules.registry import Rule
 
-BESIDE = 72  # columns of a terminal in which the summary of a rule is printed beside its name
+BESIDE = 72  # in a terminal with at least as many columns, the summary of a rule is printed beside its name
 DESCRIPTION = """\
 Print a rule's page: what it finds, why that is bad, a program that has the problem and one that does not.
 """

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 CHECK_FAILED = 3
 RANKS_IN_SUMMARY = 64  # reading the logs of more ranks would delay the shell's prompt by seconds
 END_BYTES = 10_000  # how much of the end of the program's output is searched
-IMPORT_S = 0.2  # between two looks whether the program is recorded
+IMPORT_S = 0.2  # seconds between two checks whether the program is recorded
 
 
 def add_parser(subparsers: Any) -> None:
@@ -297,7 +297,7 @@ def _end_of_output(record: RunDir) -> str:
             end = f.read(END_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
-    return "\n".join(as_printed(line) for line in end.split("\n"))  # Python 3.13 colours its tracebacks
+    return "\n".join(as_printed(line) for line in end.split("\n"))  # Python 3.13 colors its tracebacks
 
 
 def _make_run(each: Round, opts: argparse.Namespace) -> RunDir | None:
@@ -334,7 +334,7 @@ def _create(each: Round, opts: argparse.Namespace) -> RunDir:
         options=recording_options,
         **each.meta(),
     )
-    first = Heartbeat(run.heartbeat, hold=False)  # of this process, until the runner or the keeper watches
+    first = Heartbeat(run.heartbeat, hold=False)  # of this process, until the runner or the keeper has one
     first.beat()
     first.close()
     return run

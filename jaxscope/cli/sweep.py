@@ -75,8 +75,8 @@ def rounds_of(opts: argparse.Namespace, program: Command) -> list[Round]:
 
 
 def _require_repeatable(opts: argparse.Namespace, program: Command, sizes: bool) -> None:
-    """Check that the program can be executed several times: because of targets with different numbers of
-    devices (``sizes``), or else because of ``--vary``.
+    """Check that the program can be executed several times: for targets with different numbers of devices
+    (``sizes``), or else for ``--vary``.
 
     Raises:
       UsageError: ``--detach`` or ``--tui`` is given, or the program is read from stdin.

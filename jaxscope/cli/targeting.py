@@ -53,7 +53,7 @@ def grouped(names: Sequence[str]) -> list[list[Any]]:
 
 def of_options(opts: argparse.Namespace) -> list[list[Any]]:
     """Return the targets of ``jaxscope run`` as a list of groups: the targets of a group have the same number
-    of devices. Print a warning if XLA may hang with so many CPU devices.
+    of devices. Print a warning if XLA may hang with as many CPU devices as the targets have.
 
     Raises:
       UsageError: a target is unknown or its compiler is not installed, or --dry-run is given without a
@@ -195,5 +195,5 @@ def end(
             started.returncode = 0
         return True
     if started is not None:
-        started.returncode = 0  # the worker outlives this process: keeps subprocess from warning about it
+        started.returncode = 0  # the worker outlives this process; without this, subprocess warns
     return False

@@ -104,14 +104,14 @@ def show(directory: RunDir, *, owned: bool = False, alive: Callable[[], bool] | 
     from jaxscope.tui.app import App
 
     app = App(directory, owned=owned, alive=alive, keys=keys)
-    if sys.__stderr__ is not None:  # a terminal over ssh is UTF-8 whatever the locale there is called
+    if sys.__stderr__ is not None:  # a terminal over ssh shows UTF-8, whatever the locale is named
         sys.__stderr__.reconfigure(encoding="utf-8")
     try:
         app.run()
     except Exception as e:
         if app.return_value is None:
             raise
-        with contextlib.suppress(OSError):  # the terminal may be what it failed for
+        with contextlib.suppress(OSError):  # the terminal may be the reason of the failure
             sys.stderr.write(f"jaxscope: the view failed while it closed: {type(e).__name__}: {e}\n")
     finally:
         app.last_resort.cancel()
