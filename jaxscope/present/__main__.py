@@ -15,8 +15,8 @@ from jaxscope.rules import registry
 
 def lines(words: Sequence[str] = ()) -> Iterator[str]:
     """Yield the lines to print: the templates of all messages by slug, in families, with the short form of a
-    template below it. ``words`` select the templates whose slug or text contains all of them, and that the
-    modules of all rules among them (``JX506``) use."""
+    template below it. ``words`` select the templates to print: the module of each rule among the words
+    (``JX506``) uses the template, and its slug or its text contains each other word."""
     widest = max(len(slug) for family in FAMILIES.values() for slug in family)
     rules = registry.rules()
     used = [inspect.getsource(sys.modules[rules[word].check.__module__]) for word in words if word in rules]

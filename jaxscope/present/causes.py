@@ -74,7 +74,7 @@ _KINDS = {
     "tree": "tree structure change",
     "unknown": "unknown cause",
 }
-FLAX_METHOD = "flax.Module."  # such a wrapper is no call that the program makes
+FLAX_METHOD = "flax.Module."  # flax adds such a wrapper; the program does not call it
 _FORMS = {
     "lambda": "a lambda was created again",
     "partial": "a functools.partial was created again",
@@ -257,7 +257,7 @@ def _weak_type(c: Cause) -> str:
     are = "are" if c.count > 1 else "is"
     text = f"{subject(c)} {are} {'now' if b.weak_type else 'no longer'} weakly typed"
     if c.count > 1 or (a.shape, a.dtype) != (b.shape, b.dtype):
-        return text  # another cause names both shapes or dtypes
+        return text  # another cause says how the shape or the dtype changed
     return f"{text}; it changed from {_array(c, a)} to {_array(c, b)}"
 
 

@@ -37,7 +37,7 @@ _CONTROL = re.compile(
 
 
 def as_printed(line: str) -> str:
-    """Return a line of output as a terminal would show it, but without colours. Text after a carriage return
+    """Return a line of output as a terminal would show it, but without colors. Text after a carriage return
     replaces the text before it, and a backspace removes a character."""
     line = _CONTROL.sub("", line)
     if "\r" in line:

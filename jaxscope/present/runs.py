@@ -14,8 +14,8 @@ from jaxscope.model.wall_time import wall_time
 from jaxscope.present.spans import Span
 from jaxscope.present.text import Places, brief, command, count, function_name, seconds
 
-# Shares of the run's time: other time is itemised if it is at least the first; items below the second are not
-# named.
+# Shares of the run's time. If the time that was not spent compiling is at least LEAST_OTHER, it is divided by
+# what it was spent on, without parts below LEAST_PART.
 LEAST_OTHER, LEAST_PART = 0.1, 0.005
 _VERBS = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}
 

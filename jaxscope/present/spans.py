@@ -1,5 +1,5 @@
 """Define styled text as spans: texts with a role, for which the report, the terminal view and HTML have
-colours.
+colors.
 
 Nothing is escaped here, because the code that draws a span escapes its text.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 Span = str | tuple[str, str]  # a text; a text and its role
-# Roles are invisible without colours. If a role matters, the text also has a glyph or a word for it.
+# Roles are invisible without colors. If a role matters, the text also has a glyph or a word for it.
 ROLES = (
     "dim", "bold", "title", "name", "figure", "path", "error", "warning", "note", "good", "retrace",
     "collective",

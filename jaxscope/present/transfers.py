@@ -7,7 +7,7 @@ from jaxscope.model.transfers import Transfer
 from jaxscope.present.spans import Span
 from jaxscope.present.text import brief, function_name, seconds
 
-LONG_S, LONG_SHARE = 0.05, 0.01  # a wait is long above so many seconds, or above this share of the run
+LONG_S, LONG_SHARE = 0.05, 0.01  # a wait is long above these seconds, or above this share of the run
 
 
 def long(run: Run, waited: float) -> bool:

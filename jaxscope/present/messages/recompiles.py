@@ -1,6 +1,6 @@
 """Templates for recompiles and the advice about them (JX101 to JX130)."""
 
-# What becomes of the values that a function closes over, when it is defined only once.
+# If a function is to be defined only once: what to do with the values that it captures.
 OUTSIDE = (
     "pass the numbers and arrays that it captures as arguments. The function may still capture other objects,"
     " such as an optimizer, if they are created only once"
@@ -58,7 +58,7 @@ TEMPLATES = {
     "resized-operation": "the eager operation {name} at {line}{at}",
     "resized-operations": "the eager operations {names} at {line}{at}",
     "resized-elsewhere": "eager operations on {lines}",
-    # -- fixes: what changes besides ---------------------------------------------------------------------
+    # -- fixes: additions to another fix -----------------------------------------------------------------
     "fix-same-for": "{fix}; do the same with {paths}",
     "fix-with-others": "{fix} ({others})",
     "fix-as-passed": "{fix} ({parameter} is {name} at {line})",
@@ -480,7 +480,7 @@ TEMPLATES = {
     "fix-start-as-returned": "pass {path} to the first call in the form in which the function returns it",
 }
 
-# In a table of findings, where the reader sees that something recompiled by its code.
+# Short forms for a table of findings, in which the code of a finding already says that something recompiled.
 SHORT = {
     "recompiled": "{function}: {cause}{than}{also}",
     "recompiled-alike": "{function}: {cause}{than}{also}",
