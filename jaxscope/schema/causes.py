@@ -219,7 +219,7 @@ class MeshSetting(_Detail, tag="mesh_setting", frozen=True, gc=False):
 class AheadOfTime(_Detail, tag="ahead_of_time", frozen=True, gc=False):
     """The cause: the function was called, and was also compiled ahead of time (``.lower``, ``.compile``).
 
-    JAX does not use the program of an ordinary call for one ahead of time, nor the other way round.
+    JAX does not use the program of an ordinary call for a compilation ahead of time, nor the other way round.
 
     Attributes:
       number: number of the earlier compilation among those of the function (3 for ``f#3``); None: unknown.

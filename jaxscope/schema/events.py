@@ -101,8 +101,9 @@ class FunctionSeen(Event, frozen=True, tag="FunctionSeen"):
       eager: whether this is an operation that runs outside jit (``jnp.add`` in plain Python code).
       signature: the parameters as text; None: unknown.
       captures: the functions, classes and callable objects that it captures, as ``loss=l2`` (at most 8).
-      captured_code: names and places of the functions that it captures, also through these, as a text of
-        limited length. It orders functions that differ in nothing else. Empty if it captures none.
+      captured_code: names and places of the functions that it captures, and of those that these capture, as a
+        text of limited length. By this text, functions that differ in nothing else are put in order. Empty if
+        it captures none.
     """
 
     function: str = ""
@@ -361,7 +362,7 @@ class ArgumentFate(Event, frozen=True, tag="ArgumentFate"):
       deleted: paths of arguments that were donated and deleted.
       gone: paths of arguments to which nothing refers any more.
       kept: paths of arguments that are still alive.
-      twice: paths of arguments whose array the call was also passed at another path; None: unknown.
+      twice: paths of arguments whose array was also passed to the call at another path; None: unknown.
       twice_arrays: for each of ``twice``, a number that is equal for paths of one array; None: unknown.
     """
 

@@ -17,8 +17,8 @@ from jaxscope.schema.libraries import JAX_ROOTS, OWN_ROOT, WRAPPER_ROOTS
 
 
 class Standing(enum.IntEnum):
-    """The owner of a source file. The innermost of the frames on a stack that have the lowest value is taken
-    as the user's line (unless all are of libraries)."""
+    """The owner of a source file. The user's line on a stack is the innermost of those frames that have the
+    lowest value; there is none if all frames are of libraries."""
 
     USER = 0
     INSTALLED = 1  # in site-packages, but not a known library: the user's own package, or an unknown library
@@ -42,7 +42,7 @@ TYPED = re.compile(r"<(stdin|string|console|input|ipython|timed|magic|cell|docte
 GENERATED = (
     "__create_fn__."  # prefix of the qualified names of methods that dataclasses generate, in file <string>
 )
-# Modules and packages of jaxscope by which a clone of its sources is recognised
+# Modules and packages of jaxscope by which a clone of its sources is recognized
 OWN_ROOMS = frozenset({"api.py", "recording.py", "__main__.py", "launch", "cli", "capture"})
 
 

@@ -1,7 +1,7 @@
 """Names of the packages that are not the user's code: JAX, and libraries between JAX and the user.
 
 A search for the user's line on a stack skips the frames of these packages. A frame of the running program is
-recognised by its module, a source location in a compiled text by its file name.
+recognized by its module, a source location in a compiled text by its file name.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import re
 JAX_ROOTS = frozenset({"jax", "jaxlib"})
 # Packages that decorate the user's functions and run them unchanged
 DECORATOR_ROOTS = frozenset({"jaxtyping", "beartype", "typeguard", "chex"})
-# Packages that compute with the user's functions (a loss, a model). A function that they return is theirs.
+# Packages that compute with the user's functions (a loss, a model). A function that they return counts as
+# theirs, not as the user's.
 COMPUTING_ROOTS = frozenset(
     {"numpyro", "blackjax", "optimistix", "diffrax", "lineax", "jaxopt", "distrax", "optax", "numpy", "scipy"}
 )

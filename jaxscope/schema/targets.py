@@ -10,7 +10,7 @@ class Target(msgspec.Struct, frozen=True):
 
     Attributes:
       name: the name in its normal form.
-      machine: the key of the accelerator in the catalogue ``analysis.machines``: ``v5e``.
+      machine: the key of the accelerator in the catalog ``analysis.machines``: ``v5e``.
       platform: the platform for which JAX lowers: ``tpu`` or ``cuda``.
       grid: chips of one slice along each axis of the torus (TPU), or (hosts, GPUs of a host).
       slices: number of slices, which the data-center network connects; 1 for GPUs.
