@@ -99,7 +99,7 @@ def read(path: Path, most: int, *, within: Path | None = None) -> bytes:
     """
     with open_regular(path, within=within) as f:
         if os.fstat(f.fileno()).st_size <= most:
-            data = f.read(most + 1)  # at most so many, because files under /proc claim to have size 0
+            data = f.read(most + 1)  # not all, because files under /proc claim to have size 0
             if len(data) <= most:
                 return data
     raise OSError(errno.EFBIG, f"larger than {most:,} bytes", str(path))

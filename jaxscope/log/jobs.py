@@ -32,7 +32,7 @@ from jaxscope.schema.targets import Target
 
 _ID = re.compile(r"[0-9a-f]{16}")
 MAX_JOB, MAX_MODULE, MAX_BEHIND = 16 << 20, 1 << 30, 1 << 16  # bytes
-STALE_S = 10.0  # ten missed heartbeats; a busy machine may miss some
+STALE_S = 10.0  # seconds: ten missed heartbeats, because a busy machine may miss some
 OK, EXHAUSTED, FAILED, CRASHED, LATE, MISSING = "ok", "exhausted", "failed", "crashed", "late", "missing"
 OUTCOMES = (OK, EXHAUSTED, FAILED, CRASHED, LATE, MISSING)
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from jaxscope.log import files
 
-STALE_S = 10.0  # ten missed heartbeats; a busy machine may miss some
+STALE_S = 10.0  # seconds: ten missed heartbeats, because a busy machine may miss some
 BEAT_BYTES = 256  # always the same size, so that it can be written even if the disk is full
 _TRIES = 5  # a reader that tests the lock holds it for some microseconds
 

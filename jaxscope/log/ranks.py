@@ -29,8 +29,8 @@ from jaxscope.errors import LogError
 from jaxscope.log import files, liveness, removal, store
 from jaxscope.log.store import RunDir
 
-JOIN_S = 600.0  # from the first rank of a launch to the last, if none has a heartbeat
-OVER_S = 20.0  # after the last heartbeat of all ranks, a new process belongs to another launch
+JOIN_S = 600.0  # seconds in which all ranks of a launch start, if none has a heartbeat
+OVER_S = 20.0  # if the last heartbeat of all ranks is older, a new process belongs to another launch
 MOST_LAUNCHES = 1000
 DIVERGED, AGREED = "diverged.txt", "agreed.json"
 MOST_AGREED = 4 << 20  # bytes

@@ -19,7 +19,7 @@ _SECRET = {"password", "passwd", "passphrase", "pwd", "secret", "secrets", "cred
            "accesskey",
            "secretkey"}  # fmt: skip
 _SECRET_AT_THE_END = {"token", "key", "pat", "dsn"}
-# Words before "token" or "key" with which it is no secret: ``--pad-token``, ``--sort-key``.
+# Words before "token" or "key" that show that the value is no secret: ``--pad-token``, ``--sort-key``.
 _HARMLESS_BEFORE = {"pad", "eos", "bos", "unk", "mask", "sep", "cls", "special", "sort", "rng", "prng",
     "group", "label",
                     "image", "text", "target", "input", "output", "stop", "start", "end"}  # fmt: skip

@@ -38,9 +38,9 @@ from jaxscope.log import files, remote, removal, secret_values
 HOME = ".jaxscope"
 RANKS, SUBS = "ranks", "sub"  # directories of runs within a run
 SCHEMA = 1  # of meta.json and the logs
-ZSTD_LEVEL = 1  # half the time of level 3, for which the program would wait, and a sixth larger
+ZSTD_LEVEL = 1  # the program waits half as long as at level 3; the files are a sixth larger
 # Limits of what is read of a run: larger files are damaged or hostile. docs/limits.md lists all limits.
-MAX_TEXT_BYTES = 128 << 20  # of a text; LARGEST_TEXT if the user wants texts of any size
+MAX_TEXT_BYTES = 128 << 20  # bytes of a text; LARGEST_TEXT if the user wants texts of any size
 LARGEST_TEXT = 2 << 30
 MAX_TEXT_LINES = 4_000_000
 MAX_META_BYTES = 1 << 20
