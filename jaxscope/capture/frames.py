@@ -154,13 +154,13 @@ def is_installed_beside(file: str | None, frame: FrameType | None) -> bool:
 
 def user_frames(frame: FrameType | None) -> list[Frame]:
     """Return the user's lines on the stack of ``frame``, innermost first; lines of an installed package if
-    there are none of the user."""
+    there are no lines of the user."""
     return [location(f) for f in users(walk(frame))]
 
 
 def raised_through(trace: TracebackType | None) -> list[Frame]:
     """Return the user's lines in the traceback of an exception, innermost first; lines of an installed
-    package if there are none of the user."""
+    package if there are no lines of the user."""
     lines: dict[FrameType, int] = {}
     while trace is not None:
         lines[trace.tb_frame] = trace.tb_lineno

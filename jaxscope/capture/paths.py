@@ -53,7 +53,8 @@ class Found:
 
 def children(value: Any) -> list[tuple[str, Any]] | None:
     """Return (step, child) for each item or attribute of a container or object; None for a leaf. A step is
-    what is appended to the path of ``value`` to get that of the child: ``.name``, ``[0]``, ``['key']``."""
+    what is appended to the path of ``value`` to get the path of the child: ``.name``, ``[0]``,
+    ``['key']``."""
     kind = type(value)  # isinstance would read value.__class__, by which a lazy object loads itself
     if issubclass(kind, dict):
         return [

@@ -271,8 +271,8 @@ class Sampler:
 
 def _error(leaving: bool) -> BaseException | None:
     """Return the exception that ends the recording; None if there is none. This is the exception that is
-    being handled now. If none is and the program ends (``leaving``), it is the uncaught one that the
-    interpreter keeps."""
+    being handled now. If there is none and the program ends (``leaving``), it is the uncaught exception that
+    the interpreter keeps."""
     error = sys.exc_info()[1]
     if error is None and leaving:
         error = last_exception.stored()

@@ -293,8 +293,7 @@ class Session:
             shield.attempt("transfers", self.transfers.flush)
 
     def _is_step(self, function: str) -> bool:
-        """Return whether ``function``, the id of a function, is that of the function whose calls are the
-        steps."""
+        """Return whether ``function`` is the id of the function whose calls are the steps."""
         stepper = self.tracker.stepper
         return stepper is not None and stepper.function == function
 

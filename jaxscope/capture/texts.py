@@ -34,9 +34,9 @@ def elided(module: Any, text: str) -> bytes:
     """Return a hash of ``module`` that covers the large constants which ``text``, its StableHLO, leaves out.
     Return empty bytes if none is left out.
 
-    The hash is that of MLIR's bytecode (6 ms for 4 MB), which contains the constants. Bytecode also contains
-    the source locations, so the same program from another line gets another hash. Programs whose constants
-    differ never get the same hash.
+    The hash is computed from MLIR's bytecode (6 ms for 4 MB), which contains the constants. Bytecode also
+    contains the source locations, so the same program from another line gets another hash. Programs whose
+    constants differ never get the same hash.
     """
     if "__elided__" not in text:
         return b""

@@ -402,8 +402,8 @@ def _name_of(value: Any) -> str:
 
 
 class _Default:
-    """A default value in the text of a signature. Its repr is that of a number, string or None, and
-    ``<ClassName>`` for any other value, whose own repr might print an array."""
+    """A default value in the text of a signature. Its repr is the value's own repr for a number, a string or
+    None, and ``<ClassName>`` for any other value, whose own repr might print an array."""
 
     def __init__(self, value: Any) -> None:
         plain = isinstance(value, (str, int, float, bool, type(None)))

@@ -301,7 +301,7 @@ class _Scan:
         return None
 
     def _inner(self, code: CodeType) -> None:
-        """Follow ``code``, that of a function, a comprehension or a class which is defined inside this
+        """Follow ``code``, the code of a function, a comprehension or a class which is defined inside this
         function."""
         if self.depth < MAX_NESTED:
             outer = {n: self._variable(n) for n in code.co_freevars}

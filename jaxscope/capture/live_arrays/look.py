@@ -493,9 +493,9 @@ def _device_ids(sharding: Any) -> tuple[int, ...]:
 
 
 def _stacks(frame: FrameType | None, trace: Any) -> list[list[FrameType]]:
-    """Return the user's frames whose variables are searched, one list for each stack, innermost first: those
-    of the traceback ``trace`` if there is one, then those of ``frame`` and its callers, then those of other
-    threads."""
+    """Return the user's frames whose variables are searched, one list for each stack, innermost first: the
+    frames of the traceback ``trace`` if there is one, then ``frame`` and its callers, then the frames of
+    other threads."""
     raised = []
     while trace is not None:
         if frames.is_user(trace.tb_frame):

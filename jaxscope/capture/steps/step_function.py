@@ -43,7 +43,7 @@ class StepFunction:
 
     def repeated(self, function: str) -> None:
         """Count a call that missed the fast path again with unchanged arguments, if ``function``, the id of
-        the called function, is that of the step function."""
+        the called function, is the id of the step function."""
         if self._own is not None and self._own.function == function:
             self._own.add()
 

@@ -52,7 +52,7 @@ class _Code(NamedTuple):
       owner: _JAX, _LIBRARY, _PROGRAM or _SKIPPED.
       via: for code of JAX, the kind of the copies that it makes, such as ``item``; None: these copies have no
         name of their own.
-      call: for code of JAX, whether its frame is that of a call of a jitted function.
+      call: for code of JAX, whether it runs a call of a jitted function.
     """
 
     code: CodeType

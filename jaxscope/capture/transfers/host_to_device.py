@@ -115,7 +115,7 @@ class StagedArrays:
     Args:
       transfers: adds up the copies by the program's line.
       events: returns the number of JAX's events so far. If this number grows during a copy, JAX compiled the
-        primitive first, so the time is not that of a copy.
+        primitive first, so the measured time is not only the time of the copy.
     """
 
     def __init__(self, transfers: Transfers, events: Callable[[], int]) -> None:
