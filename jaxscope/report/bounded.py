@@ -54,8 +54,8 @@ def fitted(value: Any, room: int, path: str, left_out: list[str]) -> Any:
     """Return as much of ``value``, plain data, as fits into ``room`` bytes as JSON.
 
     A dict loses keys, the largest first. A list loses entries at its end. A text loses its end. The path of
-    each part that is missing or shortened is appended to ``left_out``; ``path`` is that of ``value`` in the
-    report: ``functions/0/key``.
+    each part that is missing or shortened is appended to ``left_out``; ``path`` is the path of ``value`` in
+    the report: ``functions/0/key``.
     """
     if size(value) <= room:
         return value

@@ -30,8 +30,8 @@ class Entry(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
     @classmethod
     def copy_of(cls: type[T], source: object, /, **more: object) -> T:
-        """Return an entry of this class. Each field has its value in ``more``, or else that of the attribute
-        of ``source`` with the same name."""
+        """Return an entry of this class. The value of each field is taken from ``more``, or else from the
+        attribute of ``source`` with the same name."""
         names, read = _copied(cls, tuple(more))
         more.update(zip(names, read(source), strict=True))
         return cls(**more)
@@ -398,7 +398,7 @@ class Cause(Entry):
 
 class Intent(Entry):
     """The shardings of one argument or result of a compiled program: the requested one, the compiled one, and
-    that of the array that the caller passed.
+    the sharding of the array that the caller passed.
 
     Attributes:
       path: the path of the argument, or of the result in the returned value.

@@ -133,7 +133,7 @@ def shardings(
 def _program(
     run: Run, shown: Sequence[tuple[int, Compilation]], places: Places, *, everything: bool
 ) -> Iterator[Line]:
-    """Yield lines about one compiled program: that of the latest compilation in ``shown``, (number,
+    """Yield lines about one compiled program: the program of the latest compilation in ``shown``, (number,
     compilation) pairs, whose program was recorded. ``places`` shortens file names."""
     for n, c in reversed(shown):
         program = run.programs.get(c.program or "")

@@ -139,9 +139,9 @@ def _whole(part: Any) -> Any:
 
 
 def _next(part: Any, path: str, name: str) -> list[Command]:
-    """Return commands that are useful after ``part`` of the report, at ``path``, if it is a finding: one
-    prints its evidence, one the page of its rule. Empty if ``part`` is not a finding. ``name`` is that of the
-    run."""
+    """Return commands that are useful after ``part`` of the report, at ``path``, if it is a finding: a
+    command that prints its evidence, and one that prints the page of its rule. Empty if ``part`` is not a
+    finding. ``name`` is the name of the run."""
     value = part.value if isinstance(part, Entry) else None
     if not isinstance(value, dict) or "code" not in value or "fix_kind" not in value:
         return []
