@@ -303,7 +303,7 @@ class Feed:
         self.version += 1
 
     def whose(self, finding: Finding) -> Feed:
-        """Return the feed whose run has the evidence of ``finding``: this one, or that of a sub-run."""
+        """Return the feed whose run has the evidence of ``finding``: this feed, or the feed of a sub-run."""
         feeds = self.recordings
         n = variants.sub_run(finding, self._variants(feeds))
         return feeds[0 if n is None else n + 1]

@@ -1,5 +1,5 @@
-"""Define a metaclass for widgets with abstract methods: it joins Textual's metaclass and that of Python's
-abstract classes."""
+"""Define a metaclass for widgets with abstract methods: it joins Textual's metaclass and the metaclass of
+Python's abstract classes."""
 
 from __future__ import annotations
 

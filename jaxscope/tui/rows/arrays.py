@@ -375,8 +375,8 @@ def facts(r: Row, snapshots: Snapshots, places: Places) -> list[list[Part]]:
 
 def user(run: Run, r: Row) -> Compilation | None:
     """Return the latest compilation of a user's function in whose call an argument has the same name as one
-    of the row's arrays: it shows what the arrays are passed to. None if none of the last 2,000 compilations
-    is such a one."""
+    of the row's arrays: it shows what the arrays are passed to. None if there is none among the last 2,000
+    compilations."""
     paths = {g.path for g in r.groups}
     for c in reversed(list(run.compilations.values())[-2_000:]):
         if (

@@ -23,8 +23,8 @@ def header(
     run: Run, directory: RunDir, state: str, *, paused: bool, width: int, machine: str | None = None
 ) -> list[Part]:
     """Return the first line of a screen: ``train.py  ● running 2 min 14 s  step 381  ▲ 4 recompiles  7
-    programs``. ``state`` is that of the run (running, exited, stopped or lost), ``paused`` says whether the
-    user paused the updates.
+    programs``. ``state`` is the state of the run (running, exited, stopped or lost), ``paused`` says whether
+    the user paused the updates.
 
     Args:
       width: characters of the line; what has no room is left out.

@@ -134,8 +134,8 @@ class KeyRow(NamedTuple):
 
 def key_of(run: Run, c: Compilation, against: Compilation | None = None) -> list[KeyRow]:
     """Return the parts of the cache key of ``c`` beside those of an earlier key, changed ones first; empty if
-    the key was not recorded. The earlier key is that of the compilation ``against``; None: the nearest (most
-    similar) earlier key of the function."""
+    the key was not recorded. The earlier key is the key of the compilation ``against``; None: the nearest
+    (most similar) earlier key of the function."""
     comparison = compared(run, c)
     if comparison is None:
         return []

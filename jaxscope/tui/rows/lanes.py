@@ -15,7 +15,7 @@ SHORTEST_S = 1e-3  # the shortest part of the run that can be drawn
 
 class Axis(msgspec.Struct, frozen=True):
     """The part of the run that is drawn: ``length`` in seconds, and ``begin``, the seconds between the
-    beginning of the run and that of this part."""
+    beginning of the run and the beginning of this part."""
 
     length: float
     begin: float = 0.0

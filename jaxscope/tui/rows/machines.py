@@ -143,8 +143,8 @@ def named(found: Sequence[Machine], name: str | None) -> Machine:
 
 
 def called(machine: Machine) -> str:
-    """Return the name of a machine for the screen, cut to NAME characters: that of the target, or
-    ``host cpu``, the host with its platform."""
+    """Return the name of a machine for the screen, cut to NAME characters: the name of the target, or ``host
+    cpu``, the host with its platform."""
     name = machine.name
     if name is None:
         name = f"{_host(machine.recording)} {label_of(machine.recording.directory)}".rstrip()
@@ -168,8 +168,9 @@ def seen_as(c: Compilation, machine: Machine, main: Run) -> Seen:
 
 
 def counterpart(c: Compilation, own: Run, run: Run) -> Compilation | None:
-    """Return the compilation in ``run`` that corresponds to ``c``, a compilation of the run ``own``: that of
-    the same function with the same number among the function's compilations. None if there is none."""
+    """Return the compilation in ``run`` that corresponds to ``c``, a compilation of the run ``own``: the
+    compilation of the same function with the same number among the function's compilations. None if there is
+    none."""
     if run is own:
         return c
     function, number = run.functions.get(c.function.id), number_of(own, c)

@@ -38,7 +38,7 @@ class Collectives(ByMachine):
             yield Paragraphs(id="mesh")
 
     def spoken_of(self) -> Compilation | None:
-        """Return the compilation of the main run that the user can compare across all targets: that of the
+        """Return the compilation of the main run that the user can compare across all targets: the one in the
         row under the cursor, or else the latest of the selected function."""
         run, row = self.feed.run, self.table.current
         if row is not None and row.program.compilations:

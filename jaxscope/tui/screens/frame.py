@@ -78,7 +78,7 @@ class View(Screen[None], metaclass=AbstractMeta):
 
     def elsewhere(self) -> str | None:
         """Return the name of the target (``--target``) whose program is shown on this screen; None: the
-        program is that of the machine that ran it."""
+        program that ran is shown."""
         return None
 
     @property

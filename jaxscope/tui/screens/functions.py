@@ -171,7 +171,7 @@ class Functions(View):
 
     def action_compare(self) -> None:
         """Let the user choose another compilation of the function, and compare the cache key of the current
-        compilation with that of the chosen one."""
+        compilation with the key of the chosen one."""
         run, a = self.feed.run, self.attempts.current
         able = rows.others(run, a.compilation, same=True) if a is not None else []
         if not able:
