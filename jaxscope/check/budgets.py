@@ -70,8 +70,8 @@ def with_counts(
 ) -> list[Finding]:
     """Return the findings of ``late``, those about compilations after step N, the last step that may compile.
     If a limit on the number of compilations is exceeded only because of these compilations, the limit is
-    named in the evidence of one of these findings. ``limits`` are those on the whole run, ``functions`` those
-    by name or pattern of functions."""
+    named in the evidence of one of these findings. ``limits`` are the limits on the whole run, ``functions``
+    has the limits by name or pattern of functions."""
     reported = {id for item in late for id in item.compilations}
     extra: dict[int, list[Evidence]] = {}
     for count in _counts(run, limits, functions or {}, None):

@@ -109,9 +109,10 @@ def of_rules(a: Aim, found: Sequence[Finding], *, rules: bool) -> list[Finding]:
 
 def over(a: Aim, limits: Limits, functions: Mapping[str, Limits]) -> list[Finding]:
     """Return a finding for each limit that a program for a target (a machine to compile for, ``v5e:4x4``)
-    exceeds, and for each that cannot be checked. ``limits`` are those of each program, ``functions`` those by
-    name or pattern of functions. ``a`` is the targets to check. If targets were given on the command line,
-    all limits apply to them. If not, only the limits of ``a.tables`` apply, to every recorded target."""
+    exceeds, and for each that cannot be checked. ``limits`` are the limits of each program, ``functions`` has
+    the limits by name or pattern of functions, ``a`` has the targets to check. If targets were given on the
+    command line, all limits apply to them. If not, only the limits of ``a.tables`` apply, to every recorded
+    target."""
     found: list[Finding] = []
     for run in a.runs:
         for name in (t.name for t in run.targets):
@@ -127,7 +128,8 @@ def over(a: Aim, limits: Limits, functions: Mapping[str, Limits]) -> list[Findin
 
 def tables_for(name: str, tables: Mapping[str, Limits]) -> list[Limits]:
     """Return the limits in ``tables`` (target or pattern, ``v5e:*``, -> limits) that apply to the target
-    ``name`` (a machine to compile for): those of this target, and those of patterns that match it."""
+    ``name`` (a machine to compile for): the limits of this target, and the limits of patterns that match
+    it."""
     found = []
     for text, limits in tables.items():
         one = alone(text)
