@@ -103,8 +103,8 @@ class Config(msgspec.Struct, frozen=True):
         default: Any = None,
         environ: Mapping[str, str] | None = None,
     ) -> Any:
-        """Return the value of an option: ``given`` on the command line, else that of the environment
-        variable, else that in pyproject.toml, else ``default``.
+        """Return the value of an option: ``given`` on the command line, else the value of the environment
+        variable, else the value in pyproject.toml, else ``default``.
 
         Args:
           table: the name of the option's table, such as ``check``; empty for ``[tool.jaxscope]`` itself.

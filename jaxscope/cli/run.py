@@ -55,8 +55,8 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Run ``jaxscope run``. Return the exit code of the program, or that of ``--check``. If a signal ended
-    the program, end this process with the same signal."""
+    """Run ``jaxscope run``. Return the exit code of the program, or the exit code of ``--check``. If a signal
+    ended the program, end this process with the same signal."""
     parser = options.parser()
     ours, words = options.split(args.words, parser)
     parser.ours, parser.rest = ours, words
@@ -409,8 +409,8 @@ def _report(
 
 def _write_metrics(where: str | None, record: RunDir | None, read: Callable[[], Ended]) -> None:
     """Write the numbers of each training step of the run, which ``read`` returns, to the file or dashboard
-    ``where`` (``--metrics``); nothing for None. If that fails, only print a message, because the exit code
-    must be that of the program."""
+    ``where`` (``--metrics``); nothing for None. If that fails, only print a message, because jaxscope has to
+    end with the exit code of the program."""
     if where is None or record is None:
         return
     try:

@@ -150,8 +150,8 @@ def print_table(runs: Sequence[RunDir]) -> None:
 
 
 def _rows(directory: RunDir) -> list[Row]:
-    """Return the rows for one run directory: that of the run, then those of the runs within it
-    (``run --vary`` creates them), whose names begin with a slash."""
+    """Return the rows for one run directory: the row of the run, then the rows of the runs within it (``run
+    --vary`` creates them), whose names begin with a slash."""
     within = [row(sub) for sub in store.sub_runs(directory)]
     return [row(directory), *(r._replace(name=f"  /{r.name}") for r in within)]
 

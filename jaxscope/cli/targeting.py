@@ -90,8 +90,8 @@ def aborted(targets: Sequence[Any], ended: Ended, opts: argparse.Namespace) -> N
 
 
 def installed(platform: str, name: str) -> None:
-    """Check that the compiler for ``platform`` (``tpu`` or ``cuda``) is installed. ``name`` is that of the
-    target, for the message.
+    """Check that the compiler for ``platform`` (``tpu`` or ``cuda``) is installed. ``name`` is the name of
+    the target, for the message.
 
     Raises:
       UsageError: it is not installed; the hint is the command that installs it.
@@ -155,7 +155,7 @@ def end(
       record: the run directory, which has the queue.
       wait: wait for the programs that are left to compile.
       quiet: do not print how many are left.
-      env: the environment for a new worker; default: that of this process.
+      env: the environment for a new worker; default: the environment of this process.
     """
     from jaxscope.log.jobs import Queue
     from jaxscope.present.targets import waiting

@@ -57,7 +57,7 @@ class Repository:
         environment variables ``env``, and return what it prints on stdout.
 
         Raises:
-          UsageError: git failed; the message is that of git.
+          UsageError: git failed; the message is the one that git printed.
         """
         done = subprocess.run(
             ["git", *_QUIET, *words],
