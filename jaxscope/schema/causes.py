@@ -257,7 +257,8 @@ class Effects(_Detail, tag="effects", frozen=True, gc=False):
 
 
 class Compared(_Detail, tag="compared", frozen=True, gc=False):
-    """The cause is unknown, because no recorded part of the cache key differs from that of the earlier call.
+    """The cause is unknown, because no recorded part of the cache key differs from the same part of the
+    earlier call's key.
 
     Attributes:
       arrays, statics: number of array leaves and of static values in the key, all equal before and after.

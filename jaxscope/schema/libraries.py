@@ -32,9 +32,9 @@ OWN_ROOT = "jaxscope"
 
 
 def transformation(wrapper: str) -> str:
-    """Return the name of a transformation, given that of a function that it returned. Haiku's transformations
-    return a pair of functions, init and apply: ``haiku.transform.init`` -> ``haiku.transform``. Any other
-    name is returned unchanged."""
+    """Return the name of the transformation that returned a function with the name ``wrapper``. Haiku's
+    transformations return a pair of functions, init and apply: ``haiku.transform.init`` ->
+    ``haiku.transform``. Any other name is returned unchanged."""
     return wrapper.removesuffix(".init").removesuffix(".apply") if wrapper.startswith("haiku.") else wrapper
 
 
