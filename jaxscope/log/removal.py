@@ -236,7 +236,8 @@ def _subs(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
       above: its path relative to the outermost run, with a slash at the end.
       file: called with (name, descriptor of the directory that contains it) for each file that jaxscope
         wrote.
-      directory: called likewise, after ``file``, for each directory that contains nothing but such files.
+      directory: called in the same way, after ``file``, for each directory that contains nothing but such
+        files.
     """
     for name, kind in _entries(fd):
         if not stat.S_ISDIR(kind):
