@@ -268,10 +268,10 @@ def _hashed_with(value: Any) -> list[Any]:
 
 
 def _whole(value: Any) -> bool:
-    """Return whether JAX compares the static value ``value`` as a whole, and not by what is inside it: a
-    number, a string, a function, or an object whose class has no ``__eq__``, which is compared by identity.
-    For an object of a library, such as a module of flax, the result is False, so that its attributes are
-    searched."""
+    """Return whether JAX compares the static value ``value`` as a whole, and not by what is inside it. This
+    is so for a number, a string, a function, and an object whose class has no ``__eq__``, which is compared
+    by identity. For an object of a library, such as a module of flax, the result is False, so that its
+    attributes are searched."""
     kind = type(value)
     if issubclass(kind, (*paths.PLAIN, *paths.CODE)):
         return True

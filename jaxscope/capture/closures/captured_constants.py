@@ -144,8 +144,8 @@ class Drawn(NamedTuple):
       arguments: positions, among the flat arguments, of keys that are not combined with another argument.
       of: the number of flat arguments.
       on_devices: positions, among the flat arguments, of keys from which all devices in a shard_map draw
-        equal numbers, although the program combines these element by element with a split array, as in a
-        dropout mask.
+        equal numbers, although the program combines these numbers element by element with a split array, as
+        in a dropout mask.
     """
 
     constants: frozenset[int] | None = None

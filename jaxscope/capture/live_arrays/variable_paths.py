@@ -376,9 +376,9 @@ def _slots(value: Any, kind: type) -> list[tuple[str, Any]]:
 
 
 def _held_in_c(value: Any, kind: type, attributes: bool) -> Iterable[tuple[Any, Any]]:
-    """Return (step of the path, child) for the objects to which ``value``, of type ``kind``, refers in
-    another way than by attributes: the items of an object array, the variables of a frame, what a C object
-    such as an iterator holds.
+    """Return (step of the path, child) for the objects to which ``value``, of type ``kind``, refers other
+    than by attributes: the items of an object array, the variables of a frame, the objects to which a C
+    object such as an iterator refers.
 
     For a C object, these are the objects that the garbage collector visits, which calls no code of the
     program. ``attributes`` says whether ``value`` has attributes; a C object that has some is not searched in
