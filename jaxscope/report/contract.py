@@ -484,9 +484,9 @@ class Compilation(Entry):
 
 
 class Prediction(Entry):
-    """A recompile to be expected: a result of a call is likely to be passed to the same function as an
-    argument (as the state of a training loop), and its shape, dtype or another property differs from that
-    argument.
+    """A recompile to be expected. A result of a call differs in shape, dtype or another property from an
+    argument of the same call, and is likely to be passed as this argument in the next call (as the state of a
+    training loop).
 
     Attributes:
       function: id of the function.

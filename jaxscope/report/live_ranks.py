@@ -39,8 +39,8 @@ class Comparison:
 
     Attributes:
       agreed: the calls that may run their program, because all ranks have compiled it: name of a rank's
-        directory -> numbers of the calls in that rank's log, ascending, a limited number of the last ones.
-        Empty unless ``holds`` is set.
+        directory -> numbers of the calls in that rank's log, ascending. Only the latest calls are kept. Empty
+        unless ``holds`` is set.
       diverged: the line about ranks that certainly run different programs; None: there are no such ranks.
     """
 

@@ -89,8 +89,9 @@ def _swatch(name: str) -> Html:
 
 
 def _length(run: Run, found: Sequence[Lane]) -> float:
-    """Return the length of the time axis in seconds: from the start of the recording to the last recorded
-    event, or to the end of the last phase in ``found``, the rows of the timeline, if that is later."""
+    """Return the length of the time axis in seconds. The axis begins at the start of the recording. It ends
+    at the last recorded event, or at the end of the last phase in ``found``, the rows of the timeline,
+    whichever is later."""
     ends = [float(lane.spans[:, 1].max()) / 1e9 for lane in found if len(lane.spans)]
     return max([run.seconds_at(run.last_ns) or 0.0 if run.last_ns is not None else 0.0, *ends])
 
