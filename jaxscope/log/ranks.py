@@ -217,9 +217,9 @@ def write_agreed(whole: RunDir, calls: Mapping[str, Sequence[int]]) -> None:
 
 
 def agreed(whole: RunDir) -> dict[str, list[int]] | None:
-    """Return what ``write_agreed`` last recorded in ``whole``, the run of a job, so that a rank knows which
-    program it may run: name of a rank's directory -> the call numbers of this rank's latest calls whose
-    programs all ranks (processes) have compiled. None if nothing is recorded yet."""
+    """Return what ``write_agreed`` last recorded in ``whole``, the run of a job: name of a rank's directory
+    -> the numbers of this rank's latest calls whose programs all ranks (processes) have compiled. The rank
+    may run these programs. None if nothing is recorded yet."""
     try:
         found = json.loads(files.read(whole.path / AGREED, MOST_AGREED, within=whole.path))
     except (OSError, ValueError, RecursionError):
