@@ -1,4 +1,4 @@
-"""Damage compiled texts for a while and analyse what is left: no analysis may raise or hang.
+"""Damage compiled texts for a while and analyze what is left: no analysis may raise or hang.
 
     python benchmarks/fuzz_hlo.py [--seconds 600] [--seed N] [FILE ...]
 
@@ -22,7 +22,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "analysis" / "hlo")]
 from hlo_damage import DAMAGE, damaged  # noqa: E402
 
 from jaxscope.analysis.hlo import graph  # noqa: E402
-from jaxscope.analysis.hlo.program import analyse  # noqa: E402
+from jaxscope.analysis.hlo.program import analyze  # noqa: E402
 
 FOREIGN = [
     "module @jit_f attributes {mhlo.num_partitions = 8 : i32} {\n  func.func public @main(%arg0: tensor<4xf32>) {\n",
@@ -56,7 +56,7 @@ def main() -> int:
             text = damaged(text, kind, chance)
         began = time.perf_counter()
         try:
-            program = analyse(text, mesh=[("data", 4), ("model", 2)] if chance.random() < 0.5 else None)
+            program = analyze(text, mesh=[("data", 4), ("model", 2)] if chance.random() < 0.5 else None)
             msgspec.json.encode(program)
             graph.of(text)
             failed = [p.text for p in program.problems if "could not be" in p.text]  # the last resort

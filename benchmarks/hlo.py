@@ -3,7 +3,7 @@
     python benchmarks/hlo.py [--layers 12 48] [--rounds 9] [-o benchmarks/hlo.jax-0.10.json]
 
 Compiles an unrolled, sharded transformer step for eight forced CPU devices, in a process of its own. Then,
-in turns within one process and in CPU time: ``read`` (text to instructions), ``analyse`` (text to everything
+in turns within one process and in CPU time: ``read`` (text to instructions), ``analyze`` (text to everything
 the report says) and jaxlib's ``hlo_module_from_text`` on the same text. Medians and interquartile ranges;
 the ratio is taken within each round. Memory is what tracemalloc counts: what stays and the peak, over the
 bytes of the text.
@@ -63,7 +63,7 @@ def memory(work: Callable[[], object]) -> tuple[int, int]:
 def measure(text: str, rounds: int) -> dict[str, object]:
     from jaxlib import _jax
 
-    from jaxscope.analysis.hlo.program import analyse
+    from jaxscope.analysis.hlo.program import analyze
     from jaxscope.analysis.hlo.reader import read
 
     native = getattr(_jax, "hlo_module_from_text", None)
@@ -74,7 +74,7 @@ def measure(text: str, rounds: int) -> dict[str, object]:
     works: dict[str, Callable[[], object]] = {
         "xla": lambda: native(text),
         "read": lambda: read(text),
-        "analyse": lambda: analyse(text, mesh=[("data", 4), ("model", 2)]),
+        "analyze": lambda: analyze(text, mesh=[("data", 4), ("model", 2)]),
     }
     for work in works.values():
         work()
@@ -86,7 +86,7 @@ def measure(text: str, rounds: int) -> dict[str, object]:
         order = list(works) if number % 2 else list(works)[::-1]
         for name in order:
             times[name].append(1000 * seconds(works[name]))
-    program = analyse(text)
+    program = analyze(text)
     result: dict[str, object] = {
         "bytes": len(text.encode()),
         "instructions": program.instructions,
@@ -95,11 +95,11 @@ def measure(text: str, rounds: int) -> dict[str, object]:
     }
     for name, values in times.items():
         result[f"{name}_ms"] = quartiles(values)
-    for name in ("read", "analyse"):
+    for name in ("read", "analyze"):
         result[f"{name}_over_xla"] = quartiles(
             [a / b for a, b in zip(times[name], times["xla"], strict=True)]
         )
-    for name in ("read", "analyse"):
+    for name in ("read", "analyze"):
         stays, peak = memory(works[name])
         result[f"{name}_memory_over_text"] = {
             "stays": round(stays / len(text.encode()), 2),

@@ -1,4 +1,4 @@
-"""Measure how long reading and analysing a lowered program's text takes, and its memory.
+"""Measure how long reading and analyzing a lowered program's text takes, and its memory.
 
 The text is that of an unrolled transformer step, lowered by the JAX at hand and printed as capture prints it.
 Beside it, MLIR's own parser (C++) on the same text. Each figure is the median over rounds in which all take
@@ -91,7 +91,7 @@ def measure(layers: int, rounds: int) -> dict:
     from jaxscope.analysis.stablehlo import reader, reading
 
     source = text(layers)
-    turns = {"read": reader.read, "read and analyse": reading.analyse}
+    turns = {"read": reader.read, "read and analyze": reading.analyze}
     # The printer elides large constants, and an elided text does not parse again.
     if "__elided__" not in source:
         turns["MLIR's parser"] = mlir_parse
@@ -100,7 +100,7 @@ def measure(layers: int, rounds: int) -> dict:
         for name, function in turns.items():
             times[name].append(seconds(function, source))
     tracemalloc.start()
-    result = reading.analyse(source)
+    result = reading.analyze(source)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return {

@@ -48,7 +48,7 @@ class _Detail:
 
     def __repr__(self) -> str:
         buffer = io.StringIO()
-        put(console(buffer, width=WIDTH, colour=False), self._lines())
+        put(console(buffer, width=WIDTH, color=False), self._lines())
         return buffer.getvalue().strip("\n")
 
     def _repr_html_(self) -> str:

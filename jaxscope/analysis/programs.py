@@ -22,7 +22,7 @@ from jaxscope.analysis.stablehlo.donation import Donation
 from jaxscope.analysis.stablehlo.shardings import partition_spec
 from jaxscope.schema.keys import Captured, Frame, Memory
 
-# The version of the result of ``analyse``: cached results of another version are not read.
+# The version of the result of ``analyze``: cached results of another version are not read.
 VERSION = 26
 MAX_ANALYSED = 64 << 20  # bytes; reading a text takes up to twelve times its size in memory
 
@@ -64,16 +64,16 @@ class Texts(msgspec.Struct, frozen=True):
 NOTHING = Texts(None, None)
 
 
-def analyse(hlo_text: str | None, stablehlo_text: str | None, around: Around | None = None) -> Texts:
+def analyze(hlo_text: str | None, stablehlo_text: str | None, around: Around | None = None) -> Texts:
     """Analyze the StableHLO and the HLO of a program (None: there is no such text). Never raises: parts that
     cannot be read are listed in the results' ``problems``. ``around`` has facts from the recording that the
     texts do not contain."""
     around = around or Around()
-    hlo = compiled.analyse(hlo_text, mesh=around.mesh) if hlo_text is not None else None
+    hlo = compiled.analyze(hlo_text, mesh=around.mesh) if hlo_text is not None else None
     aliased = _aliased(hlo)
     stablehlo = None
     if stablehlo_text is not None:
-        stablehlo = lowered.analyse(
+        stablehlo = lowered.analyze(
             stablehlo_text,
             captured=around.captured,
             paths=around.paths,

@@ -51,7 +51,7 @@ VERBS: dict[str, list[tuple[str, str, str]]] = {
             "jaxscope show latest findings/JX101/0",
         ),
         ("view", "open a run in the terminal interface", "jaxscope view"),
-        ("hlo", "analyse an HLO text file, from any source", "jaxscope hlo step.hlo.txt --mesh data=8"),
+        ("hlo", "analyze an HLO text file, from any source", "jaxscope hlo step.hlo.txt --mesh data=8"),
         (
             "dump",
             "write StableHLO, HLO and cache keys as files",

@@ -32,7 +32,7 @@ MAX_BYTES, LARGEST = MAX_ANALYSED, 1 << 30
 def add_parser(subparsers: Any) -> None:
     """Add the command ``jaxscope hlo`` and its options to ``subparsers`` (of argparse)."""
     parser = subparsers.add_parser(
-        "hlo", help="analyse a compiled text", description=DESCRIPTION, epilog=EXAMPLES
+        "hlo", help="analyze a compiled text", description=DESCRIPTION, epilog=EXAMPLES
     )
     parser.add_argument("file", metavar="FILE", help="the compiled text; - is stdin")
     parser.add_argument("--stablehlo", metavar="FILE", help="the lowered text of the same program")
@@ -69,7 +69,7 @@ def handle(args: argparse.Namespace) -> int:
     Raises:
       JaxscopeError: a file cannot be read, or is not a compiled text.
     """
-    from jaxscope.analysis.programs import Around, analyse
+    from jaxscope.analysis.programs import Around, analyze
 
     if args.file == "-" and args.stablehlo == "-":
         raise UsageError("only one of the two texts can come from stdin", slug="usage")
@@ -80,7 +80,7 @@ def handle(args: argparse.Namespace) -> int:
     ):
         hint = f"jaxscope hlo COMPILED --stablehlo {args.file} reads both"
         raise UsageError(f"{args.file} is StableHLO, not compiled text", hint=hint, slug="not-hlo")
-    texts = analyse(compiled, lowered, Around(mesh=args.mesh))
+    texts = analyze(compiled, lowered, Around(mesh=args.mesh))
     if texts.hlo is None or texts.hlo.module is None:
         raise JaxscopeError(
             f"{args.file} is not a compiled text: no line begins with HloModule",

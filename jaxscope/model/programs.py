@@ -86,7 +86,7 @@ def read_texts(
         pass
     texts = {blob: _text(directory, blob) for blob in (hlo, stablehlo)}
     try:
-        found = programs.analyse(texts[hlo], texts[stablehlo], around)
+        found = programs.analyze(texts[hlo], texts[stablehlo], around)
     except Exception:  # not the text of a compiler
         texts, found = dict.fromkeys(texts), NOTHING
     lost = {blob for blob, text in texts.items() if blob is not None and text is None}

@@ -52,7 +52,7 @@ def tolerant(stream: TextIO) -> None:
         reconfigure(errors="jaxscope")
 
 
-def wants_colour(stream: TextIO) -> bool:
+def wants_color(stream: TextIO) -> bool:
     """Return whether text printed to ``stream`` should have ANSI color codes. The environment variables
     NO_COLOR and FORCE_COLOR decide this; if neither is set, return whether ``stream`` is a terminal."""
     if os.environ.get("NO_COLOR"):
@@ -62,21 +62,21 @@ def wants_colour(stream: TextIO) -> bool:
     return _is_terminal(stream) and os.environ.get("TERM") != "dumb"
 
 
-def console(stream: TextIO, *, width: int | None = None, colour: bool | None = None) -> Console:
+def console(stream: TextIO, *, width: int | None = None, color: bool | None = None) -> Console:
     """Return a Rich console for ``stream`` that prints texts as they are: it does not interpret markup or
-    emoji codes, and does not highlight anything. Colors are used if ``colour`` is set; None: ``wants_colour``
+    emoji codes, and does not highlight anything. Colors are used if ``color`` is set; None: ``wants_color``
     decides. ``width`` is the width in characters. None: the width of the terminal, but at most WIDEST; if
     ``stream`` is a file, PLAIN_WIDTH."""
     from rich.console import Console  # takes 30 ms, so it is imported late
 
-    colour = wants_colour(stream) if colour is None else colour
+    color = wants_color(stream) if color is None else color
     return Console(
         file=stream,
         width=width or _width(stream),
-        force_terminal=colour,
+        force_terminal=color,
         force_jupyter=False,  # in a notebook Rich would ignore the stream, and display each line separately
-        no_color=not colour,
-        color_system="standard" if colour else None,  # the sixteen colors of the terminal's theme
+        no_color=not color,
+        color_system="standard" if color else None,  # the sixteen colors of the terminal's theme
         markup=False,
         emoji=False,
         highlight=False,

@@ -95,7 +95,7 @@ def what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix |
     if (group := _of_one_cause(run, p.again)) is not None and 2 * len(group.compilations) >= len(decisive):
         first = recompiles.group_of(
             run, group.compilations[:1], group.causes[:1]
-        )  # the others may follow from it
+        )  # later ones may follow from the first
         fix = recompiles.as_passed(run, first, recompiles.advice(first))
         return message("because-of-cause", cause=first.cause), fix, again
     at_once = p.seconds if compiled >= SEVERAL else 0.0

@@ -155,9 +155,9 @@ def _twice(f: Function) -> set[str]:
 def _advice(
     p: Program, f: Function, names: Sequence[str], free: Collection[str], now: tuple[str, ...]
 ) -> Message:
-    """Return the advice how to donate the arguments ``names`` of ``f``, in the words of what jits it.
-    ``free`` are all its arguments that could be donated, also those with little memory. ``now`` are others
-    that are donated."""
+    """Return the advice how to donate the arguments ``names`` of ``f``; it depends on the wrapper that jits
+    ``f``. ``free`` are all arguments of ``f`` that could be donated, also those with little memory, and
+    ``now`` those of the other arguments that it donates already."""
     argnames = repr(names[0] if len(names) == 1 else tuple(names))
     them, donated = "it" if len(names) == 1 else "them", Names(tuple(names))
     if all(_is_object(p.compilations[-1], f, name) for name in names):

@@ -167,7 +167,8 @@ def _draws(run: Run, p: Program) -> bool:
 def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | None) -> Fix:
     """Return the advice how to write the loop at ``line`` that repeats ``blocks``, the largest first: as a
     scan, as a fori_loop if all iterations do the same, or with vmap if no iteration uses a result of another.
-    Flax's own scan is for loops inside a module (``__call__``): around a call of a whole model, it is JAX's.
+    For a loop inside a Flax module (``__call__``), it is Flax's own scan; for a loop that calls a whole
+    model, it is JAX's.
     """
     if blocks[0].grows:
         return Fix(message("fix-final-length-then-scan"), "scan")

@@ -81,7 +81,7 @@ ACTIONS = (
         "Write the output of jaxscope report --format json.", "export"),
     Action("export.programs", "app", "", "export_programs", "texts of this program",
         "Write StableHLO, HLO and cache key of the selected compilation.", "export"),
-    Action("theme", "app", "ctrl+t", "theme", "dark or light", "Switch between dark and light colours.",
+    Action("theme", "app", "ctrl+t", "theme", "dark or light", "Switch between dark and light colors.",
         "theme"),
     Action("help", "app", "question_mark,f1", "help", "help", "Explain this pane and its keys.", "view", 2),
     Action("palette", "app", "ctrl+p,ctrl+o", "command_palette", "palette",

@@ -71,7 +71,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         self.about = about
         self.needle = ""
         self.held = False
-        self._centred = False
+        self._centered = False
         self._drawn: OrderedDict[tuple[object, ...], Strip] = OrderedDict()
         self._styles: dict[str, Style] = {}
         self._look = 0, Style.null()  # of the current redraw: the width, and the background of all lines
@@ -236,24 +236,24 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
             if 0 <= line - top < room:
                 self.refresh(Region(0, line - top + self.heading, self.size.width, 1))
 
-    def go_to(self, line: int, *, centre: bool = False) -> None:
-        """Put the cursor on ``line`` and scroll until it is visible; ``centre``: to the middle."""
+    def go_to(self, line: int, *, center: bool = False) -> None:
+        """Put the cursor on ``line`` and scroll until it is visible; ``center``: to the middle."""
         if not self.line_count:
             return
         self.held = True
         self.cursor = max(0, min(line, self.line_count - 1))
-        self.reveal(self.cursor, centre=centre)
+        self.reveal(self.cursor, center=center)
 
-    def reveal(self, line: int, *, centre: bool = False) -> None:
-        """Scroll no further than needed to make ``line`` visible; ``centre``: scroll it to the middle."""
-        self._centred = centre
+    def reveal(self, line: int, *, center: bool = False) -> None:
+        """Scroll no further than needed to make ``line`` visible; ``center``: scroll it to the middle."""
+        self._centered = center
         if not self.size.height:
             return  # not laid out yet: on_resize will call this again
         room = max(1, self.size.height - self.heading)
         top = self.scroll_offset.y
-        if top <= line < top + room and not centre:
+        if top <= line < top + room and not center:
             return
-        if centre or not top - room < line < top + 2 * room:
+        if center or not top - room < line < top + 2 * room:
             top = line - room // 2
         else:
             top = line if line < top else line - room + 1
@@ -261,7 +261,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
 
     def on_resize(self, event: Resize) -> None:
         if self.cursor >= 0:
-            self.call_after_refresh(lambda: self.reveal(self.cursor, centre=self._centred))
+            self.call_after_refresh(lambda: self.reveal(self.cursor, center=self._centered))
 
     def _page(self) -> int:
         return max(1, self.size.height - self.heading - 1)

@@ -49,8 +49,8 @@ class Commands(Provider):
                 key = f"  ({actions.spelled(action.keys)})" if action.keys else ""
                 yield f"{action.group}: {action.words}{key}", action.help, run
         for name, theme in sorted(self.app.available_themes.items()):
-            colours = "Dark colours." if theme.dark else "Light colours."
-            yield f"theme: {name}", colours, partial(setattr, self.app, "theme", name)
+            colors = "Dark colors." if theme.dark else "Light colors."
+            yield f"theme: {name}", colors, partial(setattr, self.app, "theme", name)
 
     def _functions(self) -> Iterator[tuple[str, str, IgnoreReturnCallbackType]]:
         found = sorted(self._navigator.feed.run.functions.values(), key=lambda f: (not f.user, -f.seconds))

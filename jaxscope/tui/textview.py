@@ -96,13 +96,13 @@ class TextView(LineView):
             first = min(lines)
             with self.prevent(self.Moved):
                 self.cursor = first
-            self.reveal(first, centre=not self._seen(first))
+            self.reveal(first, center=not self._seen(first))
             # A text that was just loaded cannot be scrolled before it is laid out.
             self.call_after_refresh(self._again, first)
 
     def _again(self, line: int) -> None:
         if self.cursor == line and not self._seen(line):
-            self.reveal(line, centre=True)
+            self.reveal(line, center=True)
 
     def _seen(self, line: int) -> bool:
         return self.scroll_offset.y <= line < self.scroll_offset.y + max(1, self.size.height)

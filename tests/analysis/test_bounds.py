@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from places import TESTS
 
 from jaxscope.analysis import bounds, machines
-from jaxscope.analysis.hlo.program import analyse
+from jaxscope.analysis.hlo.program import analyze
 from jaxscope.present import targets
 from jaxscope.present.spans import plain
 
@@ -45,7 +45,7 @@ def gathered(elements, groups, trips=1):
         f'  ROOT %l = (s32[], f32[4]) while(%p), condition=%condition, body=%body, backend_config={{"known_trip_count":{{"n":"{trips}"}}}}',
         "}",
     ]
-    return analyse("\n".join(lines), mesh=MESH).collectives
+    return analyze("\n".join(lines), mesh=MESH).collectives
 
 
 def test_each_bound_is_an_amount_over_a_stated_rate():
@@ -125,7 +125,7 @@ def test_the_products_of_a_tpu_between_two_types_have_a_bound():
     text = gzip.decompress(
         (TESTS / "data" / "hlo" / "mlp_fsdp__tpuv5e_jax0102.hlo.txt.gz").read_bytes()
     ).decode()
-    made = analyse(text)
+    made = analyze(text)
     assert made.flops_by_type == {"bf16 x f32": 14_680_064, "bf16": 8_388_608}
     assert of(V5E, made.flops_by_type).compute == pytest.approx((14_680_064 + 8_388_608) / 197e12)
 
@@ -144,7 +144,7 @@ CONTRACTS = '{"gemm_backend_config":{"alpha_real":1,"dot_dimension_numbers":{"lh
 
 @pytest.mark.parametrize("target", ["__cublas$gemm", "__cublas$lt$matmul"])
 def test_a_product_that_goes_to_cublas_is_counted(target):
-    assert analyse(GEMM.format(target=target, config=CONTRACTS)).flops_by_type == {"bf16": 2 * 8 * 32 * 64}
+    assert analyze(GEMM.format(target=target, config=CONTRACTS)).flops_by_type == {"bf16": 2 * 8 * 32 * 64}
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_product_that_goes_to_cublas_is_counted(target):
 )
 def test_a_custom_kernel_leaves_a_lower_bound_of_the_flops_and_of_the_time(target, config):
     dot = "  %d = bf16[8,32]{1,0} dot(%a, %b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n  ROOT"
-    made = analyse(GEMM.format(target=target, config=config).replace("  ROOT", dot))
+    made = analyze(GEMM.format(target=target, config=config).replace("  ROOT", dot))
     assert made.matrix_flops is None and not made.problems
     assert made.flops_by_type == {"bf16": 2 * 8 * 32 * 64} and made.matrix_flops_at_least == 2 * 8 * 32 * 64
     assert made.flops_unknown == f"without 1 custom kernel: {target}"
@@ -172,7 +172,7 @@ def test_a_custom_kernel_leaves_a_lower_bound_of_the_flops_and_of_the_time(targe
 
 @pytest.mark.parametrize("target", ["ConcatBitcast", "X64SplitLow", "TopK", "AllocateBuffer"])
 def test_a_custom_call_that_only_moves_data_leaves_the_flops_exact(target):
-    made = analyse(GEMM.format(target=target, config="{}"))
+    made = analyze(GEMM.format(target=target, config="{}"))
     assert made.matrix_flops == 0 and made.flops_unknown is None
 
 

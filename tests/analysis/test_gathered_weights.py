@@ -6,7 +6,7 @@ import pytest
 from places import TESTS
 
 from jaxscope.analysis import programs
-from jaxscope.analysis.hlo.program import analyse
+from jaxscope.analysis.hlo.program import analyze
 
 MESHES = {
     "mlp_3d_donate__cpu_jax0102": [("data", 2), ("fsdp", 2), ("model", 2)],
@@ -52,19 +52,19 @@ def weights(made):
     ],
 )  # fmt: skip
 def test_the_weights_that_real_programs_gather_are_named(name, found):
-    made = analyse(text(name), mesh=MESHES[name])
+    made = analyze(text(name), mesh=MESHES[name])
     assert sorted(weights(made)) == sorted(found) and not made.problems
 
 
 def test_activations_that_are_gathered_are_no_weights():
-    made = analyse(text("mlp_fsdp__cpu_jax0102"), mesh=MESHES["mlp_fsdp__cpu_jax0102"])
+    made = analyze(text("mlp_fsdp__cpu_jax0102"), mesh=MESHES["mlp_fsdp__cpu_jax0102"])
     gathers = [c for c in made.collectives if c.kind == "all-gather"]
     rest = [c for c in gathers if c.weight is None]
     assert len(rest) == 4 and all("transpose(jvp())" in c.op_name for c in rest)
 
 
 def test_without_a_mesh_nobody_can_tell():
-    assert weights(analyse(text("mlp_fsdp__cpu_jax0102"))) == []
+    assert weights(analyze(text("mlp_fsdp__cpu_jax0102"))) == []
 
 
 SMALL = """HloModule jit_f, is_scheduled=true, num_partitions=4
@@ -82,7 +82,7 @@ DOT = "dot(%other, %ag), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
 
 
 def small(x="16,128", xs=SPLIT, made="negate(%p1)", used=DOT):
-    return analyse(SMALL.format(w=SPLIT, x=x, xs=xs, made=made, used=used), mesh=[("data", 4)])
+    return analyze(SMALL.format(w=SPLIT, x=x, xs=xs, made=made, used=used), mesh=[("data", 4)])
 
 
 def test_a_product_with_what_is_split_over_the_same_axis_makes_it_a_weight():
@@ -118,14 +118,14 @@ def test_where_the_text_does_not_say_how_inputs_lie_the_lowered_one_does():
 #loc = loc(unknown)
 """
     around = programs.Around(mesh=[("data", 4)])
-    found = {x: weights(programs.analyse(hlo, mlir.format(x=x), around).hlo) for x in ('{"data"}', "{}")}
+    found = {x: weights(programs.analyze(hlo, mlir.format(x=x), around).hlo) for x in ('{"data"}', "{}")}
     assert found == {'{"data"}': ["w"], "{}": []}
 
 
 @pytest.mark.parametrize("cut", [100, 700, 900, 1100])
 def test_a_text_that_is_cut_short_ends_nobody(cut):
     whole = SMALL.format(w=SPLIT, x="16,128", xs=SPLIT, made="negate(%p1)", used=DOT)
-    assert weights(analyse(whole[:cut], mesh=[("data", 4)])) in ([], ["w"])
+    assert weights(analyze(whole[:cut], mesh=[("data", 4)])) in ([], ["w"])
 
 
 def test_a_loop_that_hands_its_weight_to_itself_in_a_circle_ends():
@@ -145,4 +145,4 @@ ENTRY %main (p: f32[8]) -> f32[8] {
   ROOT %g = f32[8]{0} get-tuple-element(%w), index=0
 }
 """
-    assert weights(analyse(circle, mesh=[("data", 4)])) == []
+    assert weights(analyze(circle, mesh=[("data", 4)])) == []

@@ -1,4 +1,4 @@
-"""Names of targets, and the catalogue behind them."""
+"""Names of targets, and the catalog behind them."""
 
 import re
 

@@ -104,13 +104,13 @@ STABLEHLO = """module @jit_f attributes {mhlo.num_partitions = 8 : i32, mhlo.num
 
 
 def test_the_part_of_a_value_without_a_sharding_is_not_guessed():
-    found = memory_fit.contributors(reading.analyse(STABLEHLO, paths=["x", "b"]))
+    found = memory_fit.contributors(reading.analyze(STABLEHLO, paths=["x", "b"]))
     assert [(c.of, c.path, c.bytes) for c in found] == [
         ("argument", "x", 8192),
         ("argument", "b", None),
         ("output", "result", None),
     ]
-    alone = reading.analyse(STABLEHLO.replace("num_partitions = 8", "num_partitions = 1"), paths=["x", "b"])
+    alone = reading.analyze(STABLEHLO.replace("num_partitions = 8", "num_partitions = 1"), paths=["x", "b"])
     assert {c.path: c.bytes for c in memory_fit.contributors(alone)}["b"] == 64
     assert memory_fit.contributors(None) is None
 

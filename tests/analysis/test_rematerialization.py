@@ -13,7 +13,7 @@ from places import TESTS
 
 from jaxscope.analysis import rematerialization
 from jaxscope.analysis.hlo import groups, shardings
-from jaxscope.analysis.programs import Around, analyse
+from jaxscope.analysis.programs import Around, analyze
 
 DATA = TESTS / "data" / "remats"
 TRUTH = json.loads((DATA / "truth.json").read_text())
@@ -88,13 +88,13 @@ def test_without_a_mesh_an_unnamed_sharding_stays_as_xla_spells_it():
 
 def test_the_mesh_may_stand_in_the_stablehlo_alone():
     text = 'module @jit_f {\n  sdy.mesh @mesh = <["a"=2, "b"=4]>\n  func.func public @main() { return }\n}\n'
-    (found,) = analyse(None, text, Around(warnings=[warning("0.10")])).remats
+    (found,) = analyze(None, text, Around(warnings=[warning("0.10")])).remats
     assert found.before == "P(('b', 'a'), None)"
 
 
 def test_nobody_listening_is_not_the_same_as_no_warning():
-    assert analyse(HLO, None, Around()).remats is None
-    assert analyse(HLO, None, Around(warnings=[])).remats == []
+    assert analyze(HLO, None, Around()).remats is None
+    assert analyze(HLO, None, Around(warnings=[])).remats == []
 
 
 def test_the_older_wording_is_understood():

@@ -180,7 +180,7 @@ def test_a_note_that_seconds_decide_about_does_not_fail_even_a_strict_check(chec
         ('[tool.jaxscope.check.functions."f"]\nmax-compiles = 1', "no option 'max-compiles'", "did you mean"),
     ],
 )
-def test_a_mistake_in_the_limits_leaves_with_2_and_names_its_neighbour(
+def test_a_mistake_in_the_limits_leaves_with_2_and_names_its_neighbor(
     check, run, tmp_path, table, said, hint
 ):
     (tmp_path / "pyproject.toml").write_text("[tool.jaxscope.check]\n" + table + "\n")

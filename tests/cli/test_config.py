@@ -61,7 +61,7 @@ def test_the_command_line_comes_before_the_environment_before_pyproject(write):
         ("[tool.jaxscope", "cannot be read", None),
     ],
 )
-def test_a_mistake_is_named_with_its_nearest_neighbour(write, text, message, hint):
+def test_a_mistake_is_named_with_its_nearest_neighbor(write, text, message, hint):
     with pytest.raises(UsageError, match=message) as e:
         write(text)
     assert hint is None or hint in e.value.hint

@@ -39,20 +39,20 @@ def directory(tmp_path):
     return run
 
 
-def count_analyses(monkeypatch) -> list:
+def count_analyzes(monkeypatch) -> list:
     ran: list = []
-    real = analysis.analyse
+    real = analysis.analyze
 
     def counted(*given):
         ran.append(given)
         return real(*given)
 
-    monkeypatch.setattr(analysis, "analyse", counted)
+    monkeypatch.setattr(analysis, "analyze", counted)
     return ran
 
 
 def test_a_text_is_read_once_however_many_views_ask_and_never_again_when_kept(directory, monkeypatch, capsys):
-    ran = count_analyses(monkeypatch)
+    ran = count_analyzes(monkeypatch)
     run = load(directory)
     first = as_json(run, directory)["programs"]
     print_report(run, directory=directory)
@@ -63,7 +63,7 @@ def test_a_text_is_read_once_however_many_views_ask_and_never_again_when_kept(di
 
 
 def test_what_is_kept_by_a_damaged_file_is_read_anew(directory, monkeypatch):
-    ran = count_analyses(monkeypatch)
+    ran = count_analyzes(monkeypatch)
     first = as_json(load(directory), directory)["programs"]
     [kept] = (directory.path / "derived").glob("*.msgpack")
     kept.write_bytes(b"\xc1 nonsense")
@@ -73,7 +73,7 @@ def test_what_is_kept_by_a_damaged_file_is_read_anew(directory, monkeypatch):
 @pytest.mark.parametrize("piece", [1, 7, 10_000])
 def test_fusions_are_kept_in_pieces_and_a_lost_piece_is_noticed(directory, monkeypatch, piece):
     monkeypatch.setattr(programs, "PIECE", piece)
-    ran = count_analyses(monkeypatch)
+    ran = count_analyzes(monkeypatch)
     run = load(directory)
     first = run.texts_of(run.programs["aa"])
     assert len(first.hlo.fusions.each) > 7

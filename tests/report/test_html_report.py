@@ -168,10 +168,10 @@ def test_collectives_are_drawn_over_the_mesh_and_arrays_on_it(tmp_path):
     run = runs_to_see.typical(tmp_path / "run")
     made = "".join(html.pieces(load(run), run))
     assert 'class="mesh"' in made and "model 1" in made and "data 3" in made
-    from jaxscope.analysis.hlo.program import analyse
+    from jaxscope.analysis.hlo.program import analyze
     from jaxscope.report.html.programs import _meshes
 
-    drawn = Html("").join(_meshes(analyse(runs_to_see.HLO, mesh=[("data", 2), ("model", 4)])))
+    drawn = Html("").join(_meshes(analyze(runs_to_see.HLO, mesh=[("data", 2), ("model", 4)])))
     assert "224 B sent by each device in one call" in drawn and drawn.count("<circle") == 8
     assert "H" in drawn and "V" in drawn  # over both axes
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from jaxscope.analysis.hlo.loops import Loop
-from jaxscope.analysis.hlo.program import analyse
+from jaxscope.analysis.hlo.program import analyze
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.stablehlo.donation import Donation
 from jaxscope.analysis.stablehlo.reading import Reading
@@ -58,5 +58,5 @@ def test_loops_written_out_that_are_alike_are_one_line():
 )
 def test_loops_of_equal_length_are_said_once(trips, shown):
     loops = [Loop(f"w{n}", trip, None, "main", f"body{n}", None) for n, trip in enumerate(trips)]
-    made = msgspec.structs.replace(analyse("HloModule jit_f"), loops=loops)
+    made = msgspec.structs.replace(analyze("HloModule jit_f"), loops=loops)
     assert compiled_program._instructions(made).endswith(shown)

@@ -19,9 +19,7 @@ def drawn(part):
 
 
 def test_a_function_a_program_an_array_and_a_sharding_are_drawn_and_printed(tmp_path, monkeypatch):
-    monkeypatch.setenv(
-        "FORCE_COLOR", "1"
-    )  # a notebook's kernel sets it; the text of an object has no colours
+    monkeypatch.setenv("FORCE_COLOR", "1")  # a notebook's kernel sets it; the text of an object has no colors
     run = jaxscope.open_run(runs_to_see.typical(tmp_path / "run").path)
     function, program = run.function("train_step"), run.program("train_step#2")
     array = run.array("batch['x']")

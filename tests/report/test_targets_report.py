@@ -360,7 +360,7 @@ EVENTS = st.lists(
 @given(EVENTS)
 def test_no_log_is_too_odd_to_be_read(events):
     run = Run()
-    run.texts_of = lambda p: programs.analyse(
+    run.texts_of = lambda p: programs.analyze(
         HLO if "hlo" in p.texts else None, STABLEHLO if p.asked else None
     )
     for event in events:

@@ -13,7 +13,7 @@ from written import Log, function, key, leaf
 from jaxscope.log import store
 from jaxscope.model.load import load
 from jaxscope.report import text as pages
-from jaxscope.report.console import console, tolerant, wants_colour
+from jaxscope.report.console import console, tolerant, wants_color
 from jaxscope.report.function import render_function
 from jaxscope.report.text import print_report, render, summary
 from jaxscope.schema import events as ev
@@ -338,20 +338,20 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize(
-    ("environment", "terminal", "colour"),
+    ("environment", "terminal", "color"),
     [
         ({}, True, True), ({}, False, False), ({"NO_COLOR": "1"}, True, False), ({"FORCE_COLOR": "1"}, False, True),
         ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, True, False), ({"TERM": "dumb"}, True, False), ({"FORCE_COLOR": "0"}, False, False),
     ],
 )  # fmt: skip
-def test_colour_is_for_terminals_and_those_who_ask(monkeypatch, directory, environment, terminal, colour):
+def test_color_is_for_terminals_and_those_who_ask(monkeypatch, directory, environment, terminal, color):
     monkeypatch.setenv("TERM", "xterm")
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     stream = Terminal() if terminal else io.StringIO()
-    assert wants_colour(stream) is colour
+    assert wants_color(stream) is color
     print_report(load(directory), file=stream, directory=directory)
-    assert ("\x1b[" in stream.getvalue()) is colour
+    assert ("\x1b[" in stream.getvalue()) is color
 
 
 def test_a_stream_without_arrows_gets_ascii(directory):
@@ -392,11 +392,11 @@ def test_where_nobody_saw_the_output_the_summary_says_of_what_the_program_died(t
 
 
 class ZMQInteractiveShell:
-    """What a notebook's kernel is recognised by."""
+    """What a notebook's kernel is recognized by."""
 
 
-@pytest.mark.parametrize("coloured", [False, True])
-def test_in_a_notebook_a_report_is_one_output(directory, monkeypatch, coloured):
+@pytest.mark.parametrize("colored", [False, True])
+def test_in_a_notebook_a_report_is_one_output(directory, monkeypatch, colored):
     written = []
 
     class Frontend(io.StringIO):
@@ -409,13 +409,13 @@ def test_in_a_notebook_a_report_is_one_output(directory, monkeypatch, coloured):
 
     monkeypatch.setattr("builtins.get_ipython", ZMQInteractiveShell, raising=False)
     monkeypatch.setattr("sys.stdout", Frontend())
-    monkeypatch.setenv("TERM", "xterm-color" if coloured else "dumb")
+    monkeypatch.setenv("TERM", "xterm-color" if colored else "dumb")
     for name in ("NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
     print_report(load(directory))
     assert len(written) == 1
     assert "Your functions, slowest first" in written[0]
-    assert ("\x1b[" in written[0]) == coloured
+    assert ("\x1b[" in written[0]) == colored
 
 
 def test_a_command_that_is_too_long_stands_below_what_it_prints(directory):

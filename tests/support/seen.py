@@ -1,4 +1,4 @@
-"""What a person sees: the screen of an app under test as text and in its colours, and waiting until it stands still."""
+"""What a person sees: the screen of an app under test as text and in its colors, and waiting until it stands still."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def screen(app: App) -> str:
 
 
 def segments(app: App) -> list[list[tuple[str, Style]]]:
-    """(text, style) of every line, neighbours of one style together; no style without colours."""
+    """(text, style) of every line, neighbors of one style together; no style without colors."""
     made = []
     for strip in app.screen._compositor.render_strips():
         line: list[tuple[str, Style]] = []
@@ -49,13 +49,13 @@ def segments(app: App) -> list[list[tuple[str, Style]]]:
 
 
 def svg(app: App) -> str:
-    """The screen in its colours, as small as can be: a rectangle for a background, a text for a run of one style."""
+    """The screen in its colors, as small as can be: a rectangle for a background, a text for a run of one style."""
     lines = segments(app)
     width = max(sum(cell_len(text) for text, _ in line) for line in lines)
     area: Counter[str] = Counter()
     for line in lines:
         for text, style in line:
-            area[_colour(style.bgcolor, "#000000")] += cell_len(text)
+            area[_color(style.bgcolor, "#000000")] += cell_len(text)
     back = area.most_common(1)[0][0]
     made = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {8 * width} {16 * len(lines)}">',
@@ -65,7 +65,7 @@ def svg(app: App) -> str:
     for y, line in enumerate(lines):
         x = 0
         for text, style in line:
-            fore, behind = _colour(style.color, "#ffffff"), _colour(style.bgcolor, back)
+            fore, behind = _color(style.color, "#ffffff"), _color(style.bgcolor, back)
             if style.reverse:
                 fore, behind = behind, fore
             if behind != back:
@@ -83,8 +83,8 @@ def svg(app: App) -> str:
     return "\n".join([*made, "</svg>\n"])
 
 
-def _colour(colour: Color | None, otherwise: str) -> str:
-    return otherwise if colour is None or colour.is_default else colour.get_truecolor().hex
+def _color(color: Color | None, otherwise: str) -> str:
+    return otherwise if color is None or color.is_default else color.get_truecolor().hex
 
 
 async def idle(min_sleep: float = 0.0, max_sleep: float = 1.0) -> None:

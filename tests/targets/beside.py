@@ -25,7 +25,7 @@ PROGRAM = HERE.parent / "programs" / "for_targets.py"
 
 def made_of(text, devices):
     """What the issue compares: fusions by kind, collectives by kind, axes and executions, custom calls, cycles."""
-    found = program.analyse(text, mesh=[("data", devices // 4), ("model", 4)])
+    found = program.analyze(text, mesh=[("data", devices // 4), ("model", 4)])
     assert not found.problems
     collectives = Counter((c.kind, tuple(c.axes or "?"), c.bytes, c.executions) for c in found.collectives)
     return {

@@ -56,7 +56,7 @@ def test_flags_that_the_user_gave_are_not_given_again():
 
 
 @pytest.mark.parametrize("name", gpus.CARDS)
-def test_each_card_in_the_catalogue_is_described_to_the_compiler(name):
+def test_each_card_in_the_catalog_is_described_to_the_compiler(name):
     from jaxscope.analysis import machines
 
     card, machine = gpus.CARDS[name], machines.MACHINES[name]

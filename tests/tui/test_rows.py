@@ -70,7 +70,7 @@ def test_an_output_without_end_lets_the_oldest_lines_go():
 
 @given(st.text(max_size=300))
 @pytest.mark.parametrize("spans", [tokens.hlo, tokens.stablehlo, tokens.python])
-def test_colours_lie_within_the_line_in_order(spans, line):
+def test_colors_lie_within_the_line_in_order(spans, line):
     at = 0
     for begin, end, kind in spans(line):
         assert at <= begin < end <= len(line)
@@ -100,7 +100,7 @@ def test_stablehlo_is_distinguished():
 @pytest.mark.parametrize(
     "piece", ['"', "\\", "(", "loc(", "/*", "%", "tensor<", "f32[", "'", "-", "a-", "1."]
 )
-def test_colouring_takes_linear_time_on_hostile_lines(spans, piece):
+def test_coloring_takes_linear_time_on_hostile_lines(spans, piece):
     spans(
         piece * (LONGEST // len(piece))
     )  # a quadratic one would not be noticed, an exponential one never ends
@@ -431,7 +431,7 @@ def test_no_key_of_the_table_is_for_two_things_at_once():
     assert actions.remapped({a.id: a.keys for a in actions.ACTIONS if a.keys}) == actions.ACTIONS
 
 
-def test_a_page_of_differences_has_the_colours_of_before_and_after():
+def test_a_page_of_differences_has_the_colors_of_before_and_after():
     assert tokens.differences("- train-1") == [(0, 9, "before")]
     assert tokens.differences("  all-gather: +2 of 3 MiB") == [(14, 25, "after")]
     line = "    temp: 3 MiB → 4 MiB (+1 MiB)"
@@ -443,7 +443,7 @@ def test_a_page_of_differences_has_the_colours_of_before_and_after():
 
 
 def test_fusions_come_by_what_they_move():
-    found = texts.analyse(runs_to_see.texts("train.py")["hlo"], None)
+    found = texts.analyze(runs_to_see.texts("train.py")["hlo"], None)
     [fusion] = program.fusions(found)
     cells = {c.title: plain(c.cell(fusion, 60)) for c in program.fusion_columns(Places(Run()))}
     assert cells == {"fusion": "fusion.1", "kind": "loop", "runs": "1x", "moves": "256 B", "line": "train.py:6", "holds": "multiply"}  # fmt: skip
@@ -465,7 +465,7 @@ def test_a_mesh_is_drawn_with_the_bytes_over_its_axes():
     from jaxscope.tui.rows import collectives
 
     text = runs_to_see.HLO.replace("replica_groups=[1,8]<=[8]", "replica_groups={{0,1},{2,3},{4,5},{6,7}}")
-    texts = {"p": Texts(compiled.analyse(text, mesh=[("data", 4), ("model", 2)]), None)}
+    texts = {"p": Texts(compiled.analyze(text, mesh=[("data", 4), ("model", 2)]), None)}
     [row] = collectives.rows({"p": Program("p")}, texts)
     drawn = [
         "".join(part if isinstance(part, str) else part[0] for part in line)

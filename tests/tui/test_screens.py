@@ -1,4 +1,4 @@
-"""Every screen of every kind of run at two sizes, as text and as an SVG in its colours, beside what it looked
+"""Every screen of every kind of run at two sizes, as text and as an SVG in its colors, beside what it looked
 like when it was last looked at.
 
 ``JAXSCOPE_SNAPSHOTS=write pytest tests/tui/test_screens.py`` writes what is seen now; look at the difference.
@@ -57,7 +57,7 @@ def same_images(name: str, images: dict[str, str], aside: Path) -> list[str]:
         if image != kept.get(view):
             for which, text in (("was", kept.get(view, "")), ("is", image)):
                 (aside / f"{name}.{view}.{which}.svg").write_text(text)
-            different.append(f"colours of {name}.{view}: see {aside}")
+            different.append(f"colors of {name}.{view}: see {aside}")
     return different
 
 
@@ -133,19 +133,19 @@ def _look(directory, name, size, looks, aside):
     assert not different, "\n".join(different)
 
 
-@pytest.mark.parametrize("how", ["light", "no-colour"])
-def test_in_other_colours_the_same_is_reported(typical, how, monkeypatch, tmp_path):
-    monkeypatch.setenv(*{"light": ("COLORFGBG", "0;15"), "no-colour": ("NO_COLOR", "1")}[how])
+@pytest.mark.parametrize("how", ["light", "no-color"])
+def test_in_other_colors_the_same_is_reported(typical, how, monkeypatch, tmp_path):
+    monkeypatch.setenv(*{"light": ("COLORFGBG", "0;15"), "no-color": ("NO_COLOR", "1")}[how])
     [seen] = asyncio.run(_walk(typical, (120, 40)))
     for view, (text, image, _) in seen.items():
         assert text == (KEPT / f"typical.{view}.120x40.txt").read_text()
-        if how == "no-colour":
+        if how == "no-color":
             assert all(c[1:3] == c[3:5] == c[5:7] for c in re.findall(r'fill="(#\w{6})"', image))
     assert not same_images(f"typical.{how}.120x40", {v: image for v, (_, image, _) in seen.items()}, tmp_path)
 
 
 @pytest.mark.parametrize("background", ["15;0", "0;15"], ids=["dark", "light"])
-def test_sixteen_colours_leave_no_text_in_the_colour_it_stands_on(typical, background, monkeypatch):
+def test_sixteen_colors_leave_no_text_in_the_color_it_stands_on(typical, background, monkeypatch):
     monkeypatch.setenv("COLORFGBG", background)
     [seen] = asyncio.run(_walk(typical, (80, 24)))
     for view, (_, _, lines) in seen.items():

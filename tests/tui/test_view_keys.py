@@ -113,7 +113,7 @@ def test_a_line_of_source_marks_what_it_became_and_back(typical):
         assert hlo.cursor == 10
         await press(pilot, "left_square_bracket")
         assert hlo.cursor == 5
-        await press(pilot, "G", "k", "k")  # the all-reduce's neighbour: the last instruction is on line 20
+        await press(pilot, "G", "k", "k")  # the all-reduce's neighbor: the last instruction is on line 20
         await press(pilot, "down")
         assert app.screen.source.cursor == 10
         await press(pilot, "enter")
@@ -447,7 +447,7 @@ def test_the_palette_finds_commands_and_functions(typical):
     drive(typical, steps)
 
 
-def test_colours_change_between_dark_and_light(typical):
+def test_colors_change_between_dark_and_light(typical):
     async def steps(pilot, app):
         before = app.current_theme.dark
         await press(pilot, "ctrl+t")
@@ -1006,7 +1006,7 @@ def test_keys_of_the_configuration_replace_those_of_the_table(typical):
     assert any(m.startswith("written: ") for m in said)
 
 
-def test_a_screen_that_was_opened_before_has_the_colours_of_another_theme_too(typical):
+def test_a_screen_that_was_opened_before_has_the_colors_of_another_theme_too(typical):
     async def steps(pilot, app):
         def heading():
             return app.screen.focused.style_of("heading").color, app.screen.words("header").styles.background

@@ -383,7 +383,7 @@ def test_a_large_text_is_read_by_another_process_and_not_once_more_by_the_view(t
 
     directory = runs_to_see.typical(tmp_path / "run")
     monkeypatch.setattr(feed, "APART_BYTES", 0)
-    monkeypatch.setattr(programs.programs, "analyse", lambda *_: pytest.fail("read by the view itself"))
+    monkeypatch.setattr(programs.programs, "analyze", lambda *_: pytest.fail("read by the view itself"))
     its = feed.Feed(directory)
     its.tail.poll()
     for program in its.run.programs.values():

@@ -1,6 +1,6 @@
 """Analyze one compiled text: all figures of a program that the report shows from its HLO.
 
-``analyse`` never raises. A part that cannot be read is listed in ``problems``, and its figures are None or
+``analyze`` never raises. A part that cannot be read is listed in ``problems``, and its figures are None or
 empty.
 """
 
@@ -104,7 +104,7 @@ class Program(msgspec.Struct, frozen=True):
         return self.cycles.least if self.cycles is not None else None
 
 
-def analyse(
+def analyze(
     text: str, *, mesh: Sequence[tuple[str, int]] | None = None, user_files: Iterable[str] = ()
 ) -> Program:
     """Analyze the compiled text of one program. Never raises.
@@ -122,7 +122,7 @@ def analyse(
     try:
         return of_module(module, mesh)
     except Exception as error:
-        return _nothing(f"the module could not be analysed: {type(error).__name__}: {error}", module)
+        return _nothing(f"the module could not be analyzed: {type(error).__name__}: {error}", module)
 
 
 def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> Program:

@@ -1,4 +1,4 @@
-"""Analyze the StableHLO text of a lowered program: ``analyse`` calls all other modules of this package."""
+"""Analyze the StableHLO text of a lowered program: ``analyze`` calls all other modules of this package."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Reading(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
 
 
-def analyse(
+def analyze(
     text: str,
     *,
     captured: Sequence[Captured] = (),

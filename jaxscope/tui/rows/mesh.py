@@ -22,7 +22,7 @@ from jaxscope.tui.rows.arrays import BARS
 
 MOST = 64  # devices drawn one by one
 FILLS = "█▓▒░▚▞▀▄"
-COLOURS = tuple(f"shard{n}" for n in range(8))
+COLORS = tuple(f"shard{n}" for n in range(8))
 LEGEND = 8
 
 Lines = list[list[Part]]
@@ -31,7 +31,7 @@ Lines = list[list[Part]]
 def look_of(shard: int) -> tuple[str, str]:
     """Return (fill character, style) for drawing the shard with the number ``shard``. The first 64 shards
     look different from each other."""
-    return FILLS[(shard + shard // 8) % 8], COLOURS[shard % 8]
+    return FILLS[(shard + shard // 8) % 8], COLORS[shard % 8]
 
 
 def drawn(g: Group, width: int) -> Lines:

@@ -38,7 +38,7 @@ def default(run: Run) -> Compilation | None:
     return next((f.compilations[-1] for f in functions if f.compilations), None)
 
 
-def neighbour(run: Run, c: Compilation, by: int) -> Compilation | None:
+def neighbor(run: Run, c: Compilation, by: int) -> Compilation | None:
     """Return a later (``by`` positive) or earlier compilation of the function of ``c``: with ``by`` 1 the
     next one, with -1 the previous one, None if there is none. If ``c`` compiled nothing, return the latest
     compilation of the function."""

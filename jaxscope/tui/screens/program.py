@@ -32,7 +32,7 @@ from jaxscope.tui.textview import NOTHING, TextView
 
 # Not Textual's loading indicator, because parsing its style rules takes a fifth of the time for a key.
 READING = "reading …"
-TITLES = {"stablehlo": "StableHLO, as lowered", "hlo": "HLO, optimised"}
+TITLES = {"stablehlo": "StableHLO, as lowered", "hlo": "HLO, optimized"}
 
 
 class ProgramView(ByMachine):
@@ -206,7 +206,7 @@ class ProgramView(ByMachine):
             self._show_file(place.file, place.line)
         at = next((line for line, known in self.links.hlo.names.items() if known == name), None)
         if at is not None:
-            self.stages["hlo"].go_to(at, centre=True)
+            self.stages["hlo"].go_to(at, center=True)
             self.stages["hlo"].focus()
             self._follow(self.stages["hlo"])
         elif place is not None:
@@ -219,7 +219,7 @@ class ProgramView(ByMachine):
         lines = sorted(line for file, line in self._made() if file == self.file)
         at = self.source.cursor + 1
         if lines and at not in lines:
-            self.source.go_to(next((n for n in lines if n >= at), lines[0]) - 1, centre=True)
+            self.source.go_to(next((n for n in lines if n >= at), lines[0]) - 1, center=True)
         self._follow(self.source)
 
     def _show_file(self, file: str | None, line: int | None) -> None:
@@ -229,7 +229,7 @@ class ProgramView(ByMachine):
             self.source.entitle(self.feed.places(whole=True).file(file) if file else "source")
             self.source.show(Lines(text or ""), tokens.python, name=file)
             if text is not None and line is not None:
-                self.source.go_to(line - 1, centre=True)
+                self.source.go_to(line - 1, center=True)
 
     def _follow(self, view: LineView) -> None:
         """Mark in the other panes the lines that correspond to the line under the cursor of ``view``."""
@@ -280,7 +280,7 @@ class ProgramView(ByMachine):
 
     def action_other(self, by: int) -> None:
         c = self._chosen()
-        other = rows.neighbour(self.feed.run, c, by) if c is not None else None
+        other = rows.neighbor(self.feed.run, c, by) if c is not None else None
         if other is not None:
             self.scope.select(function=other.function.id, compilation=other.id)
             self.renew()
@@ -301,7 +301,7 @@ class ProgramView(ByMachine):
             )
             if line is not None:
                 self.stages["hlo"].focus()
-                self.stages["hlo"].go_to(line, centre=True)
+                self.stages["hlo"].go_to(line, center=True)
 
         whose = "" if seen.machine.name is None else f" for {machines.called(seen.machine)}"
         title = f"{len(found):,} fusions of {compilation_name(self.feed.run, seen.asked)}{whose}"

@@ -12,8 +12,8 @@ SIZE = 40
 @jax.jit
 def evolve(grid):
     shifts = [(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1) if (a, b) != (0, 0)]
-    neighbours = sum(jnp.roll(grid, shift, (0, 1)) for shift in shifts)
-    return ((neighbours == 3) | ((neighbours == 2) & (grid == 1))).astype(grid.dtype)
+    neighbors = sum(jnp.roll(grid, shift, (0, 1)) for shift in shifts)
+    return ((neighbors == 3) | ((neighbors == 2) & (grid == 1))).astype(grid.dtype)
 
 
 def drawn(grid):

@@ -8,7 +8,7 @@ from hlo_cases import case
 
 from jaxscope.analysis import bounds, machines
 from jaxscope.analysis.hlo.branches import Bounds, Branch, bounds_of, largest, smallest
-from jaxscope.analysis.hlo.program import analyse
+from jaxscope.analysis.hlo.program import analyze
 from jaxscope.present.programs import between, times
 
 A0, A1, B0 = Branch("a", 0, 2), Branch("a", 1, 2), Branch("b", 0, 3)
@@ -28,7 +28,7 @@ def test_an_unknown_figure_leaves_a_lower_bound():
 
 def test_a_conditional_in_a_loop_is_counted_by_its_branches():
     """Five turns: the branches multiply 64x256 with 256x256 once and twice; the first sums, the second gathers."""
-    found = analyse(case("cond__cpu_jax0102"), mesh=[("data", 8)])
+    found = analyze(case("cond__cpu_jax0102"), mesh=[("data", 8)])
     once = 2 * 64 * 256 * 256
     assert found.matrix_flops is None and found.flops == Bounds(5 * once, 5 * 2 * once)
     assert found.flops_by_type == {"f32": 5 * once}
@@ -47,7 +47,7 @@ def test_a_conditional_in_a_loop_is_counted_by_its_branches():
 
 @pytest.mark.parametrize("name", ["switch__cpu_jax0120"])
 def test_a_branch_without_work_makes_the_lower_bound_zero(name):
-    found = analyse(case(name), mesh=[("data", 8)])
+    found = analyze(case(name), mesh=[("data", 8)])
     once = 2 * 64 * 128 * 128
     assert found.flops == Bounds(0, 2 * once)
     always = [c for c in found.collectives if not c.branches]
@@ -57,7 +57,7 @@ def test_a_branch_without_work_makes_the_lower_bound_zero(name):
 
 
 def test_the_bound_on_the_time_takes_the_smallest_branch():
-    found = analyse(case("cond__cpu_jax0102"), mesh=[("data", 8)])
+    found = analyze(case("cond__cpu_jax0102"), mesh=[("data", 8)])
     target = machines.parse("v5e:2x4")
     limits = bounds.of_program(
         target, found.flops_by_type, None, found.collectives, found.mesh, 8, uncounted=found.flops_unknown
@@ -91,5 +91,5 @@ ENTRY e {
   ROOT r = f32[4]{0} conditional(c, x, x), true_computation=yes, false_computation=no
 }
 """
-    (found,) = analyse(text).collectives
+    (found,) = analyze(text).collectives
     assert found.executions == 2 and found.executions_at_least == 0

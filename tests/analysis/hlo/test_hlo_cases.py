@@ -7,7 +7,7 @@ from hlo_cases import TRUTH, case
 
 from jaxscope.analysis.hlo import collectives, loops
 from jaxscope.analysis.hlo.calls import CallGraph
-from jaxscope.analysis.hlo.program import analyse
+from jaxscope.analysis.hlo.program import analyze
 from jaxscope.analysis.hlo.reader import read
 
 # Programs that communicate by hand, in a shard_map or a pmap; in the others the partitioner inserts
@@ -52,7 +52,7 @@ def added_up(found, runs, key):
 @pytest.mark.parametrize("name", TRUTH)
 def test_a_module_holds_what_its_binary_form_says(name):
     text, truth = case(name), TRUTH[name]
-    program = analyse(text, mesh=list(truth["mesh"].items()))
+    program = analyze(text, mesh=list(truth["mesh"].items()))
     module = read(text)
     graph = CallGraph(module, collectives.BEGINS)
     found_loops, _ = loops.find(graph)
@@ -102,7 +102,7 @@ def test_a_module_holds_what_its_binary_form_says(name):
 
 @pytest.mark.parametrize("name", TRUTH)
 def test_executions_are_unknown_exactly_where_a_trip_count_is(name):
-    program = analyse(case(name), mesh=list(TRUTH[name]["mesh"].items()))
+    program = analyze(case(name), mesh=list(TRUTH[name]["mesh"].items()))
     unknown = {w.body for w in program.loops if w.trip_count is None}
     without = [c for c in program.collectives if c.executions is None]
     assert bool(without) == bool(unknown)
@@ -115,13 +115,13 @@ def test_executions_are_unknown_exactly_where_a_trip_count_is(name):
 @pytest.mark.parametrize("name", [n for n in TRUTH if TRUTH[n]["whiles"]])
 def test_trip_counts_are_read_off_the_induction_variable_where_they_are_not_printed(name):
     text = case(name).replace('"known_trip_count"', '"something_else"')
-    counts = {w.name: w.trip_count for w in analyse(text).loops}
+    counts = {w.name: w.trip_count for w in analyze(text).loops}
     assert counts == {w["name"]: w["trip"] for w in TRUTH[name]["whiles"]}
 
 
 @pytest.mark.parametrize("name", TRUTH)
 def test_every_collective_has_a_line_and_an_origin(name):
-    program = analyse(case(name))
+    program = analyze(case(name))
     asked = name.startswith(ASKED)
     known = "asked" if asked else "inserted"
     # XLA's GPU compiler leaves some that were asked for without a name: then nobody can tell.
@@ -144,18 +144,18 @@ def test_the_same_program_takes_the_same_arithmetic_on_every_platform(name):
     }
     flops = [n for start, n in same.items() if name.startswith(start)]
     if flops:
-        assert analyse(case(name)).matrix_flops == flops[0]
+        assert analyze(case(name)).matrix_flops == flops[0]
 
 
 def test_the_transfers_between_slices_run_along_the_outer_part_of_the_data_axis():
-    program = analyse(case("mlp_dptp__tpuv5e2slice_jax0102"), mesh=[("data", 4), ("model", 2)])
+    program = analyze(case("mlp_dptp__tpuv5e2slice_jax0102"), mesh=[("data", 4), ("model", 2)])
     sends = [c for c in program.collectives if c.kind == "send"]
     assert [c.axes for c in sends] == [["data:(1)2"]] * 4
     assert {c.bytes for c in sends} == {32 * 8 * 128 * 4}
 
 
 def test_transfers_on_tpu_overlap_with_the_fusions_of_their_chain():
-    program = analyse(case("mlp_fsdp__tpuv5e_jax0102"))
+    program = analyze(case("mlp_fsdp__tpuv5e_jax0102"))
     chained = [c for c in program.collectives if c.is_async]
     assert len(chained) == 5
     assert all(c.overlap for c in chained)
@@ -163,18 +163,18 @@ def test_transfers_on_tpu_overlap_with_the_fusions_of_their_chain():
 
 
 def test_a_pair_that_the_backend_made_synchronous_overlaps_with_nothing():
-    program = analyse(case("allcoll_4x2__gpuh100_jax0102"))
+    program = analyze(case("allcoll_4x2__gpuh100_jax0102"))
     assert all(c.is_async for c in program.collectives)
     assert [c.overlap for c in program.collectives].count(False) >= 16
 
 
 def test_the_axes_are_known_without_being_given_where_the_text_names_the_mesh():
-    program = analyse(case("allcoll_4x2__cpu_jax0120"))
+    program = analyze(case("allcoll_4x2__cpu_jax0120"))
     assert program.mesh == [("a", 4), ("b", 2)]
     assert all(c.axes for c in program.collectives)
 
 
 def test_axes_made_up_by_the_partitioner_are_not_taken_for_the_users():
-    program = analyse(case("mlp_fsdp__cpu_jax0102"))
+    program = analyze(case("mlp_fsdp__cpu_jax0102"))
     assert program.mesh is None
     assert all(c.axes is None for c in program.collectives)

@@ -7,7 +7,7 @@ from hlo_cases import case, module
 
 from jaxscope.analysis.hlo import collectives, groups
 from jaxscope.analysis.hlo.origin import origin
-from jaxscope.analysis.hlo.program import analyse
+from jaxscope.analysis.hlo.program import analyze
 from jaxscope.analysis.hlo.wire_bytes import wire_bytes
 from jaxscope.model.run import Run
 from jaxscope.present.programs import axes, line_of
@@ -19,7 +19,7 @@ GROUPS = "channel_id=1, replica_groups=[2,4]<=[4,2]T(1,0), use_global_device_ids
 
 
 def only(*lines, mesh=(("a", 4), ("b", 2)), **more):
-    (found,) = analyse(module(PARAMETER, *lines, **more), mesh=mesh).collectives
+    (found,) = analyze(module(PARAMETER, *lines, **more), mesh=mesh).collectives
     return found
 
 
@@ -98,7 +98,7 @@ def test_a_reduce_scatter_is_as_large_as_its_result_however_a_platform_writes_it
     fused = module(
         PARAMETER, "ROOT %x = f32[4] fusion(%a), kind=kCustom, calls=%all-reduce-scatter", header=""
     )
-    (of_tpu,) = analyse(f"{HEADER}\n\n{SCATTER}{fused}", mesh=[("a", 4), ("b", 2)]).collectives
+    (of_tpu,) = analyze(f"{HEADER}\n\n{SCATTER}{fused}", mesh=[("a", 4), ("b", 2)]).collectives
     plain = only(f"%x = f32[4] reduce-scatter(%a), {GROUPS}, dimensions={{0}}, to_apply=%add")
     for found in (of_tpu, plain):
         assert (found.kind, found.bytes, found.operand_bytes, found.wire_bytes) == (
@@ -179,7 +179,7 @@ def chain(number):
 def test_a_chain_that_passes_through_a_loop_is_one_collective_that_runs_once(numbers):
     parts = [chain(n) for n in numbers]
     entry = module(PARAMETER, *(line for _, lines in parts for line in lines), header="")
-    program = analyse(HEADER + "\n\n" + "".join(bodies for bodies, _ in parts) + entry)
+    program = analyze(HEADER + "\n\n" + "".join(bodies for bodies, _ in parts) + entry)
     assert [w.trip_count for w in program.loops] == [5] * len(numbers)
     assert [
         (c.kind, c.computation, c.executions, c.bytes, c.is_async, c.overlap) for c in program.collectives
@@ -192,7 +192,7 @@ def test_a_part_of_a_chain_whose_start_was_cut_off_still_counts():
     cut = bodies.replace("AsyncCollectiveStart", "Something").replace(
         ', frontend_attributes={chain_id="3"}', "", 1
     )
-    assert [c.computation for c in analyse(f"{HEADER}\n\n{cut}{entry}").collectives] != []
+    assert [c.computation for c in analyze(f"{HEADER}\n\n{cut}{entry}").collectives] != []
 
 
 def test_a_permute_that_moves_nothing_runs_along_no_axis():
@@ -235,13 +235,13 @@ def test_a_collective_in_a_computation_that_is_started_is_asynchronous():
         "ROOT %d = f32[64] async-done(%u)",
         header="",
     )
-    (found,) = analyse(f"{HEADER}\n\n{wrapped}{entry}").collectives
+    (found,) = analyze(f"{HEADER}\n\n{wrapped}{entry}").collectives
     assert (found.kind, found.is_async, found.overlap, found.executions) == ("all-gather", True, True, 1)
 
 
 def test_channels_repeat_and_tell_nothing_apart():
     lines = [f"%x{i} = f32[16] all-reduce(%a), {GROUPS}, to_apply=%add" for i in range(3)]
-    assert len(analyse(module(PARAMETER, *lines)).collectives) == 3
+    assert len(analyze(module(PARAMETER, *lines)).collectives) == 3
 
 
 def test_a_send_to_the_host_is_no_collective():
@@ -250,7 +250,7 @@ def test_a_send_to_the_host_is_no_collective():
         "%s = (f32[16], u32[], token[]) send(%a, %t), channel_id=2, is_host_transfer=true",
         "%d = token[] send-done(%s), channel_id=2, is_host_transfer=true",
     ]
-    assert analyse(module(PARAMETER, *lines)).collectives == []
+    assert analyze(module(PARAMETER, *lines)).collectives == []
 
 
 def test_a_send_between_devices_runs_along_its_pairs():
@@ -277,7 +277,7 @@ def test_very_many_groups_are_looked_at_up_to_a_limit(monkeypatch):
         f"replica_groups=[1,{256 - i}]<=[{256 - i}], to_apply=%add"
         for i in range(40)
     ]
-    program = analyse(module(PARAMETER, *lines), mesh=[("a", 256)])
+    program = analyze(module(PARAMETER, *lines), mesh=[("a", 256)])
     assert any("too many devices" in p.text for p in program.problems)
     assert [(c.axes, c.axes_around) for c in program.collectives[:2]] == [(["a"], None), (None, ["a"])]
     assert len(program.collectives) == 40
@@ -285,7 +285,7 @@ def test_very_many_groups_are_looked_at_up_to_a_limit(monkeypatch):
 
 
 def test_bytes_on_the_wire_are_added_up_by_axes():
-    program = analyse(
+    program = analyze(
         module(
             PARAMETER,
             f"%x = f32[16] all-reduce(%a), {GROUPS}, to_apply=%add",
@@ -341,7 +341,7 @@ def test_requested_or_inserted(op_name, name, anybody, expected):
 
 def test_groups_that_are_no_axis_are_not_named_after_one():
     """axis_index_groups: halves and every second are sub-axes, 0 with 7 and 1 with 6 is none."""
-    found = analyse(case("groups__tpuv5e_jax0102"), mesh=[("data", 8)])
+    found = analyze(case("groups__tpuv5e_jax0102"), mesh=[("data", 8)])
     named = sorted((c.axes or [], c.axes_around or [], axes(c)) for c in found.collectives)
     assert named == [
         ([], ["data"], "part of data"),
@@ -368,7 +368,7 @@ def test_what_the_partitioner_marks_as_its_own_is_inserted(mark):
         assert only(line.replace(f", {mark}", ""), more).origin == ("asked" if before else None)
 
 
-def test_a_line_taken_from_a_neighbour_is_a_guess():
+def test_a_line_taken_from_a_neighbor_is_a_guess():
     here = 'metadata={op_name="jit(f)/mul" source_file="m.py" source_line=3}'
     sure = only(f"%x = f32[16] all-reduce(%a), {GROUPS}, to_apply=%add, {here}")
     guess = only(f"%x = f32[16] all-reduce(%a), {GROUPS}, to_apply=%add", f"%y = f32[16] negate(%x), {here}")
@@ -379,7 +379,7 @@ def test_a_line_taken_from_a_neighbour_is_a_guess():
 
 
 def sends(name, mesh):
-    found = analyse(case(name), mesh=mesh).collectives
+    found = analyze(case(name), mesh=mesh).collectives
     return sorted(
         (c.transfer, c.axes, c.group_size, c.bytes, c.wire_bytes) for c in found if c.kind == "send"
     )

@@ -42,20 +42,20 @@ ENTRY %main (p: f32[4], m: s32[]) -> f32[4] {
 
 
 def test_a_loop_counts_as_often_as_it_runs_and_the_inside_of_a_fusion_not_again():
-    assert program.analyse(LOOP.replace("LIMIT", "constant(5)")).estimated_cycles == 7 + 5 * 100
+    assert program.analyze(LOOP.replace("LIMIT", "constant(5)")).estimated_cycles == 7 + 5 * 100
 
 
 def test_a_loop_of_unknown_length_has_no_sum():
-    assert program.analyse(LOOP.replace("LIMIT", "get-tuple-element(%s), index=0")).estimated_cycles is None
+    assert program.analyze(LOOP.replace("LIMIT", "get-tuple-element(%s), index=0")).estimated_cycles is None
 
 
 def test_a_program_without_estimates_has_none_rather_than_zero():
-    assert program.analyse(module("ROOT %p = f32[4]{0} parameter(0)")).estimated_cycles is None
-    assert program.analyse(case("rnn_scan__cpu_jax0102")).estimated_cycles is None
-    assert program.analyse("no module at all").estimated_cycles is None
+    assert program.analyze(module("ROOT %p = f32[4]{0} parameter(0)")).estimated_cycles is None
+    assert program.analyze(case("rnn_scan__cpu_jax0102")).estimated_cycles is None
+    assert program.analyze("no module at all").estimated_cycles is None
 
 
 @pytest.mark.parametrize("name", ["mlp_fsdp__tpuv5e_jax0102", "tf6_scan_fsdp_remat__tpuv5e_jax0102"])
 def test_real_tpu_programs_have_one(name):
-    found = program.analyse(case(name)).estimated_cycles
+    found = program.analyze(case(name)).estimated_cycles
     assert found is not None and found > 1000

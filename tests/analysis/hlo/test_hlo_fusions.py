@@ -6,7 +6,7 @@ from hlo_cases import case, module
 
 from jaxscope.analysis.hlo.attribution import Attribution
 from jaxscope.analysis.hlo.calls import CallGraph
-from jaxscope.analysis.hlo.program import analyse
+from jaxscope.analysis.hlo.program import analyze
 from jaxscope.analysis.hlo.reader import read
 
 FUSED = """%inner (i: f32[4]) -> f32[4] {
@@ -45,7 +45,7 @@ TEXT = (
 
 
 def test_a_fusion_tells_what_it_holds_and_moves():
-    program = analyse(TEXT)
+    program = analyze(TEXT)
     fusion = program.fusions.each[0]
     assert (fusion.name, fusion.kind, fusion.bytes_in, fusion.bytes_out) == ("f", "output", 48, 16)
     assert fusion.ops == {"slice": 1, "multiply": 1, "exponential": 1}
@@ -79,7 +79,7 @@ STARTED = (
 
 
 def test_a_fusion_that_runs_asynchronously_is_a_fusion_and_what_it_holds_runs():
-    program = analyse(STARTED)
+    program = analyze(STARTED)
     assert program.fusions.by_kind == {"loop": 1, "input": 1} and program.fusions.nested == 0
     assert [(f.name, f.ops, f.bytes_out, f.executions) for f in program.fusions.each] == [
         ("s", {"dot": 1}, 256, 1),
@@ -97,21 +97,21 @@ def test_a_product_in_an_asynchronous_custom_call_is_counted_and_an_unknown_one_
     line = f"%s = {shape} custom-call-start(%a, %a), custom_call_target={{}}, {{}}"
     for target, flops in (('"__cublas$gemm"', 2048), ('"mine"', None)):
         text = module("%a = f32[8,16] parameter(0)", line.format(target, config))
-        assert analyse(text).matrix_flops == flops
+        assert analyze(text).matrix_flops == flops
 
 
 def test_a_fusion_whose_body_is_missing_is_still_counted():
-    gone = analyse(TEXT).fusions.each[-1]
+    gone = analyze(TEXT).fusions.each[-1]
     assert (gone.name, gone.ops, gone.bytes_in, gone.bytes_out) == ("z", {}, None, 16)
 
 
 def test_elementwise_operations_left_alone_are_counted():
-    program = analyse(TEXT)
+    program = analyze(TEXT)
     assert (program.unfused_elementwise, program.wrapped_elementwise) == (1, 1)
 
 
 def test_custom_calls_by_target():
-    assert analyse(TEXT).custom_calls == {'my, "target"': 1}
+    assert analyze(TEXT).custom_calls == {'my, "target"': 1}
 
 
 def test_reducers_are_no_part_of_the_program():
@@ -127,11 +127,11 @@ def test_reducers_are_no_part_of_the_program():
             header="",
         )
     )
-    assert analyse(text).unfused_elementwise == 0
+    assert analyze(text).unfused_elementwise == 0
 
 
 def test_lines_of_a_fusion_are_those_of_what_it_holds():
-    program = analyse(case("tf2_fsdptp_donate__cpu_jax0102"))
+    program = analyze(case("tf2_fsdptp_donate__cpu_jax0102"))
     with_lines = [f for f in program.fusions.each if f.sources]
     # The others convert and copy what the partitioner moved; their instructions carry no metadata.
     assert len(with_lines) > 0.7 * program.fusions.total
@@ -164,7 +164,7 @@ def test_inputs_say_what_becomes_of_their_memory():
         "ROOT %t = (f32[2], f32[4], f32[9], f32[9]) tuple(%p1, %p0, %p2, %p2)",
         header=HEADER,
     )
-    memory = analyse(text).memory
+    memory = analyze(text).memory
     w, _, spare, unused = memory.parameters
     assert (w.name, w.aliased, w.sharding) == ("state['w']", [[1]], "{devices=[8]<=[8]}")
     assert (spare.donor, spare.aliased, spare.matches) == (True, [], 2)
@@ -174,7 +174,7 @@ def test_inputs_say_what_becomes_of_their_memory():
 
 
 def test_a_single_output_may_be_aliased_as_a_whole():
-    program = analyse(case("zero_nested_loops__cpu_jax0102"))
+    program = analyze(case("zero_nested_loops__cpu_jax0102"))
     assert [(a.output, a.parameter) for a in program.memory.aliases] == [([], 0)]
     assert program.memory.alias_bytes == 128 * 128 * 4
 
@@ -186,4 +186,4 @@ def test_arithmetic_of_scalars_is_no_unfused_elementwise_work():
         "%j = s32[]{:T(128)} add(%i, %i)",
         "ROOT %n = f32[4] negate(%p)",
     )
-    assert analyse(text).unfused_elementwise == 1
+    assert analyze(text).unfused_elementwise == 1

@@ -1,4 +1,4 @@
-"""Whatever the text, ``analyse`` ends and returns: cut, mutated, shuffled, foreign and random texts."""
+"""Whatever the text, ``analyze`` ends and returns: cut, mutated, shuffled, foreign and random texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jaxscope.analysis.hlo import graph
-from jaxscope.analysis.hlo.program import Program, analyse
+from jaxscope.analysis.hlo.program import Program, analyze
 
 SMALL = [n for n in TRUTH if len(case(n)) < 60_000]
 TEXTS = {n: case(n) for n in SMALL}
@@ -18,7 +18,7 @@ FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthChec
 
 
 def reads(text: str) -> Program:
-    program = analyse(text, mesh=[("a", 4), ("b", 2)])
+    program = analyze(text, mesh=[("a", 4), ("b", 2)])
     assert not any("could not be" in p.text for p in program.problems), program.problems  # the last resort
     msgspec.json.encode(program)  # what it says can be written
     graph.of(text)

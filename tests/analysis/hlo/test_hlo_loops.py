@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxscope.analysis.hlo import loops
-from jaxscope.analysis.hlo.program import analyse
+from jaxscope.analysis.hlo.program import analyze
 
 LOOP = """HloModule jit_f, num_partitions=8
 
@@ -69,14 +69,14 @@ def rounds(start, bound, step, direction):
     st.sampled_from(["%j, %k", "%j, %m"]),
 )
 def test_counts_equal_those_of_the_loop_when_it_is_run(start, bound, step, direction, test):
-    program = analyse(loop(start, bound, step, direction, test=test))
+    program = analyze(loop(start, bound, step, direction, test=test))
     assert [w.trip_count for w in program.loops] == [rounds(start, bound, step, direction)]
     assert [c.executions for c in program.collectives] == [rounds(start, bound, step, direction)]
 
 
 def test_the_bound_may_stand_on_the_left_and_the_step_may_be_subtracted():
-    assert analyse(loop(0, 10, 2, "GT", test="%k, %j")).loops[0].trip_count == 5
-    assert analyse(loop(10, 0, 3, "GT", op="subtract")).loops[0].trip_count == 4
+    assert analyze(loop(0, 10, 2, "GT", test="%k, %j")).loops[0].trip_count == 5
+    assert analyze(loop(10, 0, 3, "GT", op="subtract")).loops[0].trip_count == 4
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_the_bound_may_stand_on_the_left_and_the_step_may_be_subtracted():
     ],
 )
 def test_a_count_that_cannot_be_reported_is_unknown(broken):
-    found = analyse(loop().replace(*broken)).loops
+    found = analyze(loop().replace(*broken)).loops
     assert [(w.trip_count, w.how) for w in found] == [(None, None)]
 
 
@@ -103,7 +103,7 @@ def test_a_printed_count_is_believed():
     text = loop(step=0).replace(
         "body=%body\n", 'body=%body, backend_config={"known_trip_count":{"n":"6"},"x":{}}\n'
     )
-    assert [(w.trip_count, w.how) for w in analyse(text).loops] == [(6, "printed")]
+    assert [(w.trip_count, w.how) for w in analyze(text).loops] == [(6, "printed")]
 
 
 @pytest.mark.parametrize("count", ['"-3"', '"x"', "[]", "null", "true", '"9999999999999999999999"'])
@@ -111,7 +111,7 @@ def test_a_printed_count_that_makes_no_sense_is_not(count):
     text = loop(step=0).replace(
         "body=%body\n", f'body=%body, backend_config={{"known_trip_count":{{"n":{count}}}}}\n'
     )
-    assert analyse(text).loops[0].trip_count is None
+    assert analyze(text).loops[0].trip_count is None
 
 
 def test_absurdly_many_rounds_are_unknown_not_a_number_of_a_thousand_digits():
@@ -132,7 +132,7 @@ def test_absurdly_many_rounds_are_unknown_not_a_number_of_a_thousand_digits():
     parts.append(
         "ENTRY %e (p: f32[4]) -> f32[4] {\n  %p = f32[4] parameter(0)\n  ROOT %c = f32[4] call(%p), to_apply=%b0\n}"
     )
-    program = analyse("\n\n".join(parts))
+    program = analyze("\n\n".join(parts))
     assert [c.executions for c in program.collectives] == [None]
 
 
@@ -155,7 +155,7 @@ ENTRY %e (r: f32[]) -> f32[] {
   ROOT %h = f32[] call(%s), to_apply=%f
 }
 """
-    program = analyse(text)
+    program = analyze(text)
     assert any("calls itself" in p.text for p in program.problems)
     assert [c.executions for c in program.collectives] == [1]
 

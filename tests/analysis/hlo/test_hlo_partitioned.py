@@ -10,7 +10,7 @@ from hlo_cases import TESTS
 
 from jaxscope.analysis.hlo.attribution import Attribution
 from jaxscope.analysis.hlo.calls import CallGraph
-from jaxscope.analysis.hlo.program import analyse
+from jaxscope.analysis.hlo.program import analyze
 from jaxscope.analysis.hlo.reader import read
 
 pytestmark = pytest.mark.capture
@@ -29,14 +29,14 @@ def blame(collective):
 def program(partitioned, request):
     facts = json.loads((partitioned / "programs.json").read_text())
 
-    def analysed(name, mesh="its own"):
+    def analyzed(name, mesh="its own"):
         text = (partitioned / f"{name}.hlo.txt").read_text()
-        found = analyse(text, mesh=facts[name]["mesh"] if mesh == "its own" else mesh)
+        found = analyze(text, mesh=facts[name]["mesh"] if mesh == "its own" else mesh)
         assert found.problems == []
         return found
 
-    analysed.facts = facts
-    return analysed
+    analyzed.facts = facts
+    return analyzed
 
 
 def rows(found, *fields):

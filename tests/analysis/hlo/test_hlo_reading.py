@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hlo_cases import TRUTH, case, module
 
-from jaxscope.analysis.hlo.program import analyse
+from jaxscope.analysis.hlo.program import analyze
 from jaxscope.analysis.hlo.reader import MAX_PROBLEMS, read
 
 SMALL = case("pmap_dp__cpu_jax0102")
@@ -48,7 +48,7 @@ def test_dialects_say_the_same(changed):
     text = changed(SMALL)
     assert text != SMALL
     assert opcodes(text) == opcodes(SMALL)
-    ours, theirs = analyse(SMALL), analyse(text)
+    ours, theirs = analyze(SMALL), analyze(text)
     assert theirs.problems == []
     assert theirs.collectives == ours.collectives
     assert theirs.fusions == ours.fusions
@@ -90,15 +90,15 @@ def test_a_line_that_is_no_instruction_is_named_and_the_others_are_read():
     ],
 )
 def test_a_text_that_is_cut_or_foreign_says_so(text, problem):
-    assert any(problem in p.text for p in analyse(text).problems)
+    assert any(problem in p.text for p in analyze(text).problems)
 
 
 @pytest.mark.parametrize("name", TRUTH)
 def test_what_stands_before_the_cut_is_read(name):
     text = case(name)
-    whole = analyse(text)
+    whole = analyze(text)
     for part in (0.2, 0.5, 0.9, 0.999):
-        found = analyse(text[: int(len(text) * part)])
+        found = analyze(text[: int(len(text) * part)])
         assert found.problems
         assert found.instructions <= whole.instructions
     assert found.instructions > 0.8 * whole.instructions
@@ -124,5 +124,5 @@ def test_metadata_without_tables_gives_its_file_and_line():
         '%b = f32[4] all-reduce(%a), replica_groups={}, to_apply=%add, metadata={op_type="psum" '
         'op_name="jit(f)/shard_map/psum" source_file="/home/me/m.py" source_line=7}',
     )
-    (found,) = analyse(text).collectives
+    (found,) = analyze(text).collectives
     assert (found.source.file, found.source.line, found.origin) == ("/home/me/m.py", 7, "asked")

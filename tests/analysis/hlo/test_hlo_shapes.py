@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jaxscope.analysis.hlo import shapes
-from jaxscope.analysis.hlo.program import analyse
+from jaxscope.analysis.hlo.program import analyze
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_tuple_nested_too_deep_is_unknown_and_does_no_harm():
 
 
 def test_what_is_in_the_memory_of_the_host_is_not_counted_as_the_memory_of_the_device():
-    memory = analyse("""HloModule jit_f, input_output_alias={ {0}: (0, {}, may-alias) }
+    memory = analyze("""HloModule jit_f, input_output_alias={ {0}: (0, {}, may-alias) }
 
 ENTRY %main (a: f32[8], b: f32[4]) -> (f32[8], f32[4]) {
   %a = f32[8]{0:T(256)S(5)} parameter(0)

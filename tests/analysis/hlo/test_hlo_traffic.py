@@ -3,7 +3,7 @@
 import pytest
 from hlo_cases import CASES, case
 
-from jaxscope.analysis.hlo.program import analyse
+from jaxscope.analysis.hlo.program import analyze
 
 NAMES = sorted(p.name.removesuffix(".hlo.txt.gz") for p in CASES.glob("*.hlo.txt.gz"))
 
@@ -11,7 +11,7 @@ NAMES = sorted(p.name.removesuffix(".hlo.txt.gz") for p in CASES.glob("*.hlo.txt
 def moved(entry, *bodies, header="HloModule jit_f, is_scheduled=true"):
     lines = "\n".join(f"  {line}" for line in entry)
     text = "\n\n".join([header, *bodies, f"ENTRY %main (p: f32[4]) -> f32[4] {{\n{lines}\n}}\n"])
-    return analyse(text).moved_bytes
+    return analyze(text).moved_bytes
 
 
 def body(name, *lines):
@@ -20,7 +20,7 @@ def body(name, *lines):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_recorded_program_moves_more_than_its_arguments_and_results(name):
-    found = analyse(case(name))
+    found = analyze(case(name))
     most = found.memory.argument_bytes + found.memory.output_bytes
     in_branches = any(
         c.branches for c in found.collectives
@@ -91,6 +91,6 @@ def test_an_unknown_kernel_may_look_at_nothing_and_a_matrix_kernel_looks_at_all(
 
 def test_a_text_that_was_cut_has_no_figure():
     assert (
-        analyse("HloModule jit_f\n\n%f (a: f32[4]) -> f32[4] {\n  %a = f32[4] parameter(0)\n").moved_bytes
+        analyze("HloModule jit_f\n\n%f (a: f32[4]) -> f32[4] {\n  %a = f32[4] parameter(0)\n").moved_bytes
         is None
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import runs_to_see
 
 from jaxscope.analysis.hlo import line_costs
-from jaxscope.analysis.hlo.program import analyse
+from jaxscope.analysis.hlo.program import analyze
 
 
 def test_fusions_collectives_bytes_and_flops_are_counted_at_the_line_they_come_from():
-    found = line_costs.of_program(analyse(runs_to_see.HLO.replace("FILE", "train.py"), mesh=[("data", 8)]))
+    found = line_costs.of_program(analyze(runs_to_see.HLO.replace("FILE", "train.py"), mesh=[("data", 8)]))
     product, fused = found["train.py", 5], found["train.py", 6]
     assert (product.flops, product.fusions) == (2 * 8 * 4 * 4, 0)
     assert (fused.flops, fused.fusions, fused.moved_bytes) == (0, 1, 2 * 8 * 4 * 4)
@@ -33,4 +33,4 @@ ENTRY %main (x: f32[4,4]) -> f32[4,4] {
   ROOT %w = f32[4,4]{1,0} while(%x), condition=%condition, body=%body
 }
 """
-    assert line_costs.of_program(analyse(text))["t.py", 3].flops is None
+    assert line_costs.of_program(analyze(text))["t.py", 3].flops is None

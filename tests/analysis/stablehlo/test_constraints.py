@@ -35,7 +35,7 @@ BY_A, BY_B, ALONG_B = '[{"a"}, {}]', '[{"b"}, {}]', '[{}, {"b"}]'
 
 
 def told(text):
-    read = reading.analyse(text)
+    read = reading.analyze(text)
     assert not read.problems
     return (
         [v.asked.text if v.asked else None for v in read.arguments],
@@ -84,7 +84,7 @@ def test_an_argument_that_is_also_used_without_its_constraint_is_known(body, als
     inner = function("inner", [T], [T], f"%0 = {asks('%arg0', BY_A)}", f"return %0 : {T}")
     other = function("other", [T], [T], f"%0 = stablehlo.negate %arg0 : {T}", f"return %0 : {T}")
     main = function("main", [T], [T], f"%0 = {asks('%arg0', BY_A)}", *body, f"return %1 : {T}", public=True)
-    [argument] = reading.analyse(module(main, inner, other)).arguments
+    [argument] = reading.analyze(module(main, inner, other)).arguments
     assert argument.asked.text == "P('a', None)"
     assert argument.also_without is also
 
@@ -122,7 +122,7 @@ def test_a_dimension_that_does_not_divide_is_reported_with_its_padding(shape, sp
         f"%1 = {asks('%0', spec, shape)}",
         f"%2 = stablehlo.negate %1 : {t}",
     ]
-    read = reading.analyse(module(function("main", [t], [t], *body, f"return %2 : {t}", public=True)))
+    read = reading.analyze(module(function("main", [t], [t], *body, f"return %2 : {t}", public=True)))
     found = [(u.dimension, u.parts, u.padded) for u in read.uneven]
     assert found == ([] if expected is None else [expected])
     assert all(u.of is None and u.bytes and u.count == 1 for u in read.uneven)
@@ -132,7 +132,7 @@ def test_of_an_uneven_split_it_is_known_whether_it_is_an_argument_or_a_result():
     t = "tensor<17x4xf32>"
     first, last = asks("%arg0", '[{"a"}, {}]', "17x4xf32"), asks("%1", '[{"b"}, {}]', "17x4xf32")
     body = [f"%0 = {first}", f"%1 = stablehlo.negate %0 : {t}", f"%2 = {last}", f"return %2 : {t}"]
-    read = reading.analyse(module(function("main", [t], [t], *body, public=True)))
+    read = reading.analyze(module(function("main", [t], [t], *body, public=True)))
     assert {(u.of, u.parts) for u in read.uneven} == {("argument", 4), ("result", 2)}
 
 
@@ -142,7 +142,7 @@ def test_a_mesh_in_another_order_is_kept():
             "main", [T], [T], f"%0 = {asks('%arg0', BY_A, mesh='turned')}", f"return %0 : {T}", public=True
         )
     )
-    assert reading.analyse(text).results[0].asked.order == (7, 6, 5, 4, 3, 2, 1, 0)
+    assert reading.analyze(text).results[0].asked.order == (7, 6, 5, 4, 3, 2, 1, 0)
 
 
 LINES = [
@@ -154,4 +154,4 @@ LINES = [
 
 @given(st.lists(st.sampled_from(LINES) | st.text(max_size=20), max_size=25))
 def test_no_text_is_too_odd(lines):
-    reading.analyse(f"module @m {{\n{MESH}\n" + "\n".join(lines))
+    reading.analyze(f"module @m {{\n{MESH}\n" + "\n".join(lines))

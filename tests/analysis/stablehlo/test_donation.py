@@ -20,7 +20,7 @@ def program(arguments, results, partitions=1):
 
 
 def told(text, **known):
-    return {d.path: (d.status, d.reason, d.output) for d in reading.analyse(text, **known).donation}
+    return {d.path: (d.status, d.reason, d.output) for d in reading.analyze(text, **known).donation}
 
 
 def test_possible_matches_an_output_to_one_argument_only():
@@ -102,7 +102,7 @@ def test_tokens_and_constants_are_nobodys_to_donate():
         [("4xf32", "")],
     )
     assert told(text) == {}
-    (constant,) = reading.analyse(text.replace("4xf32", "40xf32")).constants
+    (constant,) = reading.analyze(text.replace("4xf32", "40xf32")).constants
     assert (constant.argument, constant.bytes, constant.name) == (1, 160, "c")
 
 

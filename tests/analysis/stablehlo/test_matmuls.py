@@ -2,7 +2,7 @@
 
 import pytest
 
-from jaxscope.analysis.stablehlo.reading import analyse
+from jaxscope.analysis.stablehlo.reading import analyze
 
 TEXT = """module @jit_f attributes {{mhlo.num_partitions = 1 : i32}} {{
   func.func public @main(%arg0: tensor<4x8xf32>, %arg1: tensor<8x4xf32>) -> tensor<4x4xf32> {{
@@ -18,7 +18,7 @@ ALGORITHM = ", precision = [DEFAULT, DEFAULT], algorithm = <lhs_precision_type =
 
 
 def found(body):
-    return [(p.operands, p.precision, p.count) for p in analyse(TEXT.format(body=body)).products]
+    return [(p.operands, p.precision, p.count) for p in analyze(TEXT.format(body=body)).products]
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def readings(recorded):
             key = calls[lowered.call].key
             yield (
                 lowered.module,
-                reading.analyse(
+                reading.analyze(
                     recorded.run.text(texts[lowered.program]),
                     captured=traced[lowered.call].captured,
                     paths=[leaf.path for leaf in key.arguments],

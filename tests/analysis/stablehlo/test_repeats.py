@@ -84,7 +84,7 @@ def program(turns, lines=lambda k: (5, 6), extra=""):
 def told(text):
     return [
         (r.times, r.length, r.source and (r.source.file, r.source.line))
-        for r in reading.analyse(text).repeated
+        for r in reading.analyze(text).repeated
     ]
 
 
@@ -123,7 +123,7 @@ def test_slices_at_other_places_and_other_constants_do_not_tell_turns_apart():
         ]
         x = f"%a{k}"
     text = "module @m {\nfunc.func public @main(%arg0: tensor<4xf32>, %arg1: tensor<12x4xf32>) -> tensor<4xf32> {\n"
-    (loop,) = reading.analyse(text + "\n".join(lines) + "\n}\n}\n").repeated
+    (loop,) = reading.analyze(text + "\n".join(lines) + "\n}\n}\n").repeated
     assert (loop.times, loop.length, loop.carried) == (12, 5, True)
 
 
@@ -142,7 +142,7 @@ def lengthened(sizes):
     head = (
         "module @m {\nfunc.func public @main(%arg0: tensor<3xf32>, %arg1: tensor<1xf32>) -> tensor<3xf32> {\n"
     )
-    return reading.analyse(head + "\n".join(lines) + "\n}\n}\n").repeated
+    return reading.analyze(head + "\n".join(lines) + "\n}\n}\n").repeated
 
 
 def test_a_loop_whose_arrays_become_longer_is_found():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jaxscope.analysis.stablehlo.reading import analyse
+from jaxscope.analysis.stablehlo.reading import analyze
 
 CODE = """
 def body(w, h, _):
@@ -25,8 +25,8 @@ save("forward", jax.jit(partial(loss, lambda f: f)), w, x)
 @pytest.mark.subprocess
 def test_a_scan_under_grad_keeps_its_values_unless_its_body_is_under_checkpoint(lower):
     found = lower(CODE)
-    [kept] = analyse(found.texts["kept"]).residuals
+    [kept] = analyze(found.texts["kept"]).residuals
     assert (kept.iterations, kept.source.line) == (20, found.line("scan"))
     assert kept.arrays >= 6 and kept.bytes == kept.arrays * 20 * 4 * 8 * 4  # f32[20, 4, 8] each
-    assert analyse(found.texts["checkpointed"]).residuals == ()
-    assert analyse(found.texts["forward"]).residuals == ()
+    assert analyze(found.texts["checkpointed"]).residuals == ()
+    assert analyze(found.texts["forward"]).residuals == ()

@@ -26,7 +26,7 @@ x = jnp.ones((4, 8))
 
 
 def read(found, name, **known):
-    result = reading.analyse(found.texts[name], **known)
+    result = reading.analyze(found.texts[name], **known)
     assert result.problems == ()
     return result
 

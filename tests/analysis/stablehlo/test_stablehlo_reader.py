@@ -96,7 +96,7 @@ def test_types(text, shape, dtype, size):
 
 def test_a_cut_text_says_so_and_keeps_what_came_before():
     cut = PROGRAM[: PROGRAM.index("%values")]
-    result = reading.analyse(cut)
+    result = reading.analyze(cut)
     assert [p.text for p in result.problems] == ["the text ends inside a function: it is truncated"]
     assert result.op_counts["stablehlo.add"] == 1
     assert [a.name for a in result.arguments] == ["x", "it's {odd}, (very)"]
@@ -112,12 +112,12 @@ def test_a_cut_text_says_so_and_keeps_what_came_before():
     ],
 )
 def test_a_foreign_text_is_nothing_but_problems(text):
-    result = reading.analyse(text)
+    result = reading.analyze(text)
     assert result.problems and result.printed == 0
 
 
 def test_nothing_is_reported_of_nothing():
-    assert reading.analyse("") == reading.Reading()
+    assert reading.analyze("") == reading.Reading()
 
 
 def test_the_twenty_programs_are_read_whole(corpus):
@@ -125,7 +125,7 @@ def test_the_twenty_programs_are_read_whole(corpus):
     assert len(corpus) == 20
     for path in corpus.values():
         text = gzip.decompress(path.read_bytes()).decode()
-        result = reading.analyse(text)
+        result = reading.analyze(text)
         assert result.problems == (), path.name
         plain = re.findall(r"^ *(?:%[^=]*? = )?\"?((?:stablehlo|chlo|sdy)\.\w+)", text, re.M)
         calls = len(re.findall(r"^ *(?:%[^=]*? = )?(?:func\.)?call @", text, re.M))
@@ -138,7 +138,7 @@ def test_the_twenty_programs_are_read_whole(corpus):
 def test_arguments_that_jax_aliased_are_reported_in_the_twenty_programs(corpus):
     for path in corpus.values():
         text = gzip.decompress(path.read_bytes()).decode()
-        told = [d for d in reading.analyse(text).donation if d.status == "aliased"]
+        told = [d for d in reading.analyze(text).donation if d.status == "aliased"]
         assert len(told) == text.count("tf.aliasing_output"), path.name
         assert all(d.path and d.output and d.bytes and d.bytes >= d.device_bytes for d in told)
 
@@ -152,7 +152,7 @@ JUNK = (
 
 @given(st.lists(st.sampled_from(LINES), max_size=60).map("\n".join))
 def test_lines_in_any_order_are_read(text):
-    reading.analyse(text, donated=["x"], paths=["x", "y", "z"], dropped=[1], aliased={0})
+    reading.analyze(text, donated=["x"], paths=["x", "y", "z"], dropped=[1], aliased={0})
 
 
 @given(
@@ -164,12 +164,12 @@ def test_damaged_texts_are_read(start, end, junk):
     text = PROGRAM[min(start, end) :] if start % 3 else PROGRAM[: max(start, end)]
     for at, piece in junk:
         text = text[:at] + piece + text[at + len(piece) % 3 :]
-    reading.analyse(text, donated=["x"], aliased=())
+    reading.analyze(text, donated=["x"], aliased=())
 
 
 @given(st.text())
 def test_any_text_at_all(text):
-    reading.analyse(text)
+    reading.analyze(text)
     types.tensor(text)
     types.tensor(f"tensor<{text}>")
 
@@ -194,7 +194,7 @@ def test_any_text_at_all(text):
 )
 def test_hostile_lines_end(line):
     """Each took quadratic time with a plain pattern: the suite's own timeout is the judge."""
-    reading.analyse(f"module @m {{\nfunc.func public @main(%arg0: tensor<4xf32>) {{\n{line}\n}}\n}}\n")
+    reading.analyze(f"module @m {{\nfunc.func public @main(%arg0: tensor<4xf32>) {{\n{line}\n}}\n}}\n")
 
 
 def test_calls_that_multiply_or_turn_in_a_circle_end():
@@ -203,9 +203,9 @@ def test_calls_that_multiply_or_turn_in_a_circle_end():
         + f"call @f{i + 1}() : () -> ()\nreturn\n}}\n"
         for i in range(2000)
     )
-    result = reading.analyse("module @m {\n" + twice + "}\n")
+    result = reading.analyze("module @m {\n" + twice + "}\n")
     assert result.op_counts["func.call"] > 10**9
     circle = "".join(
         f"func.func private @f{i}() {{\ncall @f{(i + 1) % 9}() : () -> ()\n}}\n" for i in range(9)
     )
-    assert reading.analyse("module @m {\n" + circle + "}\n").op_counts == {}
+    assert reading.analyze("module @m {\n" + circle + "}\n").op_counts == {}
