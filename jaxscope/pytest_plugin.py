@@ -205,7 +205,7 @@ def jaxscope(request: pytest.FixtureRequest) -> TestRecording:
 @pytest.fixture
 def jaxscope_ranks(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Ended]:
     """Return the function ``jaxscope_ranks(n, program, *arguments)``. It runs a script as a job of ``n``
-    processes on the CPU, and returns the result of the job.
+    processes (on the CPU, unless JAX_PLATFORMS is set), and returns the result of the job.
 
     The test fails if a process compiles other programs than the others, or in another order, or if the job
     fails. With ``check=False`` the test does not fail, and can look at ``findings`` and ``returncode`` of the

@@ -249,8 +249,8 @@ def record(
         recording.report()
 
     Args:
-      path: the run directory, which must be new or empty. Default: a new directory under
-        ``.jaxscope/runs``; in a notebook, if there is no ``name``, a temporary directory.
+      path: the run directory. It may contain another run (see ``overwrite``), but nothing else. Default: a
+        new directory under ``.jaxscope/runs``; in a notebook, if there is no ``name``, a temporary directory.
       ir: which program texts of the user's functions to keep: none, stats (no text, but the compiler's
         figures), stablehlo (as lowered), hlo (as compiled), all.
       name: the name of the run.
