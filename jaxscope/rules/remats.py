@@ -3,17 +3,19 @@ cannot convert their sharding directly) and JX513 (scans that keep much for the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
+from jaxscope.analysis.stablehlo.residuals import FEWEST_ARRAYS, Residuals
 from jaxscope.model.run import Run
 from jaxscope.rules import memory_scale
 from jaxscope.rules.each_program import users
 from jaxscope.rules.programs import evidence
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix
-from jaxscope.schema.messages import Bytes, Percent, message
+from jaxscope.schema.messages import Bytes, Message, Percent, message
 
-MUCH = 1 / 128  # share of the memory of a device that a scan keeps for the gradient
+MUCH = 1 / 192  # share of the memory of a device that a scan keeps for the gradient
 MOST = 0.5  # share of the temporary memory of the program
 
 
@@ -38,6 +40,15 @@ def involuntary_rematerialization(run: Run) -> Iterator[Finding]:
                 fix=Fix(message("fix-reshard-in-steps"), "reshard_in_steps"),
                 subject=(r.source, r.before, r.after, r.bytes),
             )
+
+
+def _checkpoint(r: Residuals) -> Message:
+    """Return the advice for a scan that keeps ``r``. If it keeps few arrays, they are probably what the body
+    carries, which ``jax.checkpoint`` on the body would keep as well."""
+    if r.arrays >= FEWEST_ARRAYS:
+        return message("fix-checkpoint")
+    segments = round(math.sqrt(r.iterations))
+    return message("fix-checkpoint-segments", iterations=r.iterations, segments=segments)
 
 
 @rule("JX513", "scan-residuals", NOTE)
@@ -72,6 +83,6 @@ def scan_residuals(run: Run) -> Iterator[Finding]:
                 function=f.id,
                 source=source,
                 evidence=evidence(p, text, source),
-                fix=Fix(message("fix-checkpoint"), "checkpoint"),
+                fix=Fix(_checkpoint(r), "checkpoint"),
                 subject=(source,),
             )

@@ -14,6 +14,7 @@ from jaxscope.schema.keys import Frame
 WHILE, BARRIER = "stablehlo.while", "stablehlo.optimization_barrier"
 FEWEST_ITERATIONS = 4
 FEWEST_ARRAYS = 6  # the fewest arrays that are kept: fewer may be what the loop carries, which is needed
+MANY_ITERATIONS = 64  # from here on, what the loop carries is worth computing again, in segments
 
 
 class Residuals(msgspec.Struct, frozen=True):
@@ -63,7 +64,9 @@ def find(module: Module, sources: Sources) -> list[Residuals]:
             first = Counter(t.shape[0] for t in tensors if t.shape and len(t.shape) > 1)
             iterations, _ = first.most_common(1)[0] if first else (None, 0)
             stacked = [t for t in tensors if t.shape and t.shape[0] == iterations and t.bytes is not None]
-            if iterations is None or iterations < FEWEST_ITERATIONS or len(stacked) < FEWEST_ARRAYS:
+            if iterations is None or iterations < FEWEST_ITERATIONS:
+                continue
+            if len(stacked) < FEWEST_ARRAYS and iterations < MANY_ITERATIONS:
                 continue
             size = sum(t.bytes or 0 for t in stacked)
             found.append(Residuals(size, len(stacked), iterations, sources.frame(forward)))

@@ -14,6 +14,12 @@ TEMPLATES = {
         " the body carries, and computes the rest again for the gradient, which takes time. Change nothing if"
         " the memory suffices"
     ),
+    "fix-checkpoint-segments": (
+        "divide the {iterations} iterations into about {segments} segments: scan over the segments with"
+        " jax.checkpoint(segment) as the body, where segment is a scan over its own iterations. JAX then"
+        " keeps only what is carried from segment to segment, and computes the rest again for the gradient,"
+        " which takes time. Change nothing if the memory suffices"
+    ),
     "fix-vmap-iterations": (
         "no iteration uses a result of another: stack the inputs of all iterations, and compute them together"
         " with jax.vmap, or one after the other with jax.lax.map, which needs less memory"

@@ -17,6 +17,11 @@ def loss(kept, w, x):
 w, x = jnp.ones(8), jnp.ones((4, 8))
 save("kept", jax.jit(jax.grad(partial(loss, lambda f: f))), w, x)
 save("checkpointed", jax.jit(jax.grad(partial(loss, jax.checkpoint))), w, x)
+def carried(w, x, n):
+    return jax.lax.scan(lambda h, _: (h + 0.1 * jnp.sin(h * w), None), x, None, n)[0].mean()
+
+save("few", jax.jit(jax.grad(partial(carried, n=20))), w, x)
+save("many", jax.jit(jax.grad(partial(carried, n=100))), w, x)
 save("forward", jax.jit(partial(loss, lambda f: f)), w, x)
 """
 
@@ -30,3 +35,6 @@ def test_a_scan_under_grad_keeps_its_values_unless_its_body_is_under_checkpoint(
     assert kept.arrays >= 6 and kept.bytes == kept.arrays * 20 * 4 * 8 * 4  # f32[20, 4, 8] each
     assert analyze(found.texts["checkpointed"]).residuals == ()
     assert analyze(found.texts["forward"]).residuals == ()
+    assert analyze(found.texts["few"]).residuals == ()
+    [many] = analyze(found.texts["many"]).residuals
+    assert many.iterations == 100 and many.arrays < 6
