@@ -61,7 +61,7 @@ def one_key_for_all_steps(run: Run) -> Iterator[Finding]:
 def _statics_change(f: Function, c: Compilation, call: LoopCall) -> bool:
     """Return whether ``call``, which a loop repeats, passes another static argument in each iteration: its
     program may combine the key with that value."""
-    statics = {split(s.path)[0] for s in (c.key.static if c.key is not None else ())}
+    statics = {s.path for s in (c.key.static if c.key is not None else ()) if split(s.path)[0] == s.path}
     passed = [loop_calls.argument(call.call, f.seen.signature, name) for name in statics]
     return any(p is not None and not loop_calls.stays_the_same(p, call.repeats) for p in passed)
 

@@ -54,6 +54,8 @@ MODULES = (
 )
 
 _ORDER = {ERROR: 0, WARNING: 1, NOTE: 2}
+# Old values of variables, and random numbers that repeat: a mistake is worse than a slow program.
+WRONG_NUMBERS = frozenset({"JX131", "JX134", "JX135", "JX137"})
 
 Check = Callable[[Run], Iterator[Finding]]
 
@@ -212,8 +214,8 @@ def findings(run: Run) -> list[Finding]:
 
 
 def in_order(unordered: Iterable[Finding]) -> list[Finding]:
-    """Return the findings in the order of reports: errors first, then those that cost the most seconds, then
-    by severity and by bytes."""
+    """Return the findings in the order of reports: errors first, then warnings that the program computes with
+    wrong numbers, then those that cost the most seconds, then by severity and by bytes."""
     ordered = [list(equal) for _, equal in itertools.groupby(sorted(unordered, key=_rank), key=_rank)]
     for equal in ordered:
         if len(equal) > 1:
@@ -224,7 +226,9 @@ def in_order(unordered: Iterable[Finding]) -> list[Finding]:
 def _rank(f: Finding) -> tuple[object, ...]:
     at = f.source
     place = (at.file, at.line) if at is not None else ("", 0)
-    return (f.severity != ERROR, -(f.seconds or 0.0), weight(f), -_bytes(f), f.code, *place, f.path or "")
+    wrong = f.code in WRONG_NUMBERS and f.severity == WARNING
+    seconds = -(f.seconds or 0.0)
+    return (f.severity != ERROR, not wrong, seconds, weight(f), -_bytes(f), f.code, *place, f.path or "")
 
 
 def _bytes(f: Finding) -> float:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jaxscope.analysis import changed_reads
+from jaxscope.analysis.paths import root
+from jaxscope.model import sources
 from jaxscope.model.function_lookup import number_of
-from jaxscope.model.records import SEEN_AT_CALL, SEEN_AT_EXIT, StaleCapture
+from jaxscope.model.records import SEEN_AT_CALL, SEEN_AT_EXIT, Compilation, StaleCapture
 from jaxscope.model.run import Run
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, WARNING, Evidence, Finding
+from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Field, Message, message
+
+MOST_TRACES = 2
 
 
 @rule("JX131", "stale-capture", ERROR)
@@ -17,6 +23,7 @@ def stale_capture(run: Run) -> Iterator[Finding]:
     for stale in run.stale:
         if stale.status != "withdrawn":
             yield _finding(run, stale)
+    yield from _from_source(run)
 
 
 def _finding(run: Run, stale: StaleCapture) -> Finding:
@@ -91,3 +98,53 @@ def _fix(stale: StaleCapture) -> Message:
     if where == "static":
         return message("fix-pass-or-make-anew", name=name)
     return message("fix-pass-as-argument", constant=name)
+
+
+def _from_source(run: Run) -> Iterator[Finding]:
+    """Yield a finding for each variable that a function reads from outside and a loop around its calls
+    changes, as the source shows it. It is for functions whose variables are not compared while they run,
+    because they are not watched (``jaxscope.watch``)."""
+    compared = {s.function.id for s in run.stale}
+    for f in run.functions.values():
+        traced = [c for c in f.compilations if c.traced is not None and c.entry == "call"] if f.user else []
+        seen = f.seen
+        # A function that was traced often received the new values.
+        if f.id in compared or not 0 < len(traced) <= MOST_TRACES or seen.file is None or seen.line is None:
+            continue
+        last = traced[-1]
+        keys = {c.name for c in (last.traced.captured if last.traced is not None else None) or () if c.draws}
+        at = [last.site, *(last.missed.stack if last.missed is not None else ())]
+        lines = {frame.line for frame in at if frame is not None and frame.file == seen.file}
+        for changed in changed_reads.find(sources.of(run)(seen.file), seen.name, seen.line, lines):
+            if changed.name in keys or _is_compared(last, changed.name):
+                continue
+            line = Frame(seen.file, changed.changed, seen.qualname)
+            text = message(
+                "keeps-first-value",
+                function=f.display_name,
+                name=changed.name,
+                read=str(changed.read),
+                changed=str(changed.changed),
+            )
+            yield Finding(
+                code="JX131",
+                severity=WARNING,
+                certainty=LIKELY,
+                title=text,
+                function=f.id,
+                source=line,
+                evidence=[Evidence(text, compilation=last.id, source=line)],
+                fix=Fix(message("fix-pass-as-argument", constant=changed.name), "pass_argument"),
+                subject=changed.name,
+            )
+
+
+def _is_compared(c: Compilation, name: str) -> bool:
+    """Return whether JAX compares the object of the attribute ``name`` (``self.rate``) by its contents: it is
+    a pytree of arrays, or a static argument with an ``__eq__`` of its own. Always False for a variable."""
+    if "." not in name or c.key is None:
+        return False
+    own = root(name)
+    if any(root(leaf.path) == own for leaf in c.key.arguments):
+        return True
+    return any(root(s.path) == own and s.compares != "identity" for s in c.key.static)

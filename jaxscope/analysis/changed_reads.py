@@ -1,0 +1,241 @@
+"""Find variables that a jitted function reads from outside, and that the loop which calls it changes. The
+functions read source as text.
+
+JAX compiles the value of such a variable into the program and does not trace again when the variable changes,
+because it compares only arguments. Two kinds are found: variables of a function or module around the jitted
+function, and attributes of ``self``.
+"""
+
+from __future__ import annotations
+
+import ast
+import symtable
+from collections.abc import Collection, Iterator
+from typing import NamedTuple, TypeAlias
+
+from jaxscope.analysis.mutation import MAKING
+from jaxscope.analysis.rewrap_site import FUNCTION, syntax
+
+_Def: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+_Loop: TypeAlias = ast.For | ast.While
+_Scope: TypeAlias = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Changed(NamedTuple):
+    """A variable that a function reads from outside and a loop changes.
+
+    Attributes:
+      name: the variable: ``rate``, ``self.rate``.
+      read: the line on which the function, or one that it calls, reads the variable.
+      changed: the line that sets it.
+    """
+
+    name: str
+    read: int
+    changed: int
+
+
+def find(source: str | None, name: str, begins: int, calls: Collection[int]) -> list[Changed]:
+    """Return the variables that the function ``name``, whose definition (with its decorators) begins on the
+    line ``begins``, reads from outside, and that a loop around one of the lines ``calls`` changes.
+
+    Only loops outside the function's definition count: a loop that defines the function again lets JAX trace
+    it again. A variable counts as changed if what the loop assigns to it depends on another variable that the
+    loop sets, or on its own old value.
+
+    Args:
+      calls: the lines that call the function, directly or through other functions of the file.
+    """
+    found = syntax(source) if source is not None else None
+    function = _definition(found.tree, name, begins) if found is not None else None
+    if found is None or source is None or function is None:
+        return []
+    loops = [
+        n
+        for n in found.blocks
+        if isinstance(n, (ast.For, ast.While))
+        and any(n.lineno <= line <= (n.end_lineno or 0) for line in calls)
+        and not _has(n, function)
+    ]
+    if not loops:
+        return []
+    around = _around(found.tree, function)
+    return [*_attributes(function, around, loops), *_variables(found.tree, source, function, around, loops)]
+
+
+def _definition(tree: ast.Module, name: str, begins: int) -> _Def | None:
+    for n in ast.walk(tree):
+        if not isinstance(n, FUNCTION) or n.name != name:
+            continue
+        if begins in (n.lineno, *(d.lineno for d in n.decorator_list)):
+            return n
+    return None
+
+
+def _around(tree: ast.Module, node: _Def | _Loop) -> list[_Scope]:
+    """Return the functions and classes around ``node``, the outermost first."""
+    kinds = (ast.ClassDef, *FUNCTION)
+    found = (n for n in ast.walk(tree) if isinstance(n, kinds) and n is not node)
+    return sorted((n for n in found if _has(n, node) and n.lineno < node.lineno), key=lambda n: n.lineno)
+
+
+def _has(outer: _Scope | _Loop, node: _Def | _Loop) -> bool:
+    return outer.lineno <= node.lineno <= (outer.end_lineno or 0)
+
+
+# -- attributes of self ----------------------------------------------------------------------------------
+
+
+def _attributes(function: _Def, around: list[_Scope], loops: list[_Loop]) -> Iterator[Changed]:
+    owner = around[-1] if around else None
+    if not isinstance(owner, ast.ClassDef) or not function.args.args:
+        return
+    methods = {m.name: m for m in owner.body if isinstance(m, FUNCTION) and m.args.args}
+    traced = _called(function, methods)
+    own = function.args.args[0].arg
+    set_inside = {a.attr for m in traced.values() for a in _of_self(m, ast.Store)}
+    read: dict[str, int] = {}
+    for a in (a for m in traced.values() for a in _of_self(m, ast.Load)):
+        if a.attr not in methods and a.attr not in set_inside:
+            read.setdefault(a.attr, a.lineno)
+    others = {name: m for name, m in methods.items() if name not in traced and name not in MAKING}
+    for loop in loops:
+        named = {own} if _has(owner, loop) else set[str]()
+        calls = [n for n in ast.walk(loop) if isinstance(n, ast.Call)]
+        objects = {name for c in calls if (name := _owner(c.func)) is not None and _method(c) in methods}
+        objects -= {own} - named
+        direct = [t for t in _assignments(loop, _names_set(loop)) if _owner(t) in objects]
+        for target in (*direct, *_set_by_methods(loop, calls, objects, others)):
+            if isinstance(target, ast.Attribute) and target.attr in read:
+                yield Changed(f"{own}.{target.attr}", read.pop(target.attr), target.lineno)
+
+
+def _called(function: _Def, methods: dict[str, _Def]) -> dict[str, _Def]:
+    """Return ``function`` and those of ``methods``, the methods of its class, that it calls or passes on,
+    directly or through each other."""
+    found, waiting = {function.name: function}, [function]
+    while waiting:
+        for a in _of_self(waiting.pop(), ast.Load):
+            if a.attr in methods and a.attr not in found:
+                found[a.attr] = methods[a.attr]
+                waiting.append(methods[a.attr])
+    return found
+
+
+def _set_by_methods(
+    loop: _Loop, calls: list[ast.Call], objects: set[str], methods: dict[str, _Def]
+) -> Iterator[ast.expr]:
+    """Yield what ``methods`` of the class set when ``calls``, calls in ``loop``, call them for one of the
+    variables ``objects``."""
+    sets = _names_set(loop)
+    for c in calls:
+        called = methods.get(_method(c) or "")
+        if called is None or _owner(c.func) not in objects:
+            continue
+        varies = _names([*c.args, *(k.value for k in c.keywords)]) & sets
+        parameters = {a.arg for a in called.args.args[1:]} if varies else set[str]()
+        yield from (t for t in _assignments(called, parameters) if _owner(t) == called.args.args[0].arg)
+
+
+def _owner(target: ast.expr) -> str | None:
+    """Return ``x`` for the target ``x.rate``; None for other targets."""
+    held = target.value if isinstance(target, ast.Attribute) else None
+    return held.id if isinstance(held, ast.Name) else None
+
+
+def _method(call: ast.Call) -> str | None:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else None
+
+
+def _of_self(method: _Def, context: type[ast.expr_context]) -> Iterator[ast.Attribute]:
+    """Yield the attributes of the first parameter (``self.rate``) that ``method`` reads or sets."""
+    own = method.args.args[0].arg
+    for n in ast.walk(method):
+        if isinstance(n, ast.Attribute) and isinstance(n.ctx, context) and _owner(n) == own:
+            yield n
+
+
+# -- variables -------------------------------------------------------------------------------------------
+
+
+def _variables(
+    tree: ast.Module, source: str, function: _Def, around: list[_Scope], loops: list[_Loop]
+) -> Iterator[Changed]:
+    free, of_module = _outside(source, function)
+    read: dict[str, int] = {}
+    for n in ast.walk(function):
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id in free | of_module:
+            read.setdefault(n.id, n.lineno)
+    for loop in loops:
+        scopes = [n for n in _around(tree, loop) if isinstance(n, FUNCTION)]
+        scope = scopes[-1] if scopes else None
+        declared = {name for n in ast.walk(scope or loop) if isinstance(n, ast.Global) for name in n.names}
+        own = free if scope in around else set[str]()
+        visible = own | (of_module if scope is None else of_module & declared)
+        for target in _assignments(loop, _names_set(loop)):
+            if isinstance(target, ast.Name) and target.id in visible and target.id in read:
+                yield Changed(target.id, read.pop(target.id), target.lineno)
+
+
+def _outside(source: str, function: _Def) -> tuple[set[str], set[str]]:
+    """Return (variables of functions around ``function`` that it reads, variables of the module that it
+    reads)."""
+    free, of_module = set[str](), set[str]()
+    waiting = [(symtable.symtable(source, "source", "exec"), False)]
+    while waiting:
+        table, inside = waiting.pop()
+        here = inside or (table.get_name() == function.name and table.get_lineno() == function.lineno)
+        if here:
+            of_module |= {s.get_name() for s in table.get_symbols() if s.is_global() and s.is_referenced()}
+        if here and not inside:
+            free = {s.get_name() for s in table.get_symbols() if s.is_free()}
+        waiting += [(child, here) for child in table.get_children()]
+    return free, of_module
+
+
+# -- assignments -----------------------------------------------------------------------------------------
+
+
+def _assignments(block: ast.AST, varying: set[str]) -> Iterator[ast.expr]:
+    """Yield the targets of the assignments in ``block`` (a loop or a function) whose new value depends on one
+    of the variables ``varying`` or on the old value, and the targets of loops. Functions that the block
+    defines are left out."""
+    if isinstance(block, ast.For):
+        yield from _targets(block.target)
+    for n in _statements(block):
+        if isinstance(n, (ast.AugAssign, ast.For)):
+            yield from _targets(n.target)
+        elif isinstance(n, ast.Assign):
+            for target in (t for each in n.targets for t in _targets(each)):
+                read = {ast.unparse(m) for m in ast.walk(n.value) if isinstance(m, (ast.Name, ast.Attribute))}
+                if ast.unparse(target) in read or read & varying:
+                    yield target
+
+
+def _statements(block: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes inside ``block``, without those of the functions and classes that it defines."""
+    waiting = list(ast.iter_child_nodes(block))
+    while waiting:
+        n = waiting.pop()
+        yield n
+        if not isinstance(n, (*FUNCTION, ast.Lambda, ast.ClassDef)):
+            waiting += ast.iter_child_nodes(n)
+
+
+def _targets(target: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(target, (ast.Tuple, ast.List)):
+        for element in target.elts:
+            yield from _targets(element)
+    elif isinstance(target, ast.Starred):
+        yield from _targets(target.value)
+    else:
+        yield target
+
+
+def _names_set(loop: _Loop) -> set[str]:
+    stored = (n for n in _statements(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    return {n.id for n in stored}
+
+
+def _names(nodes: Collection[ast.AST]) -> set[str]:
+    return {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}
