@@ -8,6 +8,7 @@ The call form says which arguments are passed by position and which by keyword. 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from jaxscope.analysis.keys import Facts, array_type, static_value, union
 from jaxscope.analysis.levels import TRACE
@@ -59,11 +60,29 @@ def structure(before: Facts, after: Facts, signature: str | None, *, statics_dif
         ]
     if found or statics_differ:
         return found
-    order = [p for p in before.leaves if p in after.leaves] != [p for p in after.leaves if p in before.leaves]
     x, y = before.whole.get("tree"), after.whole.get("tree")
-    if x != y and x is not None and y is not None and "tree" not in before.unread | after.unread:
-        return [Cause("tree", TRACE, None, TreeText(x, order), TreeText(y, order), CERTAIN)]
-    return []
+    if x == y or x is None or y is None or "tree" in before.unread | after.unread:
+        return []
+    inside = _reordered([*before.leaves], [*after.leaves])
+    if inside is None:
+        return [Cause("tree", TRACE, None, TreeText(x), TreeText(y), CERTAIN)]
+    old, new = (TreeText(", ".join(_keys(inside, facts.leaves)), order=True) for facts in (before, after))
+    return [Cause("tree", TRACE, inside, old, new, CERTAIN)]
+
+
+def _reordered(before: list[str], after: list[str]) -> str | None:
+    """Return the container whose keys are in another order in ``after`` than in ``before``, two lists of the
+    paths of the same leaves: ``batch``. None: there is none."""
+    pair = next(((a, b) for a, b in zip(before, after, strict=False) if a != b), None)
+    return common_prefix(pair) if pair is not None else None
+
+
+def _keys(node: str, paths: Iterable[str]) -> list[str]:
+    """Return the keys of the container ``node`` in the order of the leaves ``paths``, as text: ``'x'`` for
+    ``batch['x'][0]`` and ``batch``."""
+    n = len(tokens(node))
+    steps = dict.fromkeys(tokens(p)[n] for p in paths if below(p, {node}))
+    return [step.removeprefix(".").removeprefix("[").removesuffix("]") for step in steps]
 
 
 def _leaves(prefix: str | None, count: int, *, came: bool) -> Cause:

@@ -310,7 +310,7 @@ def _argument_kind(c: Cause) -> str:
 def _tree(c: Cause) -> str:
     a, b = c.before, c.after
     if isinstance(a, TreeText):
-        what = "the order of the keys" if a.order else "the container structure of the arguments"
+        what = f"the order of the keys of {c.path}" if a.order else "the container structure of the arguments"
         return f"{what} changed {_from_to(c)}"
     if isinstance(a, Leaves) or isinstance(b, Leaves):
         return f"{subject(c)} {'were added' if a is None else 'are no longer passed'}"

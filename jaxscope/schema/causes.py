@@ -115,8 +115,9 @@ class Leaves(_Value, tag="leaves", frozen=True, gc=False):
 
 
 class TreeText(_Value, tag="tree", frozen=True, gc=False):
-    """A value of a cause: the tree definition of all arguments (``PyTreeDef``) as text. ``order`` says
-    whether the trees of the two compared calls differ only in the order of dictionary keys."""
+    """A value of a cause: the tree definition of all arguments (``PyTreeDef``) as text. If ``order``, the two
+    compared calls differ only in the order of the keys of one container, and the text has these keys:
+    ``'x', 'y'``."""
 
     text: str
     order: bool = False
