@@ -72,9 +72,10 @@ def varying(run: Run) -> list[Varying]:
 
 def _of_function(run: Run, f: Function) -> list[Varying]:
     """Return the axes of arguments of ``f`` with at least FEWEST sizes, if new shapes made it recompile."""
-    calls = [
-        c for c in f.compilations if c.key is not None and c.entry == "call" and c.reached != ["fast_path"]
-    ]
+    every = [c for c in f.compilations if c.key is not None and c.reached != ["fast_path"]]
+    calls = [c for c in every if c.entry == "call"]
+    if not calls:  # it is only called under grad or vmap: each of these calls traces it for another size
+        calls = [c for c in every if c.entry == "transform" and "traced" in c.reached]
     if any(call_places.for_each_leaf(run, c) for c in calls[-1:]):
         return []
     if not any("shape" in (causes.of(run, c)[0].kind, _other_change(run, c)) for c in calls):

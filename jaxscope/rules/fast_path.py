@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from jaxscope.analysis.causes import REF_EFFECTS
 from jaxscope.model.run import Run
+from jaxscope.rules.programs import host_callback
 from jaxscope.rules.recompiles import Group, finding, groups, than
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import NOTE, WARNING, Finding, Fix
@@ -88,9 +89,10 @@ def respelled_sharding(run: Run) -> Iterator[Finding]:
 
 @rule("JX125", "effects", NOTE)
 def effects(run: Run) -> Iterator[Finding]:
-    yield from _found(
-        run, "JX125", "effects", lambda _: Fix(message("fix-remove-callbacks"), "remove_callbacks")
-    )
+    called_back = {f.function for f in host_callback(run)}  # JX301 has the advice for these
+    fix = Fix(message("fix-remove-callbacks"), "remove_callbacks")
+    found = _found(run, "JX125", "effects", lambda _: fix)
+    yield from (f for f in found if f.function not in called_back)
 
 
 @rule("JX126", "full-cache", WARNING, slow=True)

@@ -18,7 +18,7 @@ from jaxscope.analysis.sharding_audit import RESULT
 from jaxscope.analysis.stablehlo.callbacks import Callback
 from jaxscope.analysis.stablehlo.matmuls import Product
 from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS
-from jaxscope.analysis.stablehlo.precision import Upcast
+from jaxscope.analysis.stablehlo.precision import Doubles, Upcast
 from jaxscope.analysis.stablehlo.repeats import Repeated
 from jaxscope.model import sources
 from jaxscope.model.causes import recompilations
@@ -515,6 +515,7 @@ def float64(run: Run) -> Iterator[Finding]:
         for group in recompiles.groups(run, ("dtype",))
         if group.came_back and arguments.dtype_of(group.cause.after) == "float64"
     }
+    found = dict[Frame | str, tuple[Program, Function, Doubles, Frame | None]]()  # the largest, by line
     for p, f, texts in programs:
         doubles = texts.stablehlo.doubles if texts.stablehlo is not None else None
         if doubles is None or not doubles.operations or _is_requested(p, run, mixed=mixed):
@@ -522,6 +523,10 @@ def float64(run: Run) -> Iterator[Finding]:
         if f.id in returned:
             continue  # JX102 reports it, with the reason
         source = _first_double(p, texts)
+        known = found.get(source or f.id)
+        if known is None or known[2].operations < doubles.operations:
+            found[source or f.id] = p, f, doubles, source
+    for p, f, doubles, source in found.values():
         paths = tuple(a for a in doubles.arguments if a)
         text = message(
             "float64",

@@ -45,6 +45,7 @@ FEWEST_A_STEP = 4  # copies in one step, made by a loop inside the step, that ar
 MUCH, MUCH_UNCOUNTED = 0.05, 0.2  # least share of time spent waiting: with steps, without
 FEW = 0.01  # share of the seconds of the run: what saves less is only worth a note
 LARGE, OFTEN = 8 << 20, 4  # bytes of one copy, and number of copies, that are worth a finding
+WHOLE_LOOP = "fix-read-for-several", "fix-copy-several"  # slugs of advice for several lines of a loop
 READ_LESS = frozenset({"fix-read-less", "fix-copy-several", "fix-print-less"})  # slugs of similar advice
 LITTLE = 1 << 16  # bytes: a smaller copy takes no time compared with the computation
 SMALL = 1 << 20  # bytes: a smaller copy between devices is only worth a note, unless it takes much time
@@ -54,7 +55,7 @@ SMALL = 1 << 20  # bytes: a smaller copy between devices is only worth a note, u
 def host_copy(run: Run) -> Iterator[Finding]:
     """Yield a finding for each line that waits in each step. Lines of one loop with the same advice have one
     finding together."""
-    loops: dict[Hashable, list[Finding]] = {}
+    loops: dict[tuple[Hashable, ...], list[Finding]] = {}
     for t, found in sorted(_waiting(run), key=lambda pair: _position(pair[0])):
         source = None if t.source is None else sources.of(run)(t.source.file)
         loop = None if t.source is None else loop_around(source, t.source.line)
@@ -63,8 +64,23 @@ def host_copy(run: Run) -> Iterator[Finding]:
         fix = fix_of(found)
         advice = None if fix is None or slug_of(fix) in READ_LESS else repr(fix.words)
         loops.setdefault((file, loop, alone, advice), []).append(found)
-    for members in loops.values():
+    for members in _by_advice(loops):
         yield _of_several_lines(members)
+
+
+def _by_advice(loops: dict[tuple[Hashable, ...], list[Finding]]) -> Iterator[list[Finding]]:
+    """Yield the findings of ``loops``, which has those of a loop with the same advice under one key, in lists
+    that one finding replaces: if the advice for one of the lines is to move the whole loop into a jitted
+    function, this list has all lines of the loop."""
+    whole = {at[:2]: members for at, members in loops.items() if _is_whole(at, members)}
+    for at, members in loops.items():
+        if whole.get(at[:2], members) is members:
+            others = (m for key, m in loops.items() if key[:2] == at[:2] and m is not members)
+            yield [*members, *(f for m in others if at[:2] in whole for f in m)]
+
+
+def _is_whole(at: tuple[Hashable, ...], members: list[Finding]) -> bool:
+    return at[1] is not None and any(slug_of(fix_of(f)) == "fix-read-for-several" for f in members)
 
 
 def slug_of(fix: Fix | None) -> str | None:
@@ -81,7 +97,7 @@ def _of_several_lines(members: list[Finding]) -> Finding:
     first = members[0]
     if len(members) == 1:
         return first
-    kept = next((f for f in members if slug_of(fix_of(f)) == "fix-copy-several"), first)
+    kept = next((f for f in members if slug_of(fix_of(f)) in WHOLE_LOOP), first)
     lines = dict.fromkeys(str(f.source.line) for f in members[1:] if f.source is not None)
     return msgspec.structs.replace(
         first,
@@ -179,7 +195,7 @@ def _gap(t: Transfer, outside: float | None) -> Iterator[Evidence]:
 def _outside_waits(run: Run, t: Transfer) -> float | None:
     """Return for how many seconds, at most, the program did not wait for any value, between the first and the
     last transfer of the line ``t``. None if unknown. The waits of other lines in this time are subtracted,
-    too."""
+    too, and so are the seconds of tracing, lowering and compiling, which are needed once."""
     if t.process is not run.main:
         return None
     waited = t.blocked_since or 0.0
@@ -188,6 +204,8 @@ def _outside_waits(run: Run, t: Transfer) -> float | None:
             apart = max(0, t.first_ns - other.first_ns) + max(0, other.last_ns - t.last_ns)
             inside = other.blocked_since if other.first_ns <= t.first_ns else other.blocked_seconds
             waited += max(0.0, (inside or 0.0) - apart / 1e9)
+    between = (c for c in run.compilations.values() if t.first_ns < c.t_ns < t.last_ns)
+    waited += sum(c.seconds for c in between if c.process is t.process)
     return t.span - waited if 0 < waited < t.span else None
 
 
