@@ -7,13 +7,16 @@ file also defines as a function is ignored.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Collection, Iterator
+from typing import TypeAlias
 
 from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, last_name, loop_around, syntax
 from jaxscope.schema.libraries import JAX_ROOTS
 
 _GRADIENTS = frozenset({"grad", "value_and_grad", "filter_grad", "filter_value_and_grad"})
 LONGEST = 40  # characters of a call that is quoted in a message
+Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _MESH_MAKERS = frozenset({"Mesh", "make_mesh"})
 
 
@@ -108,6 +111,43 @@ def numpy_call(source: str | None, line: int) -> str | None:
     calls = (c for c in _calls(found, line) if _full(c.func, names).partition(".")[0] == "numpy")
     text = next((ast.unparse(c) for c in calls), None)
     return text if text is not None and len(text) <= LONGEST else None
+
+
+def function(source: str | None, name: str) -> Definition | None:
+    """Return the definition of the function with the qualified name ``name``; None: there is none, or several
+    functions have its last part as their name."""
+    found = _syntax(source)
+    defined = [n for n in (found.blocks if found is not None else ()) if isinstance(n, FUNCTION)]
+    named = [n for n in defined if n.name == name.rpartition(".")[2]]
+    return named[0] if len(named) == 1 else None
+
+
+def attributes_set(source: str | None, name: str) -> tuple[str, ...]:
+    """Return the attributes that the function with the qualified name ``name`` assigns, such as
+    ``self.params``. Empty if its source is unknown."""
+    found = function(source, name)
+    targets = [n for n in ast.walk(found) if isinstance(n, ast.Attribute)] if found is not None else []
+    return tuple(dict.fromkeys(ast.unparse(n) for n in targets if isinstance(n.ctx, ast.Store)))
+
+
+def cache_size(function: Definition) -> float | None:
+    """Return the ``maxsize`` of ``functools.lru_cache`` around a function: 128 if it is not written, infinity
+    if it is None or for ``functools.cache``. None: the function has no such decorator, or the size is no
+    number."""
+    names = [(last_name(d.func if isinstance(d, ast.Call) else d), d) for d in function.decorator_list]
+    caches = [d for name, d in names if name in ("lru_cache", "cache")]
+    if not caches:
+        return None
+    if "cache" in (name for name, _ in names):
+        return math.inf
+    arguments = [*getattr(caches[0], "args", ())]
+    sizes = arguments or [k.value for k in getattr(caches[0], "keywords", ()) if k.arg == "maxsize"]
+    if not sizes:
+        return 128
+    if not isinstance(sizes[0], ast.Constant):
+        return None
+    size = sizes[0].value
+    return math.inf if size is None else size if isinstance(size, int) else None
 
 
 def lines_calling(source: str | None, names: Collection[str]) -> list[int]:

@@ -152,7 +152,8 @@ class ProgramMetrics(SavedMetrics, frozen=True):
     @property
     def used_bytes(self) -> int | None:
         """Return the bytes that the program needs on one device; None: unknown. If the program was compiled
-        for a target (``--target``), the target's compiler states this number. Otherwise it is the peak."""
+        for a target (``--target``), the target's compiler states this number. Otherwise it is the peak of its
+        memory as XLA estimates it for the machine of the run."""
         return self.fit.used if self.fit is not None else (self.memory or {}).get("peak")
 
 

@@ -72,8 +72,8 @@ def render(
     job: Job | None = None,
 ) -> None:
     """Print the text report of ``run`` to the console ``to``. With ``everything`` (``--all``), shorten
-    nothing. ``job`` is the whole run with several processes of which ``run`` is one: the report then also
-    compares the processes. None: it is the only one."""
+    nothing. If several processes were recorded together, ``run`` is one of them, and ``job`` has all of
+    them: the report then also compares the processes. ``job`` is None for a single process."""
     put(to, _page(run, directory, to.width, everything=everything, job=job))
 
 

@@ -12,7 +12,7 @@ from jaxscope.analysis import bucketing, loop_calls
 from jaxscope.analysis.paths import below, root
 from jaxscope.model.call_places import PLACES, one_for_each_place
 from jaxscope.rules.recompiles import Group, container, is_deep_weak_type, is_none_at_times, recompile_rule
-from jaxscope.schema.causes import ArrayType, AxisSizes, Cause, StaticValue, Value
+from jaxscope.schema.causes import ArrayType, AxisSizes, Cause, Container, StaticValue, TreeText, Value
 from jaxscope.schema.findings import NOTE, WARNING, Fix
 from jaxscope.schema.keys import Key
 from jaxscope.schema.messages import Names, message
@@ -263,6 +263,8 @@ def changing_tree(group: Group) -> Fix | None:
     cause = group.cause
     if (number := _number_or_array(cause)) is not None:
         return number
+    if _reordered(cause):
+        return Fix(message("fix-same-order", path=cause.path), "same_tree", {"path": cause.path})
     if is_none_at_times(cause):
         return Fix(message("fix-none-or-array", path=cause.path), "same_tree", {"path": cause.path})
     if _grows(group):
@@ -273,6 +275,22 @@ def changing_tree(group: Group) -> Fix | None:
     if cause.path is not None and added_or_removed == {c.path for c in group.causes} == {cause.path}:
         return Fix(message("fix-always-or-never", path=cause.path), "same_tree", {"path": cause.path})
     return Fix(message("fix-same-tree"), "same_tree", {"path": cause.path})
+
+
+def _reordered(cause: Cause) -> bool:
+    """Return whether only the order of the keys of a container changed. An ordered dict is a container with
+    the text ``collections.OrderedDict ['x', 'y']``."""
+    before, after = cause.before, cause.after
+    if isinstance(before, TreeText):
+        return before.order
+    if not isinstance(before, Container) or not isinstance(after, Container):
+        return False
+    one, other = (c.container.partition(" ") for c in (before, after))
+    return (
+        bool(one[2])
+        and one[0] == other[0]
+        and sorted(one[2].strip("[]").split(", ")) == sorted(other[2].strip("[]").split(", "))
+    )
 
 
 def _number_or_array(cause: Cause) -> Fix | None:

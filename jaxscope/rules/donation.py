@@ -19,7 +19,7 @@ from jaxscope.rules.programs import MIB, MOST, and_more, evidence, small
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.messages import Bytes, Message, Names, message
+from jaxscope.schema.messages import Bytes, Field, Message, Names, message
 
 FEW_BYTES = 1024  # if fewer bytes are not reused, this does not matter
 
@@ -57,19 +57,38 @@ def captured_constant(run: Run) -> Iterator[Finding]:
     for members in found.values():
         (p, f, c), functions = members[0], tuple(dict.fromkeys(g.display_name for _, g, _ in members))
         if c.bytes is not None:
-            unnamed = message("one-of", names=Names(c.names)) if c.names else message("unnamed-array")
             text = message(
                 "captured-constant",
                 functions=Names(functions, MOST),
                 capture="captures" if len(functions) == 1 else "capture",
-                constant=c.name or unnamed,
-                bytes=Bytes(c.bytes),
+                **_fields(c),
             )
+            inner = _inner(f, c)
+            if inner is not None and len(functions) == 1:
+                text = message("captured-inside", inner=inner, function=f.display_name, **_fields(c))
             words = message("fix-pass-as-argument", constant=c.name or "it")
+            if inner is not None and c.name is not None:
+                words = message("fix-pass-on", constant=c.name, function=f.display_name, inner=inner)
             if c.name is not None and not _is_written(run, f, root(c.name)):
                 words = message("fix-pass-inner", constant=c.name, function=f.display_name)
             fix = Fix(words, "pass_argument", {"name": c.name})
             yield _finding("JX507", WARNING, CERTAIN, text, p, f, fix, c.source)
+
+
+def _fields(c: Constant) -> dict[str, Field]:
+    unnamed = message("one-of", names=Names(c.names)) if c.names else message("unnamed-array")
+    return {"constant": c.name or unnamed, "bytes": Bytes(c.bytes or 0)}
+
+
+def _inner(f: Function, c: Constant) -> str | None:
+    """Return the function of the user, called by ``f``, whose line uses the constant ``c``; None: it is ``f``
+    itself or a function inside it, or unknown."""
+    if c.source is None or c.source.function == "<module>":
+        return None
+    parts = c.source.function.split(".")
+    if f.seen.name in parts or f.seen.name == "<lambda>" or parts[-1].startswith("<"):
+        return None
+    return c.source.function.replace(".<locals>", "")
 
 
 def _is_written(run: Run, f: Function, name: str) -> bool:

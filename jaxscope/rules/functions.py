@@ -4,6 +4,8 @@ called."""
 
 from __future__ import annotations
 
+import ast
+
 from jaxscope.analysis import line_names
 from jaxscope.model.call_places import object_for_each_place
 from jaxscope.rules.recompiles import Group, recompile_rule
@@ -11,7 +13,7 @@ from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.findings import NOTE, WARNING, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import transformation
-from jaxscope.schema.messages import Names, message
+from jaxscope.schema.messages import Message, Names, message
 
 CLEARING = frozenset({"clear_caches", "clear_cache"})
 LINES = 3  # the most lines that clear the caches to name
@@ -20,7 +22,7 @@ LINES = 3  # the most lines that clear the caches to name
 @recompile_rule("JX110", "new-function-object", WARNING, "new_function")
 def new_function_object(group: Group) -> Fix | None:
     seen = group.function.seen
-    if object_for_each_place(group.function):
+    if object_for_each_place(group.function) or _in_cache(group):
         return None  # for example the updates that a factory made for two optimizers, each with its own line
     form = "partial" if "functools.partial" in seen.wrappers and seen.form == "partial" else seen.form
     wrapper = transformation(seen.wrappers[0]) if seen.wrappers else ""
@@ -35,7 +37,7 @@ def new_function_object(group: Group) -> Fix | None:
     elif form == "partial":
         words = message("fix-jit-partial-once")
     elif maker and site is not None and maker.rpartition(".")[2] not in site.function:
-        words = message("fix-call-maker-once", maker=maker.replace(".<locals>", ""))
+        words = _call_once(group, maker.replace(".<locals>", ""))
     elif form == "lambda":
         words = message("fix-define-at-module-level")
     elif seen.wrappers and "<locals>" in seen.qualname:
@@ -45,6 +47,32 @@ def new_function_object(group: Group) -> Fix | None:
     else:
         words = message("fix-define-once")
     return Fix(words, "create_once", {"form": form})
+
+
+def _maker(group: Group) -> line_names.Definition | None:
+    """Return the definition of the function that defines the function of ``group``; None: unknown."""
+    seen = group.function.seen
+    name = seen.qualname.rpartition(".<locals>.")[0]
+    return line_names.function(group.source(seen.file), name) if name and seen.file is not None else None
+
+
+def _in_cache(group: Group) -> bool:
+    """Return whether the function that defines the function of ``group`` is under ``functools.lru_cache``,
+    which has room for all objects that were compiled: each of them was created once."""
+    made = _maker(group)
+    size = line_names.cache_size(made) if made is not None else None
+    return size is not None and len(group.calls) < size
+
+
+def _call_once(group: Group, maker: str) -> Message:
+    """Return the advice for a function that each call of the function ``maker`` defines again."""
+    made = _maker(group)
+    size = line_names.cache_size(made) if made is not None else None
+    if size is not None:
+        return message("fix-larger-cache", maker=maker, size=int(size))
+    if made is not None and any(a.arg != "self" for a in ast.walk(made.args) if isinstance(a, ast.arg)):
+        return message("fix-call-maker-for-each", maker=maker)
+    return message("fix-call-maker-once", maker=maker)
 
 
 @recompile_rule("JX111", "changing-options", NOTE, "options")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from jaxscope.analysis import jit_decorators
+from jaxscope.analysis import jit_decorators, line_names
 from jaxscope.analysis.rewrap_site import callback_around, imports, loop_around
 from jaxscope.model import causes, payers, sources
 from jaxscope.model.arrays import Growth
@@ -300,7 +300,11 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
         )
         if fix is None:
             continue
-        if p.again and why in (outside_jit.SIZES, None) and _beside_a_resized_function(run, p, resized):
+        if (
+            p.again
+            and why in (outside_jit.SIZES, outside_jit.PARAMETERS, None)
+            and _beside_a_resized_function(run, p, resized)
+        ):
             continue
         title = message("compiled-outside-jit", lines="one line", again=_repeats(p, why), **_compiled([p]))
         initializes = not p.again and jit_decorators.calls(sources.of(run)(p.line.file), p.line.line, INIT)
@@ -484,6 +488,11 @@ def _of_iteration(run: Run, iteration: Iteration, found: Sequence[Avoidable]) ->
         if function is not None:
             statics = None if equinox else message("python-values-static")  # filter_jit has no such option
             words = message("fix-jit-step-function", function=function, how=how, statics=statics)
+            text = sources.of(run)(iteration.file)
+            if written := line_names.attributes_set(text, iteration.function or ""):
+                words = message(
+                    "fix-jit-part-of-method", function=function, how=how, names=Names(written, LINES)
+                )
         fix = Fix(words, "jit")
     return _merged(run, found, title, fix, iteration)
 

@@ -35,6 +35,9 @@ STEPS = frozenset({"update", "step", "init", "init_state", "evaluate"})  # metho
 MAKES_ANEW = frozenset({"numpyro"})
 # The reason why the operations of a line are compiled again, as a clause
 BODIES, SIZES, MADE = message("because-of-bodies"), message("because-of-sizes"), message("because-made-anew")
+PARAMETERS = message("because-of-parameters")
+MORE_THAN_LAYERS = 5  # recompiles of one operation that are not those for the layers of one model
+MANY = 10  # recompiles of a line's operation for other parameters, which jit of this line would not avoid
 
 
 def _of_one_cause(run: Run, repeats: list[Compilation]) -> recompiles.Group | None:
@@ -113,8 +116,11 @@ def what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix |
             path = grown.group.path
             return SIZES, Fix(message("fix-final-length", path=path), "preallocate", {"path": path}), again
         return SIZES, Fix(message("fix-one-size-or-numpy"), "pad"), again
+    if jax and not p.within and _other_parameters(run, p):
+        return PARAMETERS, Fix(message("fix-one-size-or-numpy"), "pad"), again
     if anew and not jax and payers.repeated_by_library(run, p):
-        return (MADE, *library_calls.cache_programs(run, p))  # the library makes the functions, in a loop
+        inside = message("because-library-makes-anew", library=p.library)
+        return (inside, *library_calls.cache_programs(run, p))
     if objects and not jax:
         given_to = library_calls.package_of(created, p.library)
         made = next((line for c in reversed(created) if (line := _made_at(run, c)) is not None), None)
@@ -125,10 +131,20 @@ def what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix |
         # Other sizes may be those of the layers that one call makes.
         why = BODIES if anew and not p.within else None
         if p.within and not jax and not (jitted is not None and jitted.checked):
-            words = message("fix-jit-through-library", how=_as_in(jitted))
-            return None, Fix(words, "jit"), at_once
+            several = changing and len(p.again) >= MORE_THAN_LAYERS * len({c.function.id for c in p.again})
+            pad = message("and-pad-arguments") if several else None
+            words = message("fix-jit-through-library", how=_as_in(jitted), pad=pad)
+            return SIZES if several else None, Fix(words, "jit"), again if several else at_once
         return why, Fix(_jit(run, p, jitted), "jit"), at_once
     return _for_library(run, p, jitted, (anew, changing), again, at_once)
+
+
+def _other_parameters(run: Run, p: Payer) -> bool:
+    """Return whether the line of ``p`` runs one or two operations again and again, which recompile because
+    their parameters change: the shape of ``jnp.zeros(n)``, the width of ``jnp.pad(x, n)``."""
+    changed = [c for c in p.again if causes.reason(run, c).kind == "static_value"]
+    operations = {c.function.seen.name for c in p.again}
+    return len(changed) >= MANY and 2 * len(changed) >= len(p.again) and len(operations) <= 2
 
 
 def _instead_of_iterating(run: Run, p: Payer, unstacked: Sequence[Compilation]) -> Fix:
@@ -205,7 +221,8 @@ def _as_in(jitted: jit_decorators.Jitted | None) -> Message | None:
         return None
     if jitted.checked:
         return message("as-in", call=jitted.call)
-    statics = message("with-statics") if jitted.statics_unknown else None
+    given = "static_arg" in jitted.function
+    statics = message("and-more-statics" if given else "with-statics") if jitted.statics_unknown else None
     return message("jitted-once", function=jitted.function, statics=statics)
 
 

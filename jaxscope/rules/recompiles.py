@@ -452,6 +452,8 @@ def _mentions(words: Field, name: str) -> bool:
 def _with_inputs(run: Run, group: Group, fix: Fix) -> Fix | None:
     """Return the advice ``fix`` about a function that is created again, with the advice about the inputs that
     changed in the same calls; ``fix`` alone if no inputs changed, or if no rule has advice about them."""
+    if isinstance(fix.words, Message) and fix.words.slug == "fix-larger-cache":
+        return fix  # inputs that changed are probably those of another function in the cache
     changed = _changed_inputs(run, group.calls)
     then = _advice_about_inputs(run, changed)
     if then is None:

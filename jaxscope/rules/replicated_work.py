@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from jaxscope.analysis import sharding as sh
+from jaxscope.analysis.paths import root
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.rewrap_site import in_a_loop
 from jaxscope.analysis.sharding_audit import ARGUMENT, Intent, parts
@@ -16,7 +17,7 @@ from jaxscope.rules.each_program import users
 from jaxscope.rules.programs import evidence
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
-from jaxscope.schema.messages import message
+from jaxscope.schema.messages import Field, message
 
 SHARE = 0.1  # share of the flops of the largest program: a smaller program may run on every device
 
@@ -33,7 +34,6 @@ def replicated_computation(run: Run) -> Iterator[Finding]:
         if arguments is None or _differs_by_device(texts):
             continue
         devices = len(sharding_audit.devices(c) or ())
-        batch = max(arguments, key=lambda i: i.shape[0] if i.shape else 0)  # it has the longest first axis
         text = message("replicated-computation", function=f.display_name, devices=devices)
         yield Finding(
             code="JX512",
@@ -43,13 +43,33 @@ def replicated_computation(run: Run) -> Iterator[Finding]:
             function=f.id,
             source=c.site,
             evidence=evidence(p, text, c.site),
-            fix=Fix(
-                message("fix-shard-batch", path=batch.path, function=f.display_name),
-                "shard",
-                {"path": batch.path},
-            ),
+            fix=_shard(arguments, f.display_name, devices),
             subject=(),
         )
+
+
+def _shard(arguments: Sequence[Intent], function: str, devices: int) -> Fix:
+    """Return the advice to split the batch, one of the arguments of ``function``, over the devices."""
+    batch = _batch(arguments)
+    name, size = batch if batch is not None else ("batch", devices)
+    uneven = message("uneven-batch", devices=devices, size=size) if size % devices else None
+    what: Field = name if batch is not None and "batch" in name else message("its-batch")
+    if batch is not None and "batch" not in name:
+        what = message("probably-its-batch", path=name)
+    words = message("fix-shard-batch", what=what, path=name, function=function, uneven=uneven)
+    return Fix(words, "shard", {"path": batch[0] if batch is not None else None})
+
+
+def _batch(arguments: Sequence[Intent]) -> tuple[str, int] | None:
+    """Return (name of the argument, length of the first axis) of the argument that is probably the batch: the
+    arrays in it all have the same first axis, unlike those of parameters. If several arguments are so, return
+    the one with the longest first axis. None: no argument is so."""
+    axes: dict[str, set[int]] = {}
+    for i in arguments:
+        axes.setdefault(root(i.path), set()).add(i.shape[0] if i.shape else 0)
+    found = [(min(sizes), name) for name, sizes in axes.items() if len(sizes) == 1]
+    size, name = max(found, default=(0, ""))
+    return (name, size) if size else None
 
 
 def _products(texts: Texts) -> int:

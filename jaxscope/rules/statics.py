@@ -171,7 +171,7 @@ def _captured(group: Group, file: str, line: int) -> Message | None:
     if not names:
         return None
     what = "it" if len(names) == 1 else "them"
-    return message("pass-what-it-captures", names=Names(tuple(names), MODES), what=what)
+    return message("pass-what-it-captures", names=Names(tuple(names), MODES), what=what, function=group.name)
 
 
 def _of_class(group: Group, s: Static | None, path: str) -> Message:

@@ -50,8 +50,8 @@ Findings
              created only once
   · JX123  41 calls of train_step missed JAX's fast path and were slower:
            batch['ids'] changed from a jax.Array to a numpy array, which by
-           itself compiles nothing (compared with #3, the nearest earlier call)
-           (step 380, train.py:140)
+           itself compiles nothing (compared with compilation #3, the earlier
+           one that is most similar)  (step 380, train.py:140)
            → pass batch['ids'] as a jax.Array in every call: jnp.asarray(x)
 
 Compilations of at least a tenth of the compile time, without advice: eval_step:

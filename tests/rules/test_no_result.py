@@ -59,7 +59,7 @@ def test_a_program_without_a_result_is_found_and_a_new_object_where_it_is_all_th
     [made] = objects
     assert len(made.evidence) == 5 and words.title(made).startswith("make.step recompiled 5 times")
     advice = words.fix_text(made)
-    assert "Call make once, before the code that runs repeatedly" in advice
+    assert "Call make only once for each set of arguments" in advice
     assert (
         "because n also changed its value in 3 of the recompiles" in advice
     )  # of the other two, the object alone

@@ -108,29 +108,30 @@ class Sources:
         return found
 
     def frame(self, index: int) -> Frame | None:
-        """Return the line of the user's code that causes an operation; None: there is none, or there are
-        several."""
+        """Return the line of the user's code that causes the operation ``module.ops[index]``; None: there is
+        none, or there are several."""
         found = self.blames(index)
         return found[0].frame if len(found) == 1 else None
 
     def frames(self, index: int) -> tuple[Frame, ...]:
-        """Return all lines of the user's code that cause an operation."""
+        """Return all lines of the user's code that cause the operation ``module.ops[index]``."""
         return tuple(b.frame for b in self.blames(index) if b.frame is not None)
 
     def in_loop(self, index: int) -> bool:
-        """Return whether an operation is in a loop of the program. The loop may be in the function that
-        contains the operation, or around a call of that function."""
+        """Return whether the operation ``module.ops[index]`` is in a loop of the program. The loop may be in
+        the function that contains the operation, or around a call of that function."""
         return self._looped[index] or self._function_looped[self.module.ops[index].function]
 
     def in_branch(self, index: int) -> bool:
-        """Return whether an operation is in a branch of a conditional, and so may not run. The conditional
-        may be in the function that contains the operation, or around every call of that function."""
+        """Return whether the operation ``module.ops[index]`` is in a branch of a conditional, and so may not
+        run. The conditional may be in the function that contains the operation, or around every call of that
+        function."""
         return self._branched[index] or self._function_branched[self.module.ops[index].function]
 
     def backward(self, index: int) -> bool | None:
-        """Return whether differentiation created an operation: whether JAX wrote ``transpose(...)`` into its
-        name, or into the name of every call of the function that contains it. None: only some calls have such
-        a name, or there are no names."""
+        """Return whether differentiation created the operation ``module.ops[index]``: whether JAX wrote
+        ``transpose(...)`` into its name, or into the name of every call of the function that contains it.
+        None: only some calls have such a name, or there are no names."""
         name = self.place(index).name
         if name is not None and "transpose(" in name:
             return True

@@ -238,7 +238,8 @@ class StepTracker:
         return counter
 
     def _all_due(self) -> None:
-        """Have each counter examine at its next call which work other than counting is due."""
+        """Set the counter of each watched function so that, at the next call of the function, it checks
+        whether more than counting has to be done, for example a look at the live arrays."""
         for counter in list(self._counters.values()):
             counter.due = counter.next = 0
 

@@ -53,6 +53,11 @@ TEMPLATES = {
         "{functions} {capture} {constant} ({bytes}) as a constant: each compiled program contains a copy, and"
         " takes longer to compile"
     ),
+    "captured-inside": (
+        "{inner}, which {function} calls, captures {constant} ({bytes}) as a constant: each compiled program"
+        " contains a copy, and takes longer to compile"
+    ),
+    "fix-pass-on": "pass {constant} to {function} as an argument, and from there to {inner}",
     "one-of": "one of {names}",
     "unnamed-array": "an array without a name",
     "fix-pass-as-argument": "pass {constant} as an argument",

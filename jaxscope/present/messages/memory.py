@@ -79,10 +79,12 @@ TEMPLATES = {
         " them"
     ),
     "fix-shard-batch": (
-        "split its batch over a mesh of the devices before the call: jax.device_put({path},"
-        " NamedSharding(mesh, P('data'))) if {path} is the batch; or, if {function} computes little, pass it"
-        " arrays of one device"
+        "split {what} over a mesh of the devices before the call: jax.device_put({path}, NamedSharding(mesh,"
+        " P('data'))){uneven}; or, if {function} computes little, pass it arrays of one device"
     ),
+    "its-batch": "its batch",
+    "probably-its-batch": "{path}, which is probably its batch,",
+    "uneven-batch": ". Its size must be divisible by {devices}, which {size} is not",
     "does-not-fit": "{function} needs {peak} on each device{beside}, but {capacity}",
     "beside-live-arrays": ", in addition to {bytes} of live arrays",
     "device-has": "a device has only {bytes}",

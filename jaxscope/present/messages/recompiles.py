@@ -14,7 +14,7 @@ TEMPLATES = {
         " ordinary one; most recently: {cause}{than}{also}"
     ),
     "recompiled-variously": "{function} recompiled {n} times, most recently: {cause}{than}{also}",
-    "compared-with": " (compared with #{number}, the nearest earlier call)",
+    "compared-with": " (compared with compilation #{number}, the earlier one that is most similar)",
     "also-recompiled": "; the same change also recompiled {names}",
     "more-functions": "{n} more functions",
     "an-eager-operation": "an eager operation",
@@ -27,7 +27,7 @@ TEMPLATES = {
     "keeps-recompiling": "{function} keeps recompiling: {rate}",
     "recompiled-of-calls": "{n} of the last {window} calls of {function} recompiled",
     "recompiled-so-often": "{n} recompiles",
-    "compiled-outside-jit": "{compilations} outside jit {come} from {lines} ({names}){again}",
+    "compiled-outside-jit": "{compilations} outside jit {come} from {lines} (of {names}){again}",
     "lines-of-a-loop": "lines {numbers} in the loop at {line}",
     "lines-of-a-function": "lines {numbers} of {function}, which the loop at {line} calls",
     "lines-of-one-function": "lines {numbers} of {function}, directly or through other functions",
@@ -45,7 +45,9 @@ TEMPLATES = {
     "of-them-recompiles": "; {n}, which took {seconds}",
     "because-of-bodies": "each call creates the loop body or branch as a new function object",
     "because-of-sizes": "the sizes of the arrays change from call to call",
+    "because-of-parameters": "parameters of the operation, such as a size, change from call to call",
     "because-of-cause": "{cause}",
+    "because-library-makes-anew": "{library} creates new function objects inside this call",
     "because-made-anew": "each call creates new function objects",
     # -- evidence ----------------------------------------------------------------------------------------
     "because": "{cause}",
@@ -138,6 +140,10 @@ TEMPLATES = {
     "fix-none-or-array": "pass an array for {path} in every call, or None in every call",
     "fix-growing-tree": "use one array of the final size instead of a collection that grows",
     "fix-always-or-never": "pass {path} in every call, or in no call",
+    "fix-same-order": (
+        "pass {path} with its keys in the same order in every call: sort them, or pass a plain dict, whose"
+        " keys JAX sorts"
+    ),
     "fix-same-tree": "pass the same containers, with the same dict keys and the same lengths, in every call",
     "fix-same-call-form": "pass {path} in the same way in every call: by position, or by keyword",
     # -- fixes: static values ----------------------------------------------------------------------------
@@ -167,7 +173,10 @@ TEMPLATES = {
         "define the function for {path} once, before the loop, and pass the same function object each"
         " time{captured}"
     ),
-    "pass-what-it-captures": ". It captures {names}: pass {what} as an argument instead",
+    "pass-what-it-captures": (
+        ". The function captures {names}: pass {what} to {function} as an ordinary argument, and from there"
+        " to the function"
+    ),
     "fix-one-optimizer": (
         "create {path}, the optimizer, once, before the loop, and use the same object each time. If its"
         " learning rate or another of its numbers has to change, create it with"
@@ -221,10 +230,19 @@ TEMPLATES = {
         "define the function once, outside the function or loop that defines it again, and apply {wrapper}"
         " and jit to it there; " + OUTSIDE
     ),
+    "fix-larger-cache": (
+        "{maker} is under functools.lru_cache(maxsize={size}), but is called with more kinds of arguments"
+        " than that, so that it defines the function again: increase maxsize, or use maxsize=None"
+    ),
     "fix-call-maker-once": (
         "each call of {maker} defines the function again. Call {maker} once, before the code that runs"
-        " repeatedly (if its arguments change: once for each set of them), jit what it returns unless {maker}"
-        " does that itself, and use this jitted function in all calls"
+        " repeatedly, jit what it returns unless {maker} does that itself, and use this jitted function in"
+        " all calls"
+    ),
+    "fix-call-maker-for-each": (
+        "each call of {maker} defines the function again. Call {maker} only once for each set of arguments,"
+        " jit what it returns unless {maker} does that itself, and keep this jitted function, for example"
+        " with @functools.lru_cache(maxsize=None) on {maker}"
     ),
     "fix-wrap-once": "apply {wrapper} and jit once, before the loop, and call the result in the loop",
     "fix-define-once": (
@@ -247,6 +265,10 @@ TEMPLATES = {
     "computed-with-old-value": (
         "{function} computed with an old value of {name}{line}: {change}; JAX does not trace again when it"
         " changes"
+    ),
+    "keeps-first-value": (
+        "{function} reads {name} (line {read}) only when JAX traces it, and later calls use this old value,"
+        " although line {changed} changes {name} between the calls"
     ),
     "read-at-line": " (read at line {line})",
     "value-changed": "it was {before} when traced, and is {after} now",
@@ -383,6 +405,11 @@ TEMPLATES = {
         "apply {how} to {function} as a whole, so that its lines are compiled as one program. A value that it"
         " reads from outside and that changes must become an argument{statics}"
     ),
+    "fix-jit-part-of-method": (
+        "put the computation of {function} into a new function under {how}, so that it is compiled as one"
+        " program. The new function must not assign to attributes: it takes the old values of {names} as"
+        " arguments and returns the new ones, and {function} calls it and assigns what it returns"
+    ),
     "python-values-static": ", as static arguments if they are Python bools, strings, sizes or functions",
     "fix-numpy-in-callback": (
         "compute in NumPy in {function}: JAX passes jax.Arrays to it, and compiles each operation on them"
@@ -398,6 +425,9 @@ TEMPLATES = {
         " (with static_argnums or static_argnames for arguments that are Python bools, strings, sizes or"
         " functions)"
     ),
+    "and-more-statics": (
+        " (and further static arguments, if others are Python bools, strings, sizes or functions)"
+    ),
     "function-around": "a function around this line",
     "fix-jit-this-call": "jit what this line calls, once{before}{how}, and call the jitted function here",
     "before-the-loop": " and before the loop",
@@ -407,7 +437,7 @@ TEMPLATES = {
     ),
     "with-as-arguments": ", with {names} as {arguments}",
     "fix-jit-through-library": (
-        "jit the whole of what this line calls, once{how}, and call the jitted function here"
+        "jit the whole of what this line calls, once{how}, and call the jitted function here{pad}"
     ),
     "fix-jit-method": (
         "{library} does not jit what this line calls. If JAX can trace it, jit it once{how}, and call the"
@@ -426,6 +456,9 @@ TEMPLATES = {
     ),
     "and-pad-inside": (
         ". Sizes of arrays change: pad the arrays to one of a few fixed sizes, and mask the padding"
+    ),
+    "and-pad-arguments": (
+        ". The sizes of arrays change: pad the arrays to one of a few fixed sizes, and mask the padding"
     ),
     "if-no-keys": ". If the array does not contain keys, iterate over np.asarray(x)",
     "fix-one-size-for-library": (

@@ -1,5 +1,5 @@
 # Mended: the table is an argument of both
-# applies: fix-pass-as-argument
+# applies: fix-pass-on
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,5 +1,5 @@
 # Mended: A lambda is jitted in the body of a function and of a loop, and each call has arrays of another size
-# applies: fix-define-at-module-level, fix-few-sizes
+# applies: fix-define-at-module-level, fix-call-maker-for-each, fix-few-sizes
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,5 +1,5 @@
 # Mended: the model and the optimizer are on the mesh before the first step
-# applies: fix-place-on-mesh
+# applies: fix-place-object
 import os
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"

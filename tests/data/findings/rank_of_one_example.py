@@ -20,5 +20,5 @@ shown = binarize(key, images)
 for i in range(4):
     key, drawn = jax.random.split(key)
     w = train(w, drawn, images)
-    shown = binarize(key, images[i])  # must: JX101 first ~ one shape in every call
+    shown = binarize(key, images[i])  # must: JX101 first ~ change nothing if you need images with both shapes
 print(w.sum(), shown.mean())

@@ -25,6 +25,6 @@ xs = jnp.asarray(rng.normal(size=(4, 2)))
 ys = (xs**2).sum(-1)
 for _ in range(6):
     x = propose(xs, ys)
-    xs = jnp.concatenate([xs, x[None]])
+    xs = jnp.concatenate([xs, x[None]])  # may: JX133 note
     ys = (xs**2).sum(-1)
 print(ys.min())

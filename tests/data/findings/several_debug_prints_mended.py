@@ -1,5 +1,5 @@
 # Mended: several prints in one function, and in one loop body: each function is one finding, with its lines
-# applies: fix-callback
+# applies: fix-show-outside
 import jax
 import jax.numpy as jnp
 

@@ -1,4 +1,4 @@
-# applies: fix-jit-partial-once, fix-define-at-module-level, fix-pass-its-parts
+# applies: fix-jit-partial-once, fix-define-at-module-level, fix-function-without-self
 from functools import partial
 
 import jax
