@@ -422,7 +422,7 @@ def as_passed(run: Run, group: Group, fix: Fix | None) -> Fix | None:
     """Return the advice ``fix`` about a parameter of a function, with the name that the line of the latest
     call has for it: ``(x is seq at utils.py:30)``. ``fix`` alone if the names are equal, or the advice names
     no parameter. One of the arguments that ``*args`` collects is explained even if the advice does not name
-    it: ``(args[0] is x[:n] at train.py:11)``."""
+    it: ``args[0] is x[:n] at train.py:11; pad ...``."""
     c, path = group.calls[-1], group.cause.path
     if fix is None or not path or c.site is None or c.missed is None:
         return fix
@@ -438,6 +438,8 @@ def as_passed(run: Run, group: Group, fix: Fix | None) -> Fix | None:
     name = ast.unparse(passed)
     if name == parameter or len(name) > LONGEST:
         return fix
+    if collected:
+        return extended(fix, "fix-args-as-passed", parameter=parameter, name=name, line=c.site)
     return extended(fix, "fix-as-passed", parameter=parameter, name=name, line=c.site)
 
 

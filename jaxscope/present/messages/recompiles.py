@@ -64,6 +64,7 @@ TEMPLATES = {
     "fix-same-for": "{fix}; do the same with {paths}",
     "fix-with-others": "{fix} ({others})",
     "fix-as-passed": "{fix} ({parameter} is {name} at {line})",
+    "fix-args-as-passed": "{parameter} is {name} at {line}; {fix}",
     "fix-then": "{fix}. Then {then}, because {also}",
     "also-changed": "{path} also {changed} in {calls}",
     "in-this-call": "this call",
