@@ -55,8 +55,8 @@ def _without_number(value: Value | None) -> Value | None:
 
 
 def _change(c: Cause) -> tuple[Value | None, Value | None]:
-    """Return the values before and after the change, reduced to what must be equal so that two causes can be
-    merged. For a changed shape only the axes that changed remain, for a changed dtype not the shape."""
+    """Return the values before and after the change, without what may differ between two causes that are
+    merged. For a changed shape these are only the axes that changed, for a changed dtype only the dtypes."""
     a, b = c.before, c.after
     if isinstance(a, Commitment) and isinstance(b, Commitment):
         return Commitment(a.committed), Commitment(b.committed)
@@ -74,9 +74,9 @@ def _without_shape(value: ArrayType, kind: str) -> ArrayType:
 
 
 def _axes(a: ArrayType, b: ArrayType) -> tuple[AxisSizes, AxisSizes] | None:
-    """Compare two shapes of the same rank: ``[8,128]`` and ``[4,128]`` -> axis 0 with size 8, axis 0 with
-    size 4. Return the axes that differ with their sizes in the first shape, and with their sizes in the
-    second. None: the shapes have different ranks, or one is unknown."""
+    """Return the axes in which two shapes differ, with their sizes in ``a`` and with their sizes in ``b``:
+    for ``[8,128]`` and ``[4,128]`` (axis 0 with size 8, axis 0 with size 4). None: the shapes have different
+    ranks, or one is unknown."""
 
     if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
         return None

@@ -119,8 +119,8 @@ class Circumstances(msgspec.Struct, frozen=True):
       created_at: the line in the user's code that created the function object again; None: unknown.
       created_there: whether the line ``created_at`` is certain.
       number_before: the number of the compilation before: 4 in ``train_step#4``; None: unknown.
-      of_leaves: a cache of the results of ``_of_leaves``, which may be shared by several misses: (id of the
-        leaves before, id of the leaves after, level) -> (leaves before, leaves after, causes found).
+      of_leaves: the stored results of ``_of_leaves``: (id of the leaves before, id of the leaves after,
+        level) -> (leaves before, leaves after, causes found). Several misses may share this dict.
     """
 
     level: str
@@ -214,9 +214,9 @@ def _explains(c: Cause, miss: Circumstances) -> bool:
 
 
 def _at_the_level(found: list[Cause], miss: Circumstances) -> list[Cause]:
-    """Return the causes ``found`` of a cache miss, with the level of the first, decisive cause corrected. If
-    its level is an earlier cache than ``miss.level``, the cache that in fact missed, the earlier cache was a
-    hit in spite of the cause. Then the first cause gets ``miss.level`` as its level, and becomes LIKELY."""
+    """Return the causes ``found`` of a cache miss, with the level of the first, decisive cause corrected. Its
+    level may be an earlier cache than ``miss.level``, the cache that in fact missed. Then the earlier cache
+    was a hit in spite of the cause, so the cause gets the level ``miss.level`` and is only LIKELY."""
     head = found[0]
     if _explains(head, miss) and head.level != miss.level:
         # The changed fact is in the key of an earlier cache, which was a hit: so the cause is only likely.
@@ -327,8 +327,8 @@ def _statics(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
 
 
 def _whole_statics(before: Facts, after: Facts) -> list[Cause]:
-    """Return the cause of a cache miss if static data differs between two keys although all fields that were
-    recorded of it are equal, as a list with at most one cause.
+    """Return a list with the cause of a cache miss if static data of two keys is unequal although all its
+    recorded fields are equal. Otherwise the list is empty.
 
     Two kinds of data are examined: pytree nodes that JAX compares as a whole, while their fields were
     recorded one by one; and data that a library's wrapper adds to the cache key, whose path begins with
@@ -402,8 +402,9 @@ def _fold_statics(found: list[Cause]) -> list[Cause]:
 
 
 def _inside(path: str, facts: Facts) -> bool:
-    """Return whether a path leads into a pytree that is an argument (``state.params``), or to such a pytree
-    (``state``). False for an argument that is a single leaf (``x``)."""
+    """Return whether ``path`` is that of a pytree among the arguments (``state``) or of something inside one
+    (``state.params``). False for an argument that is a single leaf (``x``). ``facts`` is the cache key of the
+    call."""
     steps = tokens(path)
     return any("".join(steps[:n]) in facts.nodes for n in range(1, len(steps) + 1))
 

@@ -36,14 +36,17 @@ class Changed(NamedTuple):
 
 
 def find(source: str | None, name: str, begins: int, calls: Collection[int]) -> list[Changed]:
-    """Return the variables that the function ``name``, whose definition (with its decorators) begins on the
-    line ``begins``, reads from outside, and that a loop around one of the lines ``calls`` changes.
+    """Return the variables that a function reads from outside and that a loop around a call of the function
+    changes.
 
     Only loops outside the function's definition count: a loop that defines the function again lets JAX trace
     it again. A variable counts as changed if what the loop assigns to it depends on another variable that the
     loop sets, or on its own old value.
 
     Args:
+      source: the text of the file; None: unknown.
+      name: the name of the function.
+      begins: the line on which its definition begins, or the decorators of the definition.
       calls: the lines that call the function, directly or through other functions of the file.
     """
     found = syntax(source) if source is not None else None
@@ -111,8 +114,9 @@ def _attributes(function: _Def, around: list[_Scope], loops: list[_Loop]) -> Ite
 
 
 def _called(function: _Def, methods: dict[str, _Def]) -> dict[str, _Def]:
-    """Return ``function`` and those of ``methods``, the methods of its class, that it calls or passes on,
-    directly or through each other."""
+    """Return the methods of a class that may run when ``function``, one of them, runs, by name: ``function``
+    itself and those that it calls or passes on, directly or through each other. ``methods`` are all methods
+    of the class."""
     found, waiting = {function.name: function}, [function]
     while waiting:
         for a in _of_self(waiting.pop(), ast.Load):
@@ -125,8 +129,14 @@ def _called(function: _Def, methods: dict[str, _Def]) -> dict[str, _Def]:
 def _set_by_methods(
     loop: _Loop, calls: list[ast.Call], objects: set[str], methods: dict[str, _Def]
 ) -> Iterator[ast.expr]:
-    """Yield what ``methods`` of the class set when ``calls``, calls in ``loop``, call them for one of the
-    variables ``objects``."""
+    """Yield the attributes that a loop changes by calling methods: ``self.rate`` in the method ``decay`` for
+    ``model.decay()``.
+
+    Args:
+      calls: the calls in ``loop``.
+      objects: the variables whose methods are examined: ``model``.
+      methods: name -> method of the class; calls of other methods are ignored.
+    """
     sets = _names_set(loop)
     for c in calls:
         called = methods.get(_method(c) or "")
@@ -148,7 +158,8 @@ def _method(call: ast.Call) -> str | None:
 
 
 def _of_self(method: _Def, context: type[ast.expr_context]) -> Iterator[ast.Attribute]:
-    """Yield the attributes of the first parameter (``self.rate``) that ``method`` reads or sets."""
+    """Yield the attributes of the first parameter (``self.rate``) that ``method`` reads or sets. ``context``
+    is ``ast.Load`` for those that it reads, ``ast.Store`` for those that it sets."""
     own = method.args.args[0].arg
     for n in ast.walk(method):
         if isinstance(n, ast.Attribute) and isinstance(n.ctx, context) and _owner(n) == own:
@@ -213,7 +224,8 @@ def _assignments(block: ast.AST, varying: set[str]) -> Iterator[ast.expr]:
 
 
 def _statements(block: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes inside ``block``, without those of the functions and classes that it defines."""
+    """Yield the syntax nodes inside ``block``. Of a function or class that the block defines, only the
+    definition itself is yielded, not the nodes inside."""
     waiting = list(ast.iter_child_nodes(block))
     while waiting:
         n = waiting.pop()

@@ -25,8 +25,8 @@ def variable(source: str | None, line: int, text: str | None, called: Call | Non
 
     Args:
       text: the expression that is read. Only conversions (``float``) and operators may be around the element.
-      called: the only call of the function that contains ``line``, if it is known. If the expression is a
-        parameter of that function, the argument of this call is examined.
+      called: (source, line) of the only call of the function that contains ``line``; None: unknown. If the
+        expression is a parameter of that function, the argument of this call is examined.
     """
     found = syntax(source) if source is not None else None
     read = _parsed(text)
@@ -82,8 +82,8 @@ def _operands(node: ast.expr) -> list[ast.expr] | None:
 
 
 def _around(blocks: list[ast.stmt | ast.expr], line: int) -> tuple[list[ast.AST], ast.AST | None]:
-    """Return the loops and comprehensions around ``line`` in its function, the innermost first, and the
-    function; None: the line is in no function."""
+    """Return (loops, function): the ``for`` loops and comprehensions around ``line`` in its function, the
+    innermost first, and this function. The function is None if the line is in none."""
     loops: list[ast.AST] = []
     here = [n for n in blocks if n.lineno <= line <= (n.end_lineno or line)]
     for n in sorted(here, key=lambda n: (n.lineno, n.col_offset), reverse=True):
@@ -95,7 +95,8 @@ def _around(blocks: list[ast.stmt | ast.expr], line: int) -> tuple[list[ast.AST]
 
 
 def _sources(loop: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Yield (variables that ``loop`` sets in each iteration, what it iterates over)."""
+    """Yield (the variables that ``loop`` sets in each iteration, what it iterates over): ``x`` and ``xs`` for
+    ``for x in xs``. A comprehension may have several such pairs."""
     if isinstance(loop, ast.For):
         yield loop.target, loop.iter
     for g in getattr(loop, "generators", ()):
@@ -103,7 +104,9 @@ def _sources(loop: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 
 def _element_of(node: ast.expr, loops: list[ast.AST]) -> str | None:
-    """Return the variable of which ``node`` is an element that changes with an iteration of ``loops``."""
+    """Return the variable of which ``node`` is an element, another one in each iteration of one of ``loops``:
+    ``grid`` for ``grid[i]`` in ``for i in range(n)``, or for ``x`` in ``for x in grid``. None: it is no such
+    element, or the loop changes the variable."""
     for loop in loops:
         for target, over in _sources(loop):
             counted = names_set([target])
@@ -128,7 +131,8 @@ def _indices(node: ast.expr) -> list[ast.expr]:
 
 
 def _iterated(target: ast.expr, over: ast.expr, name: str) -> ast.expr | None:
-    """Return the expression whose elements the loop ``for target in over`` assigns to ``name``."""
+    """Return the expression whose elements the loop ``for target in over`` assigns to ``name``: ``ys`` for
+    ``y`` in ``for x, y in zip(xs, ys)``. None: there is no such expression."""
     if not isinstance(over, ast.Call):
         return over if isinstance(target, ast.Name) else None
     called = last_name(over.func)
@@ -166,8 +170,9 @@ def _unchanged(node: ast.expr, loop: ast.AST) -> bool:
 
 
 def _in_call(function: ast.AST, parameter: str, source: str | None, line: int) -> str | None:
-    """Return the variable of which the call of ``function`` on ``line`` of ``source`` passes an element as
-    ``parameter``."""
+    """Return the variable whose element a call of ``function`` passes as ``parameter``: ``grid`` for
+    ``f(grid[i])``. The call is on ``line`` of ``source``. None: there is no such call, or it passes something
+    else."""
     found = syntax(source) if source is not None else None
     if found is None or not isinstance(function, FUNCTION):
         return None

@@ -42,8 +42,9 @@ class Results:
 
     @functools.cached_property
     def subtrees(self) -> dict[str, dict[str, Result]]:
-        """Return the subtrees of the result: path of the subtree -> (path of a leaf below it -> leaf). Larger
-        subtrees come first; the first has the path ``""`` and is the whole result."""
+        """Return the subtrees of the result down to a depth of three steps: path of the subtree -> (path of a
+        leaf below it -> leaf). Larger subtrees come first; the first has the path ``""`` and is the whole
+        result."""
         return _subtrees(self.leaves)
 
     @functools.cached_property
@@ -98,9 +99,13 @@ def fed_back(facts: Facts, results: Results) -> list[Fed]:
 
 
 def same_leaves(leaves: Mapping[str, LeafFacts], results: Results) -> bool:
-    """Return whether a subtree of ``results``, the leaves of an earlier call's result, has exactly these
-    ``leaves`` of an argument (by path below it), with the same shapes and dtypes. Then the argument may be
-    the result of that call."""
+    """Return whether a part of an earlier call's result has the leaves of an argument: the same paths, shapes
+    and dtypes. Then the argument may be this part of the result.
+
+    Args:
+      leaves: path below the argument -> leaf.
+      results: the leaves of the earlier call's result.
+    """
     if any((leaf.shape, leaf.dtype) not in results.kinds for leaf in leaves.values()):
         return False
     return any(
@@ -123,12 +128,16 @@ def _subtrees(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
 
 
 def _plausible(leaves: dict[str, LeafFacts], below: dict[str, Result]) -> bool:
-    """Return whether the program may pass ``below``, a subtree of the result, in the next call as the
-    argument that now has ``leaves``. Both dicts have the same paths as keys. Shapes must be equal, and for a
-    single leaf also dtypes.
+    """Return whether the program may pass a part of its result as an argument of the next call. Shapes must
+    be equal, and for a single leaf also dtypes.
 
-    If there are several leaves, more than half of them must be integers in both, or floating point in both: a
-    function that takes integer images and returns normalized ones does not get these as its next images.
+    If there are several leaves, more than half of them must be integers or bools in both, or floating point
+    in both: a function that takes integer images and returns normalized ones does not get these as its next
+    images.
+
+    Args:
+      leaves: the argument's leaves in this call, by path below the argument.
+      below: the leaves of the part of the result, by the same paths.
     """
     if any(leaves[s].shape != below[s].leaf.shape for s in leaves):
         return False

@@ -46,7 +46,8 @@ def find(source: str | None, name: str, calls: Collection[int]) -> tuple[int, in
 
 
 def _own(scope: ast.AST) -> Iterator[ast.AST]:
-    """Yield the syntax nodes of a function or module, without those of functions that are defined in it."""
+    """Yield the syntax nodes of a function or module. Of a function or class that it defines, only the
+    definition itself is yielded, not the nodes inside."""
     for child in ast.iter_child_nodes(scope):
         yield child
         if not isinstance(child, (*FUNCTION, ast.Lambda, ast.ClassDef)):

@@ -51,7 +51,7 @@ class Jitted(msgspec.Struct, frozen=True):
 
     @property
     def function(self) -> str:
-        """The function under jit, without the call: ``jax.jit(f.init, static_argnums=2)``."""
+        """Return the function under jit as text, without the call: ``jax.jit(f.init, static_argnums=2)``."""
         return self.call.rpartition("(")[0]
 
     def jits(self, expression: str) -> bool:

@@ -51,8 +51,8 @@ def find(source: str | None) -> list[Reused]:
 
 
 def called_in(source: str | None, names: set[str]) -> set[str]:
-    """Return ``names``, some names of functions, together with the names of all functions of ``source`` that
-    these may call, directly or not."""
+    """Return the names of all functions of ``source`` that may run if the functions ``names`` are called:
+    ``names`` themselves and the functions that these call, directly or not."""
     found = syntax(source) if source is not None else None
     bodies: dict[str, set[str]] = {}
     for n in found.blocks if found is not None else ():
@@ -88,7 +88,8 @@ class _Draws:
                     self._modules.add(name)
 
     def name(self, call: ast.expr | None) -> str | None:
-        """Return the function of ``jax.random`` that ``call`` calls, ``normal``; None: it calls another."""
+        """Return the function of ``jax.random`` that the expression ``call`` calls, such as ``normal``. None:
+        ``call`` calls another function, or is no call."""
         if not isinstance(call, ast.Call):
             return None
         if isinstance(call.func, ast.Name):
@@ -98,8 +99,8 @@ class _Draws:
 
 
 class _Call(NamedTuple):
-    """A call in a function. ``above`` are the statements around it, from the outside, each with the name of
-    the field that contains the next one: ``(if, "orelse")``."""
+    """A call in a function. ``above`` has the statements around the call, the outermost first, each with the
+    name of its field that contains the call: ``(if, "orelse")``."""
 
     node: ast.Call
     above: _Above
@@ -114,7 +115,8 @@ class _Call(NamedTuple):
 
 
 def _in_scope(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef, draws: _Draws) -> Iterator[Reused]:
-    """Yield the keys from which several calls in ``scope`` draw, each once."""
+    """Yield one ``Reused`` for each key from which several calls in ``scope`` draw. ``draws`` says which
+    names of the file are functions of ``jax.random``."""
     calls, assigned, keys = list[_Call](), list[tuple[str, tuple[int, int]]](), set[str]()
     for node, above in _own(scope, ()):
         if isinstance(node, ast.Call):
@@ -170,8 +172,9 @@ def _key(call: ast.Call) -> str | None:
 
 
 def _own(node: ast.AST, above: _Above) -> Iterator[tuple[ast.AST, _Above]]:
-    """Yield the nodes inside ``node``, each with ``_Call.above``, without those of functions, classes and
-    comprehensions that are defined in it."""
+    """Yield (node, the statements around it as in ``_Call.above``) for each syntax node inside ``node``.
+    Functions, classes and comprehensions inside ``node`` are left out. ``above`` has the statements around
+    ``node`` itself."""
     for field, value in ast.iter_fields(node):
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST) and not isinstance(child, _SCOPES):

@@ -114,7 +114,8 @@ def _own_names(scope: ast.AST) -> set[str]:
 
 
 def _own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
-    """Yield the syntax nodes of a function or module, without those of functions and classes in it."""
+    """Yield the syntax nodes of the body of a function or module. Of a function or class that it defines,
+    only the definition itself is yielded, not the nodes inside."""
     waiting = list(_body(scope))
     while waiting:
         node = waiting.pop()
@@ -148,8 +149,9 @@ def _path(scope: ast.AST, call: ast.Call) -> _Path:
 
 
 def _after(statements: Sequence[ast.stmt], variable: list[str]) -> str:
-    """Return what ``statements`` do first with ``variable``: ``READ``, ``REPLACED`` (also for a ``return``),
-    ``BROKEN`` (a ``break`` or ``continue`` comes first) or ``LEFT`` (nothing)."""
+    """Return what ``statements`` do first with ``variable``, given by its steps ``["state", ".params"]``:
+    ``READ``, ``REPLACED`` (it is set, or the function returns), ``BROKEN`` (a ``break`` or ``continue`` comes
+    first) or ``LEFT`` (nothing)."""
     for statement in statements:
         became = _does(statement, variable)
         if became != LEFT:
@@ -171,8 +173,9 @@ def _does(s: ast.stmt, variable: list[str]) -> str:
 
 
 def _inside(s: ast.stmt, variable: list[str]) -> str:
-    """Return what the statements inside ``s`` (a loop, an ``if``) do with ``variable``: ``READ``,
-    ``REPLACED`` (only if each way through ``s`` replaces it) or ``LEFT`` (nothing certain)."""
+    """Return what the statements inside ``s`` (a loop, an ``if``) do with ``variable``, given by its steps
+    ``["state", ".params"]``: ``READ``, ``REPLACED`` (only if each way through ``s`` replaces it) or ``LEFT``
+    (nothing certain)."""
     if not isinstance(s, _BLOCKS):
         return LEFT
     parts = [part for field in ("body", "orelse", "finalbody") if (part := getattr(s, field, None))]
@@ -185,7 +188,7 @@ def _inside(s: ast.stmt, variable: list[str]) -> str:
 
 def _replaces(s: ast.AST, variable: list[str]) -> bool:
     """Return whether the statement ``s`` sets or deletes ``variable`` or an object that contains it: for
-    ``state.params`` also ``state``."""
+    ``state.params`` also ``state``. ``variable`` is given by its steps: ``["state", ".params"]``."""
     if isinstance(s, (ast.For, ast.AsyncFor)):
         targets = list(ast.walk(s.target))
     elif isinstance(s, (ast.While, ast.If)):
@@ -198,7 +201,7 @@ def _replaces(s: ast.AST, variable: list[str]) -> bool:
 
 def _reads(node: ast.AST, variable: list[str]) -> bool:
     """Return whether ``node`` reads ``variable``, a part of it, or an object that contains it. Reads in
-    nested functions do not count."""
+    nested functions do not count. ``variable`` is given by its steps: ``["state", ".params"]``."""
     if isinstance(node, _CHAIN) and isinstance(node.ctx, ast.Load) and root(node) == variable[0]:
         steps = _steps(node)
         beyond = steps[len(variable) :]
@@ -219,7 +222,8 @@ def _reads_freely(function: ast.AST, variable: list[str]) -> bool:
 
 
 def _links(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the parts of a chain of attributes and items, from its end to its name."""
+    """Yield the parts of a chain of attributes and items, the longest first: ``state.params['w']``,
+    ``state.params``, ``state``."""
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         yield node
         node = node.value
@@ -227,7 +231,8 @@ def _links(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _steps(node: ast.AST) -> list[str]:
-    """Return the name, attributes and items of a chain: ``["state", ".params", "['w']"]``."""
+    """Return the steps of a chain of attributes and items: ``["state", ".params", "['w']"]`` for
+    ``state.params['w']``."""
     found = [
         f".{n.attr}"
         if isinstance(n, ast.Attribute)

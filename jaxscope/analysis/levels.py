@@ -48,9 +48,13 @@ STAND_IN = "jax.ShapeDtypeStruct"  # the type of an argument of an ahead-of-time
 
 def reached_level(reached: Sequence[str], phase: str | None = None) -> str:
     """Return the first of JAX's caches that a call missed (trace, lower, compile or fast_path), concluded
-    from the stages that ran. ``reached`` are the stages that finished: ``traced``, ``lowered``, ``compiled``.
-    ``phase`` is the stage that failed or is in progress: ``trace``, ``lower`` or ``compile``; None: there is
-    none."""
+    from the stages that ran.
+
+    Args:
+      reached: the stages that finished: ``traced``, ``lowered``, ``compiled``.
+      phase: the stage that failed or is in progress: ``trace``, ``lower`` or ``compile``; None: there is
+        none.
+    """
     for word, level in (("traced", TRACE), ("lowered", LOWER), ("compiled", COMPILE)):
         if word in reached or phase == level:
             return level
@@ -114,8 +118,8 @@ def _split(body: str) -> list[str]:
 
 
 def leaf_level(field: str, a: LeafFacts, b: LeafFacts) -> str:
-    """Return the first of JAX's caches (trace, lower, compile or fast_path) that is missed if ``field``
-    (``shape``, ``dtype``, ``sharding``, ...) of a leaf changes from that of ``a`` to that of ``b``."""
+    """Return the first of JAX's caches (trace, lower, compile or fast_path) that is missed if the leaves
+    ``a`` and ``b`` of two calls differ in ``field`` (``shape``, ``dtype``, ``sharding``, ...)."""
     return sharding_level(a.sharding, b.sharding) if field == "sharding" else LEAF[field]
 
 
@@ -177,8 +181,8 @@ def _unlike(was: Static | None, now: Static | None) -> int:
 
 
 def distance(before: Facts, after: Facts) -> dict[str, int]:
-    """Return how many facts differ between two cache keys: cache that is missed because of them -> number.
-    All four caches (trace, lower, compile, fast_path) are in the result."""
+    """Return for each of JAX's four caches (trace, lower, compile, fast_path) the number of facts that differ
+    between two cache keys and because of which this cache is the first that is missed."""
     counts = dict.fromkeys(LEVELS, 0)
     for level, _ in differences(before, after):
         counts[level] += 1
@@ -191,10 +195,10 @@ def rank(
     """Return how much an earlier key differs from the key of a cache miss, as three numbers. The smallest
     tuple belongs to the most similar key. None: the tuple is not smaller than ``limit``.
 
-    The numbers are: how many of the differing facts are in the key of an earlier cache than ``level``, how
-    many other facts differ, and the sum of the distances of all these facts. If the first number is not 0,
-    the earlier cache cannot have had a hit for this key. Because of the sum, an equal config in a new object
-    is nearer than a config with another value.
+    The first number is how many of the differing facts are in the key of an earlier cache than ``level``. If
+    it is not 0, the earlier cache cannot have had a hit for this key. The second number is how many other
+    facts differ. The third is the sum of the distances of all these facts (see ``differences``). Because of
+    it, an equal config in a new object is nearer than a config with another value.
 
     Args:
       before, after: the earlier key and the key that missed.

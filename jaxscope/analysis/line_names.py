@@ -47,9 +47,9 @@ def gradients(source: str | None) -> set[str]:
 
 
 def captured(source: str | None, line: int) -> list[str]:
-    """Return the variables that the function or lambda which begins on ``line`` captures, and which may have
-    another value each time it is defined: variables of a function or a loop around it. Empty if several
-    functions begin on the line."""
+    """Return the variables of the code around a function or lambda that it captures, and that may have
+    another value each time it is defined: variables of a function or a loop. ``line`` is the line on which
+    the function or lambda begins. Empty if none or several begin there."""
     found = syntax(source) if source is not None else None
     blocks = found.blocks if found is not None else []
     around = [n for n in blocks if _begins(n) <= line <= (n.end_lineno or 0)]

@@ -165,10 +165,10 @@ def iterated(source: str | None, line: int, column: int | None) -> str | None:
 
 
 def functions_called(source: str | None, first: int, last: int) -> list[tuple[int, int]]:
-    """Return (first line, last line) of the functions of the same file that the lines ``first`` to ``last``
-    call by name, directly, through each other, or by ``next`` of a generator that such a function made.
-    Functions with a decorator, such as ``jax.jit``, are left out. Of a generator only the loop that yields
-    counts."""
+    """Return (first line, last line) of each function of the same file that the lines ``first`` to ``last``
+    call by name. Calls by the functions found count, too, and so does ``next(g)``, where such a function made
+    the generator ``g``. Functions with a decorator, such as ``jax.jit``, are left out. For a generator, the
+    lines are those of the loop that yields."""
     found = syntax(source) if source is not None else None
     if found is None:
         return []
@@ -196,8 +196,7 @@ def functions_called(source: str | None, first: int, last: int) -> list[tuple[in
 
 
 def _yielding(function: ast.FunctionDef) -> ast.stmt:
-    """Return the loop of ``function`` that yields, if the function is a generator with one; else
-    ``function``."""
+    """Return the loop of ``function`` that yields; ``function`` itself if it has no such loop."""
     loops = (n for n in ast.walk(function) if isinstance(n, (ast.For, ast.While)))
     return next((n for n in loops if any(isinstance(m, ast.Yield) for m in ast.walk(n))), function)
 
@@ -409,9 +408,9 @@ _SEEDS = frozenset({"key", "PRNGKey"})
 
 
 def stays_the_same(node: ast.expr, repeated: Sequence[ast.AST]) -> bool:
-    """Return whether the expression ``node`` has the same value in all iterations of a loop, which repeats
-    the syntax nodes ``repeated``. This is so for a name that the loop does not set, and for a random key that
-    is created from a constant seed."""
+    """Return whether the expression ``node`` has the same value in all iterations of a loop. This is so for a
+    name that the loop does not set, and for a random key that is created from a constant seed. ``repeated``
+    are the syntax nodes that the loop repeats, as in ``LoopCall.repeats``."""
     if isinstance(node, ast.Call) and last_name(node.func) in _SEEDS:
         return bool(node.args) and all(isinstance(a, ast.Constant) for a in node.args)
     if not isinstance(node, ast.Name):

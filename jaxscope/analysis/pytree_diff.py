@@ -71,23 +71,30 @@ def structure(before: Facts, after: Facts, signature: str | None, *, statics_dif
 
 
 def _reordered(before: list[str], after: list[str]) -> str | None:
-    """Return the container whose keys are in another order in ``after`` than in ``before``, two lists of the
-    paths of the same leaves: ``batch``. None: there is none."""
+    """Return the container whose keys are in another order in the second call than in the first: ``batch``.
+    None: there is none. ``before`` and ``after`` are the paths of the leaves in the two calls; both have the
+    same leaves."""
     pair = next(((a, b) for a, b in zip(before, after, strict=False) if a != b), None)
     return common_prefix(pair) if pair is not None else None
 
 
 def _keys(node: str, paths: Iterable[str]) -> list[str]:
-    """Return the keys of the container ``node`` in the order of the leaves ``paths``, as text: ``'x'`` for
-    ``batch['x'][0]`` and ``batch``."""
+    """Return the keys of the container at the path ``node``, as text and in the order of the leaves:
+    ``["'x'", "'y'"]`` for ``batch``, if ``paths``, the paths of the leaves, are ``batch['x'][0]`` and
+    ``batch['y']``."""
     n = len(tokens(node))
     steps = dict.fromkeys(tokens(p)[n] for p in paths if below(p, {node}))
     return [step.removeprefix(".").removeprefix("[").removesuffix("]") for step in steps]
 
 
 def _leaves(prefix: str | None, count: int, *, came: bool) -> Cause:
-    """Return the cause of a cache miss if ``count`` leaves below the path ``prefix`` (None: they have no
-    common path) appeared (``came``) or disappeared together."""
+    """Return the cause of a cache miss if several leaves appeared or disappeared together.
+
+    Args:
+      prefix: the common path of the leaves; None: they have none.
+      count: the number of leaves.
+      came: True if they appeared, False if they disappeared.
+    """
     a, b = (None, Leaves(count)) if came else (Leaves(count), None)
     return Cause("tree", TRACE, prefix, a, b, CERTAIN, count)
 
@@ -97,9 +104,15 @@ def _container(kind: str | None) -> Container | None:
 
 
 def _whole_nodes(paths: list[str], has: Facts, lacks: Facts) -> dict[str, list[str]]:
-    """Group ``paths``, leaves of the cache key ``has`` that the key ``lacks`` does not have, by the outermost
-    container that appeared or disappeared with them: path of the container -> paths of its leaves. Containers
-    with one leaf are left out."""
+    """Group leaves that only one of two cache keys has by the outermost container that appeared or
+    disappeared with them: path of the container -> paths of its leaves. Containers with one leaf are left
+    out.
+
+    Args:
+      paths: the paths of the leaves.
+      has: the key that has these leaves.
+      lacks: the other key.
+    """
     groups: dict[str, list[str]] = {}
     for p in paths:
         steps = tokens(p)
@@ -112,8 +125,8 @@ def _whole_nodes(paths: list[str], has: Facts, lacks: Facts) -> dict[str, list[s
 
 
 def _instead(facts: Facts, path: str) -> Value | None:
-    """Return what a call with the cache key ``facts`` passes at ``path``, where the other call passes a leaf:
-    a container or a static value. None: neither."""
+    """Return the container or the static value that a call passes at ``path``, where the other call passes a
+    leaf. None: it passes neither. ``facts`` is the cache key of the call."""
     node = facts.nodes.get(path)
     if node is not None:
         return Container(node)
@@ -123,9 +136,12 @@ def _instead(facts: Facts, path: str) -> Value | None:
 
 def _nodes(before: Facts, after: Facts, moved: set[str]) -> list[tuple[str, str | None, str | None]]:
     """Return (path, kind before, kind after) of the containers whose kind differs between two keys, such as a
-    list that became a tuple. Only the outermost of nested containers is returned. A kind is None if the key
-    has no container at this path. ``moved`` are the paths of the leaves that appeared or disappeared: a
-    container that did so together with such a leaf is left out, as the leaf is a cause already."""
+    list that became a tuple. A kind is None if the key has no container at this path. Only the outermost of
+    nested containers is returned.
+
+    A container that appeared or disappeared together with a leaf is left out, because the leaf is a cause
+    already. ``moved`` are the paths of the leaves that appeared or disappeared.
+    """
     if not (before.nodes and after.nodes) or before.nodes == after.nodes:
         return []
     found: list[tuple[str, str | None, str | None]] = []
@@ -151,9 +167,15 @@ def _same_arguments(
     before: Facts, after: Facts, came: list[str], went: list[str], signature: str | None
 ) -> Cause | None:
     """Return the cause of a cache miss if the two calls pass the same arguments, but by keyword instead of by
-    position, or with a default written out. None: the arguments differ. ``came`` are the paths of the leaves
-    that only the second key has, ``went`` those that only the first has. ``signature``, the function's
-    parameters as text, shows whether an omitted static argument equals its default."""
+    position, or with a default written out. None: the arguments differ.
+
+    Args:
+      before, after: the two cache keys.
+      came: the paths of the leaves that only ``after`` has.
+      went: the paths of the leaves that only ``before`` has.
+      signature: the function's parameters as text, which shows whether an omitted static argument equals its
+        default; None: unknown.
+    """
     x, y = before.whole["call_form"], after.whole["call_form"]
     moved = sorted({*_keywords(x)} ^ {*_keywords(y)})
     scalars = [*came, *went]

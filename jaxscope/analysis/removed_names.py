@@ -37,8 +37,12 @@ class Removed(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line of the user's code (``line``, from 1) in the traceback of an exception, and the text of its
-    file; None: unknown."""
+    """A line of the user's code in the traceback of an exception.
+
+    Attributes:
+      source: the text of the file; None: unknown.
+      line: the number of the line, counted from 1.
+    """
 
     source: str | None
     line: int
@@ -357,8 +361,8 @@ def release(version: str) -> tuple[int, ...]:
 
 
 def _is_past(version: str, jax: str | None) -> bool:
-    """Return whether the installed version ``jax`` of JAX (None: unknown, then the name counts as missing)
-    already lacks a name that was removed in release ``version`` (NEVER: no release had it)."""
+    """Return whether JAX of the version ``jax`` lacks a name that the release ``version`` removed. True also
+    if ``jax`` is None (unknown), or if ``version`` is NEVER (no release had the name)."""
     return jax is None or version == NEVER or release(version) <= release(jax)
 
 
@@ -391,9 +395,15 @@ def _name(name: str) -> Removed | None:
 
 
 def _argument(function: str, argument: str, line: Line) -> Removed | None:
-    """Return what is known about the removed ``argument`` of a function of JAX that ``line`` calls; None: it
-    is no such argument. ``function`` is its name in the error, without its module; ``_clip`` for the method
-    ``Array.clip``."""
+    """Return what is known about a removed argument of a function of JAX that ``line`` calls; None: no such
+    argument is known.
+
+    Args:
+      function: the function's name in the error, without its module: ``clip``; ``_clip`` for the method
+        ``Array.clip``.
+      argument: the name of the argument: ``a_min``.
+      line: the line of the user's code that raised the error.
+    """
     if function.startswith("_"):
         name = f"Array.{function[1:]}"
         called = [name] if line_names.calls_method(*line, function[1:]) else []

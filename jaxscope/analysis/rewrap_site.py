@@ -36,9 +36,14 @@ NESTED = 16  # the most nested calls that are examined for one line
 
 
 class Maker(NamedTuple):
-    """A line of the user's source, counted from 1, that creates a function object again, so that JAX compiles
-    the function again. ``certain``: the line was running when the function was called, or it is the first
-    line of the function's code. Otherwise it probably is the line that creates the object."""
+    """A line of the user's source that creates a function object again, so that JAX compiles the function
+    again.
+
+    Attributes:
+      line: the number of the line, counted from 1.
+      certain: True if the line was running when the function was called, or if it is the first line of the
+        function's code. Otherwise the line probably creates the object.
+    """
 
     line: int
     certain: bool
@@ -89,10 +94,13 @@ class Makers:
                 self._calls.setdefault((around, name), []).append(span)
 
     def where_defined(self, name: str, begins: int) -> Maker | None:
-        """Return the line ``begins``, the first of the code of the function ``name`` (``<lambda>`` for a
-        lambda), if the function is also wrapped there (by jit or the like); else None. This is so for a
-        decorated def, or a lambda inside a call of jit: running the line creates both the function and its
-        wrapper."""
+        """Return the line ``begins``, if it both defines a function and wraps it (by jit or the like); else
+        None. Such a line begins a decorated def, or has a lambda inside a call of jit.
+
+        Args:
+          name: the name of the function, ``<lambda>`` for a lambda.
+          begins: the first line of the function's code.
+        """
         return Maker(begins, True) if (name, begins) in self._defined else None
 
     def where_called(self, name: str, site: int) -> Maker | None:
@@ -290,12 +298,12 @@ def ends_the_loop(source: str | None, line: int) -> bool:
 
 
 def creates_for_each_call(source: str | None, created: int, called: int) -> bool:
-    """Return whether each function object that the line ``created`` creates is called only once by the line
-    ``called``. False if that is unknown.
+    """Return whether the line ``called`` calls each function object that the line ``created`` creates only
+    once. False if that is unknown.
 
-    Both lines are then in the same Python function, and every loop around ``called`` is around ``created``,
-    too. Instead of the line ``created``, this may be a line that calls the function in which ``created`` is:
-    ``make_step()`` for a line in ``make_step``.
+    This is so if both lines are in the same Python function, and every loop around ``called`` is also around
+    ``created``. Instead of ``created``, a line that calls the function with the line ``created`` may fulfill
+    this: ``make_step()``, if ``created`` is a line of ``make_step``.
     """
     found = syntax(source) if source is not None else None
     if found is None:

@@ -241,7 +241,7 @@ def _integers(text: str) -> list[int]:
 
 def _iota(shape: Sequence[int], permutation: Sequence[int]) -> list[int] | None:
     """Compute ``arange(prod(shape)).reshape(shape).transpose(permutation).ravel()``; None: ``permutation`` is
-    not one."""
+    no permutation of the axes."""
     if sorted(permutation) != [*range(len(shape))]:
         return None
     strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]

@@ -108,10 +108,15 @@ def of_spec(spec: Spec, devices: str | None, memory_kind: str | None = None) -> 
 
 
 def left_open(spec: Spec, compiled: Sharding | None, rank: int) -> bool:
-    """Return whether ``spec``, a sharding constraint with open dimensions (``P.UNCONSTRAINED``), permits the
-    sharding ``compiled`` of an array with ``rank`` dimensions. Then the two do not disagree. It is permitted
-    if it splits every dimension into a multiple of the requested number of parts, or if a number of parts is
-    unknown."""
+    """Return whether a sharding constraint with open dimensions (``P.UNCONSTRAINED``) permits the sharding of
+    the compiled program, so that the two do not disagree. It does if ``compiled`` splits every dimension into
+    a multiple of the requested number of parts, or if a number of parts is unknown.
+
+    Args:
+      spec: the constraint. If it has no open dimension, the result is False.
+      compiled: the sharding in the compiled program; None: unknown.
+      rank: the number of dimensions of the array.
+    """
     if not spec.open:
         return False
     requested, actual = values.parts(spec, rank), None if compiled is None else parts(compiled, rank)

@@ -1,10 +1,11 @@
 """Find the mesh axes along which the groups of a collective run.
 
-The result names a whole axis, ``data``, or a part of an axis, ``data:(2)4``. To find parts, the size of an
-axis is split into prime factors: 8 = 2 x 2 x 2, with the slowest-varying factor first. ``data:(2)4`` is the
-part of size 4 behind factors with the product 2 (Shardy's notation: pre-size and size). The result has the
-fewest factors along which the members of a group differ, and neighboring factors are joined to one part. An
-axis of 12 can be split as 2x2x3, 2x3x2 or 3x2x2: the split with the smallest parts is used.
+A collective may run along a whole axis, written ``data``, or along a part of one, written ``data:(2)4``. To
+find parts, the size of an axis is split into prime factors, the slowest-varying first: 8 = 2 x 2 x 2. In
+``data:(2)4`` the part has the size 4, and the factors before it have the product 2 (Shardy's notation:
+pre-size and size). The result has the fewest factors along which the members of a group differ, and
+neighboring factors are joined to one part. An axis of 12 can be split as 2x2x3, 2x3x2 or 3x2x2: the split
+with the smallest parts is used.
 """
 
 from __future__ import annotations
@@ -30,13 +31,16 @@ def prime_factors(number: int) -> list[int]:
 
 
 def of_groups(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
-    """Return the mesh axes, or parts of axes, along which the device groups of a collective run: ``data``,
-    ``model:(2)4``. They are in mesh order. ``[]``: every group has one member. ``groups`` has the positions
-    in the mesh of each group's members, ``mesh`` (axis, size) in mesh order.
+    """Return the mesh axes, or parts of axes, along which the device groups of a collective run, in mesh
+    order: ``data``, ``model:(2)4``. ``[]``: every group has one member.
 
     None: a member is outside of the mesh, or a group does not consist of all devices along some axes, such as
     a group of devices 0 and 7 on an axis of 8 (``axis_index_groups``). The mesh may be larger than the
     groups: the text of a program for several TPU slices lists the positions in one slice only.
+
+    Args:
+      groups: for each group, the positions of its members in the mesh.
+      mesh: (axis, size) in mesh order.
     """
     several = list(groups)
     differing = _differing(_from_first(several), mesh)
@@ -50,12 +54,15 @@ def of_groups(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
 
 
 def around(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
-    """Return the names of the mesh axes along which members of a group of a collective have different
-    coordinates, in at least one of its groups; None: a member is outside of the mesh. ``groups`` has the
-    positions in the mesh of each group's members, ``mesh`` (axis, size) in mesh order.
+    """Return the names of the mesh axes along which members of one group have different coordinates, in at
+    least one of a collective's groups. None: a member is outside of the mesh.
 
     This is for groups that are only a part of the devices along these axes (``axis_index_groups``), for which
     ``of_groups`` returns None.
+
+    Args:
+      groups: for each group, the positions of its members in the mesh.
+      mesh: (axis, size) in mesh order.
     """
     return of_pairs(_from_first(groups), mesh)
 
@@ -65,9 +72,13 @@ def _from_first(groups: Iterable[Sequence[int]]) -> Iterable[tuple[int, int]]:
 
 
 def of_pairs(pairs: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
-    """Return the names of the axes of ``mesh`` (axis, size) along which a permute sends. ``pairs`` are its
-    (source, target) as positions in the mesh; an axis is named if source and target of at least one pair have
-    different coordinates along it. None: a position is outside of the mesh."""
+    """Return the names of the mesh axes along which a collective-permute sends: the source and the target of
+    at least one pair have different coordinates along such an axis. None: a position is outside of the mesh.
+
+    Args:
+      pairs: (source, target) of each transfer, as positions in the mesh.
+      mesh: (axis, size) in mesh order.
+    """
     differing = _differing(((pair[0], pair[1]) for pair in pairs), mesh)
     return None if differing is None else [name for name, _, _ in differing]
 
@@ -75,9 +86,14 @@ def of_pairs(pairs: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
 def _differing(
     pairs: Iterable[tuple[int, int]], mesh: Mesh
 ) -> list[tuple[str, int, set[tuple[int, int]]]] | None:
-    """Return (axis, size, coordinates) for each axis of ``mesh`` (axis, size) along which the two devices of
-    at least one of ``pairs``, positions in the mesh, have different coordinates. ``coordinates`` are those of
-    all such pairs along the axis: {(first, second)}. None: a position is outside of the mesh."""
+    """Return (axis, size, coordinates) for each mesh axis along which the two devices of at least one pair
+    have different coordinates. ``coordinates`` has (coordinate of the first device, coordinate of the second)
+    of each such pair. None: a position is outside of the mesh.
+
+    Args:
+      pairs: two devices each, as positions in the mesh.
+      mesh: (axis, size) in mesh order.
+    """
     total = math.prod(size for _, size in mesh)
     unique = set(pairs)
     if total < 1 or any(not (0 <= a < total and 0 <= b < total) for a, b in unique):
@@ -92,9 +108,14 @@ def _differing(
 
 
 def _along(size: int, pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the smallest parts of a mesh axis of ``size`` along which the devices of ``pairs`` differ. A
-    pair is the coordinates of its two devices along the axis. ``[(2, 4)]`` is the part of size 4 behind
-    factors of the axis size with the product 2."""
+    """Return the smallest parts of one mesh axis along which the two devices of a pair differ, as (product of
+    the factors before the part, size of the part). For an axis of 8 = 2 x 4, ``[(2, 4)]`` is the part of size
+    4.
+
+    Args:
+      size: the size of the axis.
+      pairs: the coordinates of two devices along the axis, for each pair of devices.
+    """
     best: list[tuple[int, int]] = [(1, size)]
     for cut in itertools.islice(_cuts(size), MAX_CUTS):
         runs = _varying(cut, size, pairs)
@@ -113,10 +134,15 @@ def _cuts(size: int) -> Iterable[tuple[int, ...]]:
 
 
 def _varying(cut: tuple[int, ...], size: int, pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Split a mesh axis of ``size`` into the prime factors ``cut``, in order, and return the parts along
-    which the two devices of at least one of ``pairs`` differ: [(2, 4)] is the part of size 4 behind factors
-    with the product 2. Neighboring factors form one part. A pair is the coordinates of its two devices along
-    the axis."""
+    """Split one mesh axis into factors, and return the parts along which the two devices of at least one pair
+    differ, as (product of the factors before the part, size of the part). Neighboring factors form one part:
+    ``[(2, 4)]`` if the devices differ along the last two of the factors 2, 2, 2.
+
+    Args:
+      cut: the prime factors of ``size``, the slowest-varying first.
+      size: the size of the axis.
+      pairs: the coordinates of two devices along the axis, for each pair of devices.
+    """
     runs: list[tuple[int, int]] = []
     before, stride, joined = 1, size, False
     for factor in cut:

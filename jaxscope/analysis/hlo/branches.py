@@ -74,14 +74,16 @@ def _common(several: Sequence[Path]) -> Path:
 
 
 def smallest(rows: Iterable[tuple[Path, N]]) -> N:
-    """Return the least possible sum of the values in one call, from ``rows`` of (branches that contain the
-    value, value): of each conditional only the branch with the smallest sum counts."""
+    """Return the least possible sum of the values in one call: of each conditional only the branch with the
+    smallest sum counts. ``rows`` has (branches of conditionals that contain the value, value) for each value.
+    """
     return _total(list(rows), min, 0)
 
 
 def largest(rows: Iterable[tuple[Path, N]]) -> N:
-    """Return the largest possible sum of the values in one call, from ``rows`` of (branches that contain the
-    value, value): of each conditional only the branch with the largest sum counts."""
+    """Return the largest possible sum of the values in one call: of each conditional only the branch with the
+    largest sum counts. ``rows`` has (branches of conditionals that contain the value, value) for each value.
+    """
     return _total(list(rows), max, 0)
 
 
@@ -117,8 +119,8 @@ class Bounds(msgspec.Struct, frozen=True):
 
 def bounds_of(rows: Iterable[tuple[Path, int | None]]) -> Bounds:
     """Return the least and the largest possible sum of the values in one call of a program whose conditionals
-    run one branch each. An unknown value (None) counts as 0, and then there is no upper bound. ``rows`` are
-    (branches of conditionals that contain the value, value)."""
+    run one branch each. ``rows`` has (branches of conditionals that contain the value, value) for each value.
+    A value of None is unknown: it counts as 0, and there is no upper bound."""
     given = list(rows)
     known = [(path, value) for path, value in given if value is not None]
     least = smallest(known)

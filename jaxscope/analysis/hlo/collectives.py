@@ -79,10 +79,10 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
         else None.
       weight: the program argument that this all-gather gathers for a matrix product whose other operand is
         split over the same axes, as with fully sharded parameters (module ``fsdp_gathers``); else None.
-      gathered: an argument that would be ``weight`` if the other operand is split over these axes, which this
-        text does not show; else None.
-      constraint: the sharding constraint of the user that makes the partitioner communicate, as JAX prints
-        it; None: there is none, or no lowered text.
+      gathered: the argument that this all-gather gathers for a matrix product, if the text does not show
+        whether the product's other operand is split over the same axes; else None.
+      constraint: the user's sharding constraint because of which the partitioner inserted the collective, as
+        JAX prints it; None: there is none, or the lowered text is not known.
       constrained_at: the line of that constraint.
     """
 
@@ -276,9 +276,10 @@ class Collectives:
     def _start(
         self, computation: Computation, instruction: Instruction
     ) -> tuple[Instruction | None, Computation]:
-        """Return (instruction that starts the asynchronous collective ``instruction``, computation with that
-        start): an ``all-gather-start``, a fusion, ... If the collective is not asynchronous, the result is
-        (None, ``computation``), the computation that contains it."""
+        """Return (the instruction that starts an asynchronous collective, the computation that contains this
+        start). The start is an ``all-gather-start``, an ``async-start``, a fusion, ... For a collective that
+        is not asynchronous, return (None, ``computation``). ``instruction`` is the collective, in
+        ``computation``."""
         if instruction.opcode.endswith("-start") or instruction.opcode in ("send", "recv"):
             return instruction, computation
         if (chained := self._chains.start_of(computation, instruction)) is not None:
@@ -396,16 +397,18 @@ def _transfer(instruction: Instruction) -> str | None:
 
 
 def _not_of(arguments: Collection[str], c: Collective) -> Collective:
-    """Return ``c`` without ``weight`` and ``gathered`` if these name one of ``arguments``: arguments of the
-    program that are known not to be weights."""
+    """Return the collective ``c``. If the argument that it gathers is one of ``arguments``, set ``weight``
+    and ``gathered`` to None in the result. ``arguments`` are those of the program that are known not to be
+    weights."""
     if c.weight in arguments or (c.gathered is not None and c.gathered.argument in arguments):
         return msgspec.structs.replace(c, weight=None, gathered=None)
     return c
 
 
 def _is_scattered(body: Computation, reduced: Instruction) -> bool:
-    """Return whether a TPU fusion is in fact a reduce-scatter: whether its computation ``body`` uses only
-    slices of the result of ``reduced``, an all-reduce in it."""
+    """Return whether a TPU fusion with an all-reduce is in fact a reduce-scatter: it uses only slices of the
+    all-reduce's result, or its computation is named ``all-reduce-scatter``. ``body`` is the fusion's
+    computation, ``reduced`` the all-reduce in it."""
     if body.name.startswith("all-reduce-scatter"):
         return True
     waiting, seen, sliced = [reduced.name], {reduced.name}, False

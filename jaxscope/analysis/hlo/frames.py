@@ -96,9 +96,9 @@ class Frames:
         return result
 
     def _nearest(self, frame_id: int) -> Frame | None:
-        """Return the innermost frame of a stack that is in a file of the user, else the innermost frame;
-        None: the id is unknown. The result of each outer frame that the walk passes is stored, too, so that
-        each id is visited once."""
+        """Return the innermost frame of the stack ``frame_id`` that is in a file of the user, else the
+        innermost frame; None: the id is unknown. The results for the outer frames of the stack are stored,
+        too, so that each id is examined once."""
         locations, stacks = self._load()
         passed: list[int] = []
         while frame_id in stacks and frame_id not in self._known:

@@ -169,8 +169,9 @@ class Weights:
         return self._axes[parameter.name]
 
     def _source(self, computation: Computation, name: str) -> Instruction | None:
-        """Return the program input from which a value, the instruction ``name`` in ``computation``, results
-        by conversions, slices, copies or changes of layout alone; None: the value is computed."""
+        """Return the program input from which a value is made by conversions, slices, copies and changes of
+        layout alone; None: the value is computed in another way. The value is the result of the instruction
+        ``name`` in ``computation``."""
         for _ in range(MAX_STEPS):
             instruction = computation.find(name)
             if instruction is None:
@@ -206,8 +207,9 @@ class Weights:
         return found[0].callee if found else None
 
     def _passed(self, body: Computation, parameter: Instruction) -> tuple[Computation, str] | None:
-        """Return (calling computation, name of the operand) for the value that is passed as ``parameter``
-        when ``body`` is called. None: ``body`` is not called from exactly one place."""
+        """Return the value that a call of the computation ``body`` passes for ``parameter``, as (calling
+        computation, name of the instruction with the value). None: ``body`` is not called from exactly one
+        place."""
         at = number(operand_text(parameter.tail))
         calls = [c for c in self._graph.callers.get(body.name, ()) if c.instruction.operation in _CALLS]
         if at is None or len(calls) != 1:
@@ -296,8 +298,9 @@ class Weights:
 
     def _made_of(self, computation: Computation, name: str, axes: set[str]) -> Iterator[Instruction]:
         """Yield the instructions that decide whether the value ``name`` in ``computation`` differs between
-        devices: the inputs of the program from which it is computed, the ids of partition and replica, and
-        collectives along one of the mesh axes ``axes``. What goes into such a collective is not followed."""
+        devices. These are the inputs of the program from which the value is computed, the ids of partition
+        and replica, and collectives along one of the mesh axes ``axes`` or along unknown axes. What goes into
+        such a collective is not followed."""
         waiting, seen = [(computation, name)], {(computation.name, name)}
         while waiting and len(seen) < MAX_STEPS:
             place, current = waiting.pop()

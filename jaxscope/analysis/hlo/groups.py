@@ -118,8 +118,9 @@ def numbers(text: str | None) -> list[int] | None:
 
 
 def iota(dims: list[int], permutation: list[int] | None) -> list[int] | None:
-    """Return the numbers 0..n-1 reshaped to ``dims``, transposed by ``permutation`` (None: not) and
-    flattened, as in XLA's ``<=[4,2]T(1,0)``. None: the arguments do not fit together or are too large."""
+    """Return the numbers 0..n-1 reshaped to ``dims``, transposed by ``permutation`` and flattened, as in
+    XLA's ``<=[4,2]T(1,0)``. A ``permutation`` of None transposes nothing. The result None: the arguments do
+    not fit together or are too large."""
     if len(dims) > MAX_AXES or not 0 < math.prod(dims) <= MAX_IDS:
         return None
     order = list(range(len(dims))) if permutation is None else permutation
@@ -224,16 +225,16 @@ def positions(
     global_ids: bool,
     partition_ids: bool,
 ) -> list[Group] | None:
-    """Convert the device groups of a collective, as the text prints them, to groups of positions
-    ``replica * partitions + partition``. None: unknown.
+    """Convert the device groups of a collective, as the text prints them, to groups of positions ``replica *
+    partitions + partition``. None: unknown.
 
     Args:
       groups: the printed groups; None: they could not be read.
       replicas, partitions: the numbers in the module's header.
-      has_channel, global_ids: whether the collective has a channel, and ``use_global_device_ids``. As in
-        XLA's CollectiveOpGroupMode, printed numbers without a channel are replicas. With a channel and global
-        ids they are positions. With only a channel they are partitions or replicas, which ``partition_ids``
-        decides.
+      has_channel, global_ids: whether the collective has a ``channel_id``, and whether it has
+        ``use_global_device_ids=true``. They decide what the printed numbers are, as in XLA's
+        CollectiveOpGroupMode: replicas without a channel, positions with a channel and global ids, and with
+        only a channel partitions or replicas (see ``partition_ids``).
       partition_ids: whether the collective is an all-to-all, a collective-permute or the like, whose numbers
         are partitions. The numbers of an all-reduce, all-gather or reduce-scatter are replicas: all
         partitions of each replica take part.

@@ -75,8 +75,8 @@ Value = Constant | Element | Comparison | None
 
 
 class Inside(NamedTuple):
-    """The way by which the evaluation of a value went into a called computation, whose parameters have the
-    values of the call's operands.
+    """A call through which the evaluation of a value went into the called computation. There the parameters
+    have the values of the call's operands.
 
     Attributes:
       caller: the computation that contains the call.
@@ -105,8 +105,8 @@ def find(graph: CallGraph) -> tuple[list[Loop], dict[str, int | None]]:
 
 
 def trips(found: list[Loop], unknown: int | None = None) -> Trips:
-    """Return a dict of the trip counts of the loops ``found``: (computation, name of the loop) -> trip count,
-    or ``unknown`` if it is unknown."""
+    """Return the trip counts of the loops ``found``: (computation, name of the loop) -> trip count. A loop
+    whose trip count is unknown gets the value ``unknown``."""
     return {
         (loop.computation, loop.name): unknown if loop.trip_count is None else loop.trip_count
         for loop in found
@@ -240,7 +240,7 @@ class _Reading:
         other members. Return None if the value is unknown, also if ``instruction`` is None.
 
         Args:
-          inside: the call that led to ``computation``; None: it is the entry computation.
+          inside: the call through which the evaluation went into ``computation``; None: it began there.
           depth: the number of instructions that were followed to get here.
         """
         if instruction is None or not self._may_look(instruction, depth):
@@ -269,8 +269,9 @@ class _Reading:
         return calls[0].callee if calls else None
 
     def _of(self, computation: Computation, instruction: Instruction | None, index: int) -> Value:
-        """Evaluate what a loop carries from iteration to iteration: member ``index`` of the tuple
-        ``instruction``, or ``instruction`` itself if the loop carries no tuple (``index`` is -1)."""
+        """Evaluate a value that a loop carries from iteration to iteration: member ``index`` of the tuple
+        ``instruction``. If ``index`` is -1, the loop carries no tuple, and ``instruction`` itself is
+        evaluated."""
         return (
             self.value(computation, instruction)
             if index < 0
@@ -288,18 +289,31 @@ class _Reading:
     def unchanged(
         self, caller: Computation, loop: Instruction, body: Computation, value: Value
     ) -> Constant | None:
-        """Return ``value`` as a constant if it is the same in every iteration of ``loop`` in ``caller``: an
-        element of the tuple that the loop carries, perhaps plus a constant, that no iteration (``body``)
-        changes. None: it may change, or is unknown."""
+        """Return the constant that ``value`` is in every iteration of a loop; None: it may change, or is
+        unknown. It must be an element of the tuple that the loop carries, perhaps plus a constant, and no
+        iteration may change this element.
+
+        Args:
+          caller: the computation that contains the loop.
+          loop: the ``while`` instruction.
+          body: the computation that the loop repeats.
+          value: a value from the loop's condition.
+        """
         if not isinstance(value, Element) or value.parameter != 0 or self.step(body, value.member) != 0:
             return None
         start = self.initial(caller, loop, value.member)
         return None if start is None else Constant(start.value + value.offset)
 
     def initial(self, caller: Computation, loop: Instruction, index: int, depth: int = 0) -> Constant | None:
-        """Return the value of element ``index`` of the tuple that ``loop`` (in ``caller``) carries from
-        iteration to iteration, at the time when the loop is entered. None: the value is no constant, or
-        unknown. ``depth`` is the number of outer loops that were followed."""
+        """Return the value that an element of the tuple which a loop carries has when the loop is entered.
+        None: the value is no constant, or unknown.
+
+        Args:
+          caller: the computation that contains the loop.
+          loop: the ``while`` instruction.
+          index: the number of the element; -1: the loop carries no tuple.
+          depth: the number of outer loops that were followed to get here.
+        """
         if depth > MAX_DEPTH:
             return None
         value = self._of(caller, _operand(caller, loop, 0), index)

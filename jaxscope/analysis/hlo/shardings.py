@@ -137,8 +137,13 @@ def _coordinates(flat: Sequence[int], dims: Sequence[int]) -> list[list[int]]:
 
 def _axes(tiles: Sequence[int], coordinates: Sequence[list[int]], mesh: Mesh) -> Dimensions | None:
     """Return for each dimension the mesh axes that split it into tiles, major to minor; None: the tiles are
-    not along mesh axes. ``tiles`` has the number of tiles along each dimension, ``coordinates`` for each
-    dimension a list: position of a device -> number of its tile; ``mesh`` is (axis, size) in mesh order."""
+    not along mesh axes.
+
+    Args:
+      tiles: the number of tiles along each dimension.
+      coordinates: for each dimension a list: position of a device -> number of its tile.
+      mesh: (axis, size) in mesh order.
+    """
     total = math.prod(size for _, size in mesh)
     if any(len(along) != total for along in coordinates[: len(tiles)]):
         return None

@@ -76,13 +76,14 @@ class Traffic:
         return total if self._left > 0 else None
 
     def _read(self, computation: Computation, name: str, size: int, times: int, depth: int) -> int:
-        """Return a lower bound on the bytes of a value that its readers read in one call of the program.
+        """Return a lower bound on the bytes of one value that are read in one call of the program. The value
+        is the result of the instruction ``name`` in ``computation``.
 
         Args:
-          computation, name: the computation, and the instruction in it that is the value.
-          size: the bytes of the whole value, which the result does not exceed.
-          times: how often ``computation`` runs in one call of the program; slices count that often.
-          depth: the number of views and loops that were followed to get here.
+          size: the bytes of the whole value. The bound is at most this.
+          times: how often ``computation`` runs in one call of the program. The bytes of a slice are
+            multiplied by it.
+          depth: how many views and loops were followed to get here.
         """
         most = 0
         for reader in computation.readers(name):
@@ -148,13 +149,14 @@ class Traffic:
     def _in_loops(
         self, computation: Computation, packed: Instruction, name: str, size: int, depth: int
     ) -> int:
-        """Return a lower bound on the bytes of a value that loops read in one call of the program. The loops
-        get the value as a member of the tuple ``packed``.
+        """Return a lower bound on the bytes of one value that loops read in one call of the program. The
+        value is the result of the instruction ``name`` in ``computation``, and the loops are in this
+        computation.
 
         Args:
-          computation, name: the computation with the loops, and the instruction in it that is the value.
+          packed: the tuple with the value that the loops get as their operand.
           size: the bytes of the whole value.
-          depth: the number of views and loops that were followed to get here.
+          depth: how many views and loops were followed to get here.
         """
         places = [i for i, o in enumerate(operands(packed.tail)) if o == name]
         most = 0

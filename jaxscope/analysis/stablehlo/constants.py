@@ -87,12 +87,13 @@ def find(module: Module, sources: Sources, captured: Sequence[Captured] = ()) ->
 
 
 def first_uses(module: Module, wanted: set[int], first: int = 0, end: int | None = None) -> dict[int, int]:
-    """Return for each of some values the first operation that uses it: value -> index in ``module.ops``.
-    Values that are not used are left out.
+    """Return the first operation that uses each of the values ``wanted``: value -> index of the operation in
+    ``module.ops``. Values that are not used are left out.
 
     Args:
-      wanted: the values: the index of the operation that computes the value, or -1 - k for argument k.
-      first, end: the range of operations to search; ``end`` None: to the last.
+      wanted: the values, each as a number: the index of the operation that computes the value, or -1 - k for
+        argument k.
+      first, end: only ``module.ops[first:end]`` is searched; ``end`` None: up to the last operation.
     """
     found: dict[int, int] = {}
     if not wanted:

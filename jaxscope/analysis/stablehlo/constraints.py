@@ -330,8 +330,9 @@ def attach(
     requests: Mapping[int, Request],
     also_without: Container[int] = (),
 ) -> tuple[values.Value, ...]:
-    """Return ``program_values`` with their fields ``asked``, ``asked_at`` and ``also_without`` filled, where
-    a sharding constraint in the program requests a sharding for the value.
+    """Return the values with the shardings that constraints in the program request for them: the fields
+    ``asked``, ``asked_at`` and ``also_without`` are filled. A value without such a request is returned
+    unchanged.
 
     Args:
       program_values: the arguments or the results of the program.

@@ -22,9 +22,13 @@ _ZEROS = re.compile(r"(\d\.\d*?)0+e\+00\b")
 
 
 class AtLine(NamedTuple):
-    """The operations of one line of the user's code (``source``; None: no line is known) that only one of two
-    programs has: ``before`` are those of the first program, ``after`` those of the second, at most four of
-    each, as text: ``add 16xf32``."""
+    """The operations of one line of the user's code that only one of two programs has.
+
+    Attributes:
+      source: the line; None: no line is known.
+      before, after: the operations of the first and of the second program, as text: ``add 16xf32``. At most
+        four of each.
+    """
 
     source: Frame | None
     before: tuple[str, ...]
@@ -38,9 +42,10 @@ def same_for_all_processes(text: str) -> str:
 
 
 def by_line(before: str, after: str) -> list[AtLine]:
-    """Return the lines of the user's code whose operations differ between two programs, given as StableHLO.
-    Lines that lost operations come first, in the order of the text, then those that only got new ones. A
-    constant belongs to the line of the operation that uses it."""
+    """Return the lines of the user's code whose operations differ between two programs. ``before`` and
+    ``after`` are the StableHLO of the programs. Lines that lost operations come first, in the order of the
+    text, then those that only got new ones, and at the end the operations without a known line. A constant
+    belongs to the line of the operation that uses it."""
     old, new = Counter(_operations(reader.read(before))), Counter(_operations(reader.read(after)))
     gone, come = old - new, new - old
     lines = dict.fromkeys(source for source, _ in (*gone, *come))
@@ -68,8 +73,8 @@ def _operations(module: Module) -> Iterator[tuple[Frame | None, str]]:
 
 
 def _spelled(name: str, callee: str | None, detail: str, outputs: tuple[str, ...]) -> str:
-    """Write an operation, given by fields of ``module.Op``, as short text: ``constant dense<2.0> f32`` or
-    ``reduce applies add across dimensions = [0] 16xf32``."""
+    """Write an operation as short text: ``constant dense<2.0> f32`` or ``reduce applies add across dimensions
+    = [0] 16xf32``. The arguments are fields of ``module.Op``; ``outputs`` are the types of the results."""
     types = ", ".join(t.removeprefix("tensor<").removesuffix(">") for t in outputs)
     what = " ".join(
         detail.replace("stablehlo.", "").replace("%", "").replace("( init: )", "").strip(" ,").split()

@@ -49,9 +49,8 @@ class _Node(msgspec.Struct, frozen=True):
     """A parsed location, or a part of one, as locations contain other locations.
 
     Attributes:
-      kind: ``file`` (a line), ``function`` (a name and a line) or ``place`` (anything else). The name of a
-        ``function`` is that of a Python function or of an operation, which only the surrounding location
-        decides.
+      kind: ``file`` (a line), ``function`` (a name and a line) or ``place`` (anything else). The name in a
+        ``function`` may be a Python function's or an operation's: only the surrounding location tells.
       place: the origin that is known from this part.
     """
 

@@ -55,8 +55,9 @@ def find(sequence: Sequence[int], least_times: int = 3) -> list[Stretch]:
 
 
 def candidates(sequence: Sequence[int]) -> list[int]:
-    """Return the possible periods of repetitions in a sequence, in increasing order: the distances at which
-    the same few numbers occur again most often."""
+    """Return possible periods of repetitions in a sequence, in increasing order. A period is a distance at
+    which the same number, or the same few numbers in a row, often occur again: ``[3]`` for ``1 2 3 1 2 3``.
+    """
     chosen: set[int] = set()
     n = len(sequence)
     for size in GRAMS:

@@ -123,8 +123,15 @@ _Found: TypeAlias = tuple[list[int], periods.Stretch]  # (the operations of a bl
 def _stretches(
     blocks: dict[int, list[int]], kinds: Sequence[int], weights: Sequence[int], times: int
 ) -> list[_Found]:
-    """Return the parts of ``blocks`` that repeat at least ``times`` times, the largest first. ``kinds`` has
-    equal numbers for operations that count as equal."""
+    """Return the parts of blocks that repeat, the largest first, as (the operations of the block, the part of
+    them that repeats).
+
+    Args:
+      blocks: number of a block -> the indices of its operations.
+      kinds: a number for each operation of the module. Operations that count as equal have equal numbers.
+      weights: for each operation of the module, how many operations it stands for.
+      times: the least number of repetitions.
+    """
     found: list[_Found] = []
     for members in blocks.values():
         if len(members) < times or sum(weights[i] for i in members) < LEAST_OPERATIONS:
@@ -139,8 +146,13 @@ def _stretches(
 
 
 def _grows(module: Module, members: Sequence[int], stretch: periods.Stretch) -> bool:
-    """Return whether results become longer by the same number of elements in each iteration, along one
-    dimension: those of at least GROWING_SHARE of the operations."""
+    """Return whether results become longer in each iteration, along one dimension and always by the same
+    number of elements. This must be so for at least GROWING_SHARE (a fifth) of an iteration's operations.
+
+    Args:
+      members: the indices of the operations of a block.
+      stretch: the part of ``members`` that repeats.
+    """
     inside = members[stretch.start : stretch.end]
     longer = 0
     for k in range(stretch.period):
@@ -176,9 +188,9 @@ def _kinds(module: Module, sources: Sources, *, sizes: bool = True) -> tuple[lis
     """Return (numbers, weights), two lists with one item for each operation of the module. Equal operations
     have equal numbers. If ``sizes`` is False, operations that differ only in sizes count as equal.
 
-    The weight of an operation is how many operations it stands for: itself, those in its regions, and those
-    in the function that it calls. Regions and called functions are also compared. For this, called functions
-    are numbered before their callers, and regions before their operation.
+    The weight of an operation is how many operations it stands for: itself and those in its regions; for a
+    call those in the called function; 0 for a constant. Regions and called functions are also compared. For
+    this, called functions are numbered before their callers, and regions before their operation.
     """
     numbers: dict[object, int] = {}
     bodies: dict[str, tuple[object, int]] = {}
@@ -225,7 +237,7 @@ def _kinds(module: Module, sources: Sources, *, sizes: bool = True) -> tuple[lis
 
 def _carried(module: Module, iterations: Sequence[Sequence[int]]) -> bool:
     """Return whether every iteration of a repeated block, after the first, uses a value that the iteration
-    before computed. ``iterations`` has the indices of the operations of each."""
+    before computed. ``iterations`` has for each iteration the indices of its operations."""
     for before, after in itertools.pairwise(iterations):
         made = set(before)
         if not any(made.intersection(module.ops[i].operands) for i in after):

@@ -25,8 +25,12 @@ BRANCHES = frozenset({"stablehlo.case", "stablehlo.if", "mhlo.case", "mhlo.if"})
 
 
 class Coverage(msgspec.Struct, frozen=True):
-    """For how many operations of a program the origin is known: ``located`` have a location, and for
-    ``resolved`` a line of the user's code is known."""
+    """For how many operations of a program the origin is known.
+
+    Attributes:
+      located: number of operations that have a location.
+      resolved: number of operations for which a line of the user's code is known.
+    """
 
     located: int
     resolved: int
@@ -206,9 +210,14 @@ class Sources:
     def _inside(
         self, names: Collection[str], calls: Callable[[list[bool]], bool]
     ) -> tuple[list[bool], list[bool]]:
-        """Return two lists: for each operation, and for each function, whether it is inside an operation with
-        one of ``names``: a loop, or a branch of a conditional. For a function that is called several times,
-        ``calls`` decides from one bool for each call: ``any`` (one call inside is enough) or ``all``."""
+        """Return two lists of bools, one item for each operation of the module and one for each function:
+        whether it is inside a loop, or inside a branch of a conditional.
+
+        Args:
+          names: the names of the operations to look for: loops, or conditionals.
+          calls: decides for a function from one bool for each call of it, whether the call is inside: ``any``
+            (one call inside is enough) or ``all``.
+        """
         inside: list[bool] = []  # the parent of an operation comes before it in ops
         ops = self.module.ops
         for op in ops:
@@ -220,8 +229,8 @@ class Sources:
         return inside, looped
 
     def _differentiated(self) -> None:
-        """Fill ``_backward``: for each function, whether differentiation created all of its calls. None: it
-        created only some, or it is unknown for a call."""
+        """Fill ``_backward`` for each function. True: differentiation created all calls of the function;
+        False: it created none of them; None: it created some, or this is unknown."""
         for f in self.order:
             by_call = {self.backward(i) for i in self.called[f]}
             self._backward[f] = by_call.pop() if len(by_call) == 1 else None

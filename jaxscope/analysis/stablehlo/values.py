@@ -62,8 +62,8 @@ def arguments(
     paths: Sequence[str] = (),
     dropped: Collection[int] = (),
 ) -> tuple[Value, ...]:
-    """Return the arguments of a lowered program. They have the caller's names if these are as many as the
-    arguments, else the names in the text.
+    """Return the arguments of a lowered program. Their names are the caller's paths if there is one for each
+    argument of the user, else the names in the text.
 
     Args:
       meshes: name of a mesh in the module -> the mesh.
