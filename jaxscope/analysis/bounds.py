@@ -132,9 +132,9 @@ def _axes(
     """Return the least time of the collectives along each set of mesh axes: ``data``, ``data,model`` or ``?``
     (unknown axes) -> seconds. None: the time is unknown.
 
-    If collectives are in branches of a conditional, only the branch with the smallest time counts. If the
-    program does not run on all devices of the target (``all_devices``), a collective may also use idle links
-    and the network of other chips.
+    If collectives are in branches of a conditional, only the branch with the smallest time counts.
+    ``all_devices`` says whether the program runs on all devices of the target. If not, a collective may also
+    use idle links and the network of other chips.
     """
     loads: dict[str, list[tuple[branches.Path, interconnect.Load | None]]] = {}
     for found in collectives:

@@ -28,9 +28,13 @@ class Choice(msgspec.Struct, frozen=True):
 
 def creeps(sizes: Sequence[int]) -> bool:
     """Return whether an axis grows by the same amount from each call to the next, as in 64, 65, 66, 67. Then
-    padding to a fixed size only delays the next compilation. ``sizes`` has the size in each call, in order;
-    fewer than ``CREEPING`` (4) may be a coincidence and give False. A few calls may start again with a
-    smaller size, as when a program generates one text after another."""
+    padding to a fixed size only delays the next compilation. A few calls may start again with a smaller size,
+    as when a program generates one text after another.
+
+    Args:
+      sizes: the size in each call, in order. Fewer than ``CREEPING`` (4) give False, because they may be a
+        coincidence.
+    """
     steps = [b - a for a, b in pairwise(sizes)]
     longer = [n for n in steps if n > 0]
     restarts = len(steps) - len(longer)

@@ -11,9 +11,9 @@ _ADDS = frozenset({"append", "extend"})
 
 
 def find(source: str | None, name: str, calls: Collection[int]) -> tuple[int, int] | None:
-    """Return (line of the loop, line that appends) of a loop that appends to the list ``name`` in the
-    iterations in which it calls a function at one of the lines ``calls``. None: there is no such loop, or
-    something may remove items.
+    """Return (line of the loop, line that appends) of a loop that only adds to the list ``name``. An
+    iteration that appends also calls a function on one of the lines ``calls``. None: there is no such loop,
+    or something may remove items.
 
     The list must begin as ``[]`` outside of all loops. Its function may not assign ``name`` again, and may
     call no other methods of the list than ``append`` and ``extend``.

@@ -165,9 +165,14 @@ def load(
     machine: Machine, target: Target, found: Collective, mesh: Mesh | None, all_devices: bool
 ) -> Load | None:
     """Return the least time of one execution of a collective, for each resource that it uses (links,
-    network); None: unknown. ``mesh`` is (axis, size) in mesh order; None: unknown. ``all_devices`` says
-    whether all devices of the target take part in the collective. If not, it may also use idle links and the
-    network of other chips."""
+    network); None: unknown.
+
+    Args:
+      found: the collective.
+      mesh: (axis, size) in mesh order; None: unknown.
+      all_devices: whether the program runs on all devices of the target. If not, the collective may also use
+        idle links and the network of other chips.
+    """
 
     if found.wire_bytes is None or found.axes is None:
         return None

@@ -208,8 +208,8 @@ def union(before: Mapping[str, object], after: Mapping[str, object]) -> list[str
 
 
 def _free(path: str, taken: Mapping[str, object], seen: dict[str, int]) -> str:
-    """Return ``path``, or ``path`` with a number if another entry of ``taken`` already has it: ``x`` ->
-    ``x (2)``. ``seen`` has the last number given to each path, and is updated."""
+    """Return ``path`` if it is no key of ``taken``. Otherwise add the next free number to it: ``x`` -> ``x
+    (2)``. ``seen`` has the last number given to each path, and is updated."""
     if path not in taken:
         return path
     n = seen.get(path, 1) + 1

@@ -54,8 +54,12 @@ def read_after(
 
 
 def _read_after(scope: ast.AST, call: ast.Call, passed: ast.expr | None) -> bool:
-    """Return whether the variable ``passed``, an argument of ``call``, is read after the call. ``scope`` is
-    the function or module that contains the call."""
+    """Return whether a variable is read after ``call``, which gets it as an argument.
+
+    Args:
+      scope: the function or module that contains the call.
+      passed: the argument. If it is None or no variable, the result is False.
+    """
     if not isinstance(passed, _CHAIN) or root(passed) is None or isinstance(scope, ast.Lambda):
         return False
     path = _path(scope, call)

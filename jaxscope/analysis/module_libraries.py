@@ -45,15 +45,15 @@ LIBRARIES = {
 
 
 def spelling(library: str | None) -> Spelling:
-    """Return how code with ``library`` (``flax.nnx``) writes loops and gradients; JAX's own functions for
-    None and for a library that is not in the table."""
+    """Return how code with ``library`` (``flax.nnx``) writes loops and gradients. For None, and for a library
+    that is not in the table, return JAX's own functions."""
     return LIBRARIES.get(library or "", JAX)
 
 
 def of_gradients(source: str | None, wrappers: Iterable[str]) -> str | None:
-    """Return the library with whose functions the gradients of a jitted function are computed: ``flax.nnx``;
-    None: JAX's own functions, or unknown. If all gradients in the function's file are computed with one
-    library, it is that library, else the library of the jit around the function.
+    """Return the library that computes the gradients of a jitted function: ``flax.nnx``; None: JAX itself
+    does, or it is unknown. If all gradients in the function's file are computed with one library, it is that
+    library, else the library of the jit around the function.
 
     Args:
       source: the text of the file that defines the function; None: unknown.

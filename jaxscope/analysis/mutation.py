@@ -42,8 +42,8 @@ def changed(source: str, name: str) -> bool | None:
 
 def holds_itself(source: str, name: str) -> bool:
     """Return whether the methods that create an object of the class ``name`` (``__init__``, ``__new__``,
-    ``__post_init__``) assign attributes themselves. A frozen dataclass does not allow this, so the class
-    cannot be made one without changes."""
+    ``__post_init__``) assign attributes themselves. A frozen dataclass does not allow this. So such a class
+    cannot become a frozen dataclass without changes of these methods."""
     tree = parsed(source)
     return tree is not None and any(
         isinstance(m, ast.FunctionDef) and m.name in MAKING and _assigned(m)
@@ -54,8 +54,9 @@ def holds_itself(source: str, name: str) -> bool:
 
 
 def _assigned(function: ast.AST) -> list[tuple[str | None, str]]:
-    """Return (name, attribute) of every assignment ``name.attribute = ...`` in ``function``. In
-    ``f(x).attribute = ...`` the name is None."""
+    """Return (name, attribute) of every statement in ``function`` that sets or deletes an attribute:
+    ``name.attribute = ...``, ``del name.attribute``, ``setattr(name, "attribute", ...)``. In ``f(x).attribute
+    = ...`` the name is None."""
 
     return [pair for node in ast.walk(function) for pair in _assigned_by(node)]
 

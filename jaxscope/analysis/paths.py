@@ -50,9 +50,9 @@ def common_prefix(paths: Sequence[str]) -> str | None:
 
 
 def excerpt(before: str, after: str, around: int = 24) -> tuple[str, str]:
-    """Shorten two long texts to the section in which they differ, with ``…`` for what is cut. Return both
-    excerpts. ``around`` characters are kept before and behind the section; if both texts have at most twice
-    as many, they are returned unchanged."""
+    """Shorten two long texts to the section in which they differ, with ``…`` for what is cut. Return (excerpt
+    of ``before``, excerpt of ``after``). ``around`` is how many equal characters are kept before and behind
+    the section. If neither text is longer than ``2 * around``, both are returned unchanged."""
     if max(len(before), len(after)) <= 2 * around:
         return before, after
     low = 0

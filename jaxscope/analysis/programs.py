@@ -168,12 +168,11 @@ def _with_constraint(c: Collective, stablehlo: lowered.Reading, hlo: compiled.Pr
 
 
 def _with_other_operand(collectives: list[Collective], stablehlo: lowered.Reading) -> list[Collective]:
-    """Return ``collectives`` with further sharding constraints: if a constraint is known to cause the
-    all-gather of one operand of a matrix product, it is also set as the cause for the all-gather of the other
-    operand.
+    """Return ``collectives``, with a sharding constraint set as the cause of further all-gathers.
 
-    If a constraint causes an all-gather of one operand of a product over an axis, the partitioner also
-    gathers the other operand over that axis. The text then has only the line of the product.
+    If a constraint causes an all-gather of one operand of a matrix product over an axis, the partitioner also
+    gathers the other operand over that axis. The compiled text then has only the line of the product, so the
+    constraint of the first all-gather is set for the second one, too.
     """
     gathered: dict[tuple[Frame | None, str | None], set[str]] = {}
     for c in collectives:
@@ -198,11 +197,14 @@ def _with_other_operand(collectives: list[Collective], stablehlo: lowered.Readin
 
 
 def _is_step(size: int, whole: int, devices: int) -> bool:
-    """Return whether a collective with a result of ``size`` bytes may be a step of resharding a value of
-    ``whole`` bytes over ``devices`` devices. It may be if the result is the whole value, or one of n equal
-    parts, where n divides ``devices``.
+    """Return whether a collective may be a step of resharding a value over devices. It may be if its result
+    is the whole value, or one of n equal parts, where n divides the number of devices. Half and double the
+    size count as equal, because the compiler may convert the element type first.
 
-    Half and double the size count as equal, because the compiler may convert the element type first.
+    Args:
+      size: the bytes of the collective's result.
+      whole: the bytes of the value.
+      devices: the number of devices.
     """
     return any(
         total % (2 * size) == 0 < total and devices % (total // (2 * size)) == 0

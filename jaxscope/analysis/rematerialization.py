@@ -56,9 +56,14 @@ def find(
     warnings: Sequence[str], hlo_text: str | None, mesh: Sequence[tuple[str, int]] | None
 ) -> list[Remat]:
     """Return one record for each distinct one of XLA's warnings of involuntary full rematerialization.
-    Warnings about attempts that the partitioner made but did not use are left out. ``hlo_text`` is the text
-    of the compiled program, whose tables translate the frame ids in the warnings into lines; None: unknown.
-    ``mesh`` is (axis, size) of the mesh, which gives the axes of a sharding; None: unknown."""
+    Warnings about attempts that the partitioner made but did not use are left out.
+
+    Args:
+      warnings: the texts of the warnings.
+      hlo_text: the compiled program, whose tables translate the frame ids in the warnings into lines; None:
+        unknown.
+      mesh: (axis, size) of the mesh, which gives the axes of a sharding; None: unknown.
+    """
     warnings = [text for text in warnings if not _of_a_trial(text)]
     module: Module | None = None
     if warnings and hlo_text is not None:

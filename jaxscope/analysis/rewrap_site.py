@@ -242,9 +242,13 @@ def in_a_loop(source: str | None, line: int) -> bool:
 
 
 def only_loop(source: str | None, name: str, begins: int) -> int | None:
-    """Return the line of the ``for`` or ``while`` in the function ``name``, whose definition (with its
-    decorators) begins on the line ``begins``; loops inside it do not count. None: there are several or
-    none."""
+    """Return the line of the only ``for`` or ``while`` in a function, not counting loops inside this loop.
+    None: the function has no loop, or several.
+
+    Args:
+      name: the name of the function.
+      begins: the line on which the function's definition begins, or a decorator of it.
+    """
     found = syntax(source) if source is not None else None
     for function in found.blocks if found is not None else ():
         if not isinstance(function, FUNCTION) or function.name != name:
@@ -441,10 +445,12 @@ def keeps_its_value(source: str | None, line: int) -> bool:
 def reached_now_and_then(source: str | None, line: int) -> bool:
     """Return whether the source shows that only some iterations of a loop reach ``line``.
 
-    This is so if the line is inside an ``if`` (or after an ``if`` with ``continue`` or ``return``) whose
-    condition has a remainder (``i % 50``) or a name that the ``if`` sets (``if now() > due: due = ...``). It
-    is also so if the innermost loop around the line contains another loop, unless that is in an ``if``: most
-    iterations are those of the inner loop, and they do not reach the line.
+    This is so if the line is inside an ``if`` whose condition has a remainder (``i % 50``) or a name that the
+    ``if`` sets (``if now() > due: due = ...``). The line may also be after such an ``if``, if that contains
+    ``continue`` or ``return``.
+
+    It is also so if the innermost loop around the line contains another loop, unless that is in an ``if``.
+    Most iterations are those of the inner loop, and they do not reach the line.
     """
     found = syntax(source) if source is not None else None
     if found is None:

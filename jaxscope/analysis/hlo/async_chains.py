@@ -52,12 +52,12 @@ class Chains:
         return self._fusion(body) if self._roles.get((body.name, collective.name)) == START else None
 
     def computes(self, collective: Instruction) -> bool:
-        """Return whether a fusion computes during the transfer of this collective: a fusion between the start
-        and the done of the collective's chain."""
+        """Return whether the chain of ``collective`` has a fusion between start and done, which computes
+        during the transfer."""
         return (_number(collective), MIDDLE) in self._parts
 
     def end_of(self, collective: Instruction) -> Place | None:
-        """Return (computation, instruction) of the fusion that ends the asynchronous collective; None: the
+        """Return (computation, instruction) of the fusion that ends the chain of ``collective``; None: the
         text has no chain number or no such fusion."""
         number = _number(collective)
         parts = self._parts.get((number, DONE), ()) if number is not None else ()
@@ -70,9 +70,9 @@ class Chains:
 
 
 def _role(body: Computation, collective: Instruction) -> str | None:
-    """Return what the fusion with the computation ``body`` around an asynchronous collective does: START or
-    DONE if it starts or ends the collective, MIDDLE if it computes during the transfer. None: the collective
-    belongs to no chain of fusions."""
+    """Return what the fusion around ``collective`` does in its chain: START or DONE if it starts or ends the
+    collective, MIDDLE if it computes during the transfer. None: the collective belongs to no chain. ``body``
+    is the fusion's computation, which contains the collective."""
     for instruction in body.readers(collective.name):
         if instruction.opcode == "custom-call":
             target = (attribute(instruction.tail, "custom_call_target") or "").rstrip('"')

@@ -46,8 +46,8 @@ class Call(msgspec.Struct, frozen=True, gc=False):
 
 
 def names(value: str | None) -> list[str]:
-    """Return the names of computations in an attribute: ``%a`` -> ``["a"]``, ``{%a, %b}`` ->
-    ``["a", "b"]``."""
+    """Return the names of computations in the value of an attribute: ``%a`` -> ``["a"]``, ``{%a, %b}`` ->
+    ``["a", "b"]``, None -> ``[]``."""
     if not value:
         return []
     inner = value[1:-1] if value[0] == "{" and value[-1] == "}" else value

@@ -135,8 +135,8 @@ def read(graph: CallGraph, attribution: Attribution, executions: dict[str, int |
 
 def _lines(attribution: Attribution, fusion: Instruction, body: Computation | None) -> list[Frame]:
     """Return the lines of the user's code that the instructions in a fusion come from, the most frequent
-    first. If none is known, return the line in the fusion's own metadata, or an empty list. ``body`` is the
-    computation with these instructions; None: the text is truncated."""
+    first. If none is known, return only the line in the fusion's own metadata, or an empty list. ``body`` is
+    the computation with the fused instructions; None: it is missing, because the text is truncated."""
     found = attribution.sources([body])[:MAX_SOURCES] if body else []
     own = None if found else attribution.own(fusion)
     return found if own is None else [own]

@@ -140,10 +140,14 @@ def _edges(
 ) -> list[Edge]:
     """Return the edges that end at the instruction ``i``, or at parameters of the computation that it calls.
 
-    Each computation is drawn inside the first instruction that calls it: ``groups`` is name of a computation
-    -> names of the fusions, loops and calls around it. Other instructions that call it are drawn without
-    edges into the computation. Otherwise the graph would have a circle where one call reads the result of
-    another.
+    Each computation is drawn inside the first instruction that calls it. Other instructions that call it are
+    drawn without edges into the computation. Otherwise the graph would have a circle where one call reads the
+    result of another.
+
+    Args:
+      computation: the computation that contains ``i``.
+      calls: the calls between the computations.
+      groups: name of a computation -> names of the fusions, loops and calls around it, the outermost first.
     """
     if i.opcode in ("parameter", "constant"):
         return []

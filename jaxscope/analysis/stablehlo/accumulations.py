@@ -54,8 +54,15 @@ def find(module: Module, sources: Sources) -> list[Accumulated]:
 
 
 def _is_added_up(ops: Sequence[Op], users: dict[int, list[int]], value: int, user: int) -> bool:
-    """Return whether the operation ``user`` adds ``value`` to an argument of its function or region, and the
-    sum is only returned. Before the addition, ``value`` may be multiplied with a constant."""
+    """Return whether an operation adds a value to an argument of its function or region, and the sum is only
+    returned. Before the addition, the value may be multiplied with a constant.
+
+    Args:
+      ops: the operations of the module.
+      users: index of an operation -> indices of the operations that read its result.
+      value: the index of the operation that computes the value.
+      user: the index of the operation that reads the value.
+    """
     while ops[user].name in SAME or (ops[user].name in SCALES and _by_a_constant(ops, ops[user], value)):
         after = users.get(user, [])
         if len(after) != 1:

@@ -60,7 +60,7 @@ def find(
     left out.
 
     Args:
-      arguments, results: those of the program that the module contains.
+      arguments, results: the arguments and the results of the program in ``module``.
       donated: paths of the arguments that the call donated; None: unknown.
       unread: paths of the arguments that JAX dropped because the program never reads them.
       aliased: positions of the arguments that share a buffer with an output in the compiled program; None:

@@ -203,9 +203,13 @@ def _file(found: re.Match[str]) -> _Node:
 
 
 def _renamed(place: Place, name: str | None, function: str) -> Place:
-    """Return ``place`` with the operation's name ``name`` (None: unknown), and with its innermost frame only,
-    whose Python function gets the name ``function`` ("": unknown). A location that names an operation or a
-    function replaces the names in the location inside it."""
+    """Return ``place`` with other names, and with its innermost frame only. A location that names an
+    operation or a function replaces the names in the location inside it.
+
+    Args:
+      name: the name of the operation; None: unknown.
+      function: the name of the Python function of the frame; "": unknown.
+    """
     frame = place.frames[0]
     return Place(name, (Frame(file=frame.file, line=frame.line, function=function),), place.span)
 

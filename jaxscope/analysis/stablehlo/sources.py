@@ -81,8 +81,8 @@ class Sources:
         return self.locations.place(self.module.ops[index].location)
 
     def own(self, index: int) -> Blame:
-        """Return the line of the user's code that the operation's own location states. Lines that call the
-        function which contains the operation are not considered."""
+        """Return the line of the user's code that the location of the operation ``module.ops[index]`` itself
+        states. If the operation is in a function, the lines that call this function are not considered."""
         text = self.module.ops[index].location
         found = self._own.get(text)
         if found is None:
@@ -90,8 +90,8 @@ class Sources:
         return found
 
     def blames(self, index: int) -> tuple[Blame, ...]:
-        """Return every line of the user's code that causes an operation. There are several if the function
-        that contains the operation is called from several lines."""
+        """Return every line of the user's code that causes the operation ``module.ops[index]``. There are
+        several if the function that contains the operation is called from several lines."""
         climbed = []
         while True:
             op = self.module.ops[index]
@@ -175,8 +175,8 @@ class Sources:
         return tuple(better) or (own,)
 
     def _sites_of(self, function: int) -> tuple[Blame, ...]:
-        """Return the lines of the user's code from which a function of the module is called, directly or
-        through other functions of the module."""
+        """Return the lines of the user's code that call ``module.functions[function]``, directly or through
+        other functions of the module; at most MAX_SITES (64)."""
         found: dict[Frame | None, Blame] = {}
         for index in self.called[function]:
             for site in self.blames(index):
