@@ -230,7 +230,7 @@ def _attach(watched: _Watched) -> None:
 
 
 def _follow(session: Any) -> None:
-    """Count the calls of all watched functions in ``session``, a recording that has begun. None: the
+    """Count the calls of all watched functions in the recording ``session``. If ``session`` is None, the
     recording has ended, and calls are no longer counted."""
     global _session
     _session = session

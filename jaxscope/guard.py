@@ -250,7 +250,7 @@ class Watch:
 
     def _findings(self, session: Session) -> list[Finding]:
         """Return the errors about compilations in this block after training step ``after``; an empty list if
-        there are none.
+        there are none. ``session`` is the recording that the block uses.
 
         Raises:
           UsageError: something was compiled, and nothing counts the steps.

@@ -16,7 +16,8 @@ from jaxscope.recording import record
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Register the cell magic ``%%jaxscope``. IPython calls this function for ``%load_ext jaxscope``."""
+    """Register the cell magic ``%%jaxscope`` in IPython's ``shell``. IPython calls this function for
+    ``%load_ext jaxscope``."""
 
     def jaxscope(line: str, cell: str) -> Any:
         return run_cell(shell, line, cell)
@@ -26,9 +27,13 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def run_cell(shell: Any, line: str, cell: str) -> Any:
-    """Run ``cell``, the source of a cell without its first line, recorded, show the report below the cell,
-    and return the value of the cell's last expression; None if the last statement is no expression, or if the
-    options are invalid. ``line`` has the options after ``%%jaxscope``.
+    """Run and record a cell of a notebook, show the report below the cell, and return the value of the cell's
+    last expression. Return None if the last statement is no expression, or if the options are invalid.
+
+    Args:
+      shell: IPython's shell object.
+      line: the options after ``%%jaxscope``.
+      cell: the source of the cell without its first line.
 
     Raises:
       Exception: an exception that the cell raises. The report of what was recorded before it is still shown.
@@ -56,7 +61,7 @@ def run_cell(shell: Any, line: str, cell: str) -> Any:
 
 def _number(shell: Any) -> int:
     """Return the number of the cell that runs now: ``3`` for ``In[3]``. If a cell calls code of another cell,
-    both have frames on the stack. The number is that of the outermost."""
+    return the number of the cell that calls. ``shell`` is IPython's shell object."""
     frame: FrameType | None = sys._getframe()
     number: int = shell.execution_count
     while frame is not None:

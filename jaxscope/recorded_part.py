@@ -25,9 +25,9 @@ _tails: weakref.WeakKeyDictionary[Any, Tail] = weakref.WeakKeyDictionary()
 
 
 def read(session: Session, block: RecordingScope) -> tuple[Opened, dict[str, Step]]:
-    """Return (the whole run as recorded so far, the compilations of ``block`` in that run). The compilations
-    are a dict: id of the compilation -> its step, counted from the beginning of the block (None: steps are
-    not counted)."""
+    """Return (the whole run as recorded so far, {id of a compilation: its step}). ``session`` is the active
+    recording. The dict has the compilations that were made in ``block``, a part of that recording. Steps are
+    counted from the beginning of the block; None: they are not counted."""
     from jaxscope.capture.calls import functions
     from jaxscope.model.steps import within_call
 
@@ -62,8 +62,8 @@ def whole(session: Session) -> Opened:
 
 
 def alone(session: Session, block: RecordingScope) -> Opened:
-    """Return a run whose only calls are those made in ``block``, as if the recording had begun and ended with
-    the block."""
+    """Return the part ``block`` of the recording ``session`` as a run of its own. Its only calls are those
+    made in ``block``, as if the recording had begun and ended with the block."""
     from jaxscope.log import reader
     from jaxscope.model.programs import Reader
     from jaxscope.recorded_run import Opened
@@ -82,17 +82,18 @@ def alone(session: Session, block: RecordingScope) -> Opened:
 
 
 def failed() -> list[str]:
-    """Return the names of those parts of the recording that have failed so far and without which it is
-    unknown what was compiled (``NEEDED``: callbacks of JAX)."""
+    """Return which of the parts listed in ``NEEDED`` have failed so far, by name. Without these parts
+    (callbacks that JAX calls), it is unknown what was compiled."""
     from jaxscope.capture import shield
 
     return [name for name in NEEDED if not shield.works(name)]
 
 
 def why_unreliable(session: Session, before: Sequence[str]) -> str | None:
-    """Return why it is unknown what was compiled in a block, as text for a message; None if the recording is
-    complete. ``before`` are the names that ``failed()`` returned when the block began. A failure from before
-    the block is no reason, unless that part of the recording is still switched off."""
+    """Return why the recording ``session`` does not show what was compiled in a block, as text for a message;
+    None if the recording is complete. ``before`` are the names that ``failed()`` returned when the block
+    began. A failure from before the block is no reason, unless that part of the recording is still switched
+    off."""
     from jaxscope.capture import shield
 
     if session.writer.stopped == "closed":

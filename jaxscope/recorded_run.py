@@ -18,8 +18,8 @@ from jaxscope.rules import registry
 
 class Opened(Run):
     """A recorded run: what was recorded (``functions``, ``compilations``, ``programs``), and what jaxscope
-    concludes from it (``findings``). ``directory`` is the run directory; None: the events of this run were
-    not read by ``open_run``."""
+    concludes from it (``findings``). ``directory`` is the run directory. It is None for a run that
+    ``open_run`` did not read, such as the part of a recording that belongs to one test."""
 
     directory: store.RunDir | None = None
 
@@ -37,8 +37,8 @@ class Opened(Run):
 
     @property
     def predictions(self) -> list[predictions.Prediction]:
-        """Return the predicted recompiles. A call has a prediction if passing its result to the function
-        again would miss the cache; ``status`` says whether a later call confirmed the prediction."""
+        """Return the predicted recompiles. Each one says that a function will recompile if the result of a
+        certain call is passed to the function again. ``status`` says whether a later call confirmed this."""
         return predictions.predictions(self)
 
     @property
@@ -57,8 +57,8 @@ class Opened(Run):
         return run_details.function(self, name)
 
     def program(self, name: str) -> run_details.ProgramDetail:
-        """Return a compiled program. ``train_step#2`` is the program of the second compilation of
-        ``train_step``; ``train_step`` is that of its latest compilation.
+        """Return the compiled program that ``name`` names. ``train_step#2`` is the program of the second
+        compilation of ``train_step``; ``train_step`` is the program of the latest compilation.
 
         Raises:
           UsageError: there is no such function or compilation, or the call compiled no program.

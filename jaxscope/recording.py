@@ -23,8 +23,12 @@ if TYPE_CHECKING:
 class Recording:
     """A recording that is started in code, as ``jaxscope.record`` returns it. Use it as a context manager, or
     call ``start`` and ``stop``. Inside ``jaxscope run``, or inside another recording, the block is part of
-    that recording. The arguments are those of ``record``, and ``passing``: ``suite`` for the recording of a
-    whole test suite, which ends as soon as another recording starts; None for any other."""
+    that recording.
+
+    Args:
+      passing: ``suite`` for the recording of a whole test suite, which ends as soon as another recording
+        starts; None for any other recording. The other arguments are those of ``jaxscope.record``.
+    """
 
     def __init__(
         self,

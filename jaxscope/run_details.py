@@ -166,8 +166,8 @@ def function(run: Run, name: str) -> FunctionDetail:
 
 
 def program(run: Run, name: str) -> ProgramDetail:
-    """Return a compiled program. ``train_step#2`` is the program of the second compilation of ``train_step``;
-    ``train_step`` is that of its latest compilation that has a program.
+    """Return the compiled program that ``name`` names. ``train_step#2`` is the program of the second
+    compilation of ``train_step``; ``train_step`` is the program of the latest compilation that has one.
 
     Raises:
       UsageError: there is no such function or compilation, or the call compiled no program.

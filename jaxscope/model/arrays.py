@@ -392,13 +392,16 @@ def growing(run: Run) -> list[Growth]:
 def _series(
     snapshots: list[tuple[float, Snapshot]], gaining: set[str], *, from_none: bool
 ) -> tuple[dict[object, list[Seen]], dict[object, Group]]:
-    """Return how containers of arrays grow or shrink: ({key: [(position, number of arrays, bytes), ...], an
-    entry for each snapshot}, {key: latest group of arrays}).
+    """Return how containers of arrays grow or shrink in ``snapshots``: ({key: [(position, number of arrays,
+    bytes), ...]}, {key: latest group of arrays}). A key stands for a container (see ``_holder``). Its list
+    has an entry for each snapshot.
 
-    Both dicts have the keys of containers that ``_holder`` returns, which needs ``gaining``, the paths of
-    containers that have become longer. The position of a snapshot is its step, or its time in seconds if
-    steps are not counted. ``from_none`` adds 0 arrays in the snapshot before the first one in which a
-    container appears.
+    Args:
+      snapshots: (position, snapshot) in order of time. The position is the step, or the time in seconds if
+        steps are not counted.
+      gaining: the paths of containers that have more items in the last snapshot than in the first.
+      from_none: whether to add an entry with 0 arrays, for the snapshot before the first one that has the
+        container.
     """
     series: dict[object, list[Seen]] = {}
     latest: dict[object, Group] = {}
@@ -433,15 +436,16 @@ def _gaining(first: Snapshot, last: Snapshot) -> set[str]:
 
 
 def _at_steps(recorded: list[Snapshot]) -> list[tuple[float, Snapshot]]:
-    """Return (step, last snapshot of that step) for each step, in order of the steps. The snapshot at the
-    exit of the program is left out: it may follow the last step without growth in between."""
+    """Return (step, last snapshot of that step) for each step in ``recorded``, a list of snapshots, in order
+    of the steps. The snapshot at the exit of the program is left out: it may follow the last step without
+    growth in between."""
     by_step = {s.step: s for s in recorded if s.step is not None and s.why != "exit"}
     return [(step, by_step[step]) for step in sorted(by_step)]
 
 
 def _at_times(run: Run, recorded: list[Snapshot]) -> list[tuple[float, Snapshot]]:
-    """Return (seconds since the run began, snapshot), in order of time. The snapshot at the exit of the
-    program is left out: it may follow another one without growth in between."""
+    """Return (seconds since the run began, snapshot) for each snapshot in ``recorded``, in order of time. The
+    snapshot at the exit of the program is left out: it may follow another one without growth in between."""
     found = ((run.seconds_at(s.t_ns), s) for s in recorded if s.why != "exit")
     return [(at, s) for at, s in found if at is not None]
 

@@ -68,8 +68,9 @@ def for_each_leaf(run: Run, c: Compilation) -> bool:
 
 
 def static_for_each_place(f: Function, path: str | None) -> bool:
-    """Return whether only a few places call ``f``, and each always passes the same static value at ``path``:
-    for example, two models, each with its own optimizer."""
+    """Return whether only a few places call ``f``, and each place always passes the same static value at the
+    argument path ``path``: for example, two models, each with its own optimizer. If ``path`` is None, no
+    value is compared, so that only the number of places decides."""
 
     def value_at(key: Key) -> Hashable:
         found = (s for s in key.static if path is not None and (s.path == path or below(s.path, {path})))

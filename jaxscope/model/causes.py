@@ -88,9 +88,11 @@ def further_back(run: Run, c: Compilation) -> int | None:
 
 
 def created_again(run: Run, c: Compilation) -> bool:
-    """Return whether ``c`` was compiled only because an equal function or static object was created again.
+    """Return whether ``c`` was compiled only because its function object, or a static argument, was created
+    again and is equal to the earlier one.
 
-    False if its inputs or its results differ as well: each of the two objects then needs its own program.
+    False if the results of ``c`` or its inputs differ, too: ``c`` would then need its own program in any
+    case.
     """
     return reason(run, c).kind in CREATED_AGAIN and not _has_other_results(run, c)
 
@@ -98,9 +100,9 @@ def created_again(run: Run, c: Compilation) -> bool:
 def reason(run: Run, c: Compilation) -> Cause:
     """Return the cause without which ``c`` would not have been compiled.
 
-    That is the decisive cause, with one exception. If that cause is that a function or a static object was
-    created again, ``c`` may have new inputs, too: shapes, dtypes, containers, shardings or static values. It
-    would then have been compiled with the old object as well, and the first new input is returned.
+    That is the decisive cause, with one exception. The decisive cause may be that a function or a static
+    object was created again, while ``c`` also has new inputs: shapes, dtypes, containers, shardings or static
+    values. Then ``c`` would have been compiled with the old object, too, and the first new input is returned.
     """
     decisive, *others = of(run, c)
     if decisive.kind not in CREATED_AGAIN:
@@ -110,9 +112,9 @@ def reason(run: Run, c: Compilation) -> Cause:
 
 
 def changed_input(run: Run, c: Compilation) -> Cause | None:
-    """Return the input that changed in ``c`` besides its function object, which was created for this call
-    alone; None if there is none. Even if the function were created only once, that input would make it
-    recompile.
+    """Return the input that changed in ``c``, if the function object of ``c`` was created for this call
+    alone. Even if the function were created only once, that input would make it recompile. None: the function
+    object was not created for this call alone, or no input changed.
 
     If arrays changed their sizes along no common axis, the result is None: these are probably the parameters
     of models of several sizes, each of which needs its own program.
@@ -189,7 +191,8 @@ def is_of_another_object(run: Run, c: Compilation) -> bool:
 
 
 def recompiled(run: Run, c: Compilation) -> bool:
-    """Return whether ``c`` traced or compiled its function again, or failed while tracing it again.
+    """Return whether ``c`` is a recompile: it traced or compiled its function again, or failed while tracing
+    it again.
 
     Like ``recompilations``, but for a single call, so that a live view can show each new call at once.
     ``.lower()``, ``.compile()`` and traces inside another trace do not count.
@@ -215,7 +218,7 @@ def recompiled(run: Run, c: Compilation) -> bool:
 
 def _only_goes_on(c: Compilation, done: int) -> bool:
     """Return whether ``c`` ran only phases that no earlier compilation of the function has run. ``done`` are
-    the phases of these and of ``c`` so far, as bits: 1 traced, 2 lowered, 4 compiled.
+    the phases that the earlier compilations ran, as bits: 1 traced, 2 lowered, 4 compiled.
 
     After ``f.eval_shape(x)``, which traces, and ``f.lower(x)``, which lowers, a call only compiles: that is
     not a recompile.
@@ -283,8 +286,9 @@ def traced_by(function: Function, run: Run) -> dict[str, str]:
 
 
 def _compiled_since(run: Run, c: Compilation, trace: Compilation) -> bool:
-    """Return whether JAX had compiled the program of ``c`` already, for the call ``trace``. Then ``c``
-    belongs to a later call, which found that trace in a cache but missed another cache."""
+    """Return whether the program of ``c`` was already compiled once after the call ``trace``, which made the
+    trace that ``c`` uses. Then ``c`` belongs to a later call of the user: that call found the trace in a
+    cache, but missed another cache."""
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
     return (
@@ -327,9 +331,9 @@ def _objects(c: Compilation) -> set[object]:
 
 
 def _served_by(c: Compilation) -> object:
-    """Return a value that is equal for two compilations of a function if they look into the same cache.
-    Compilations in different processes have different values, and so have compilations under different
-    transforms (grad, vmap, ...)."""
+    """Return a value that says into which cache the call ``c`` looks: two calls of one function have equal
+    values if they look into the same cache. Compilations in different processes have different values, and so
+    have compilations under different transforms (grad, vmap, ...)."""
     return (c.process.id, _transformed(c)) if c.entry == "transform" else c.process.id
 
 
@@ -395,9 +399,10 @@ def _trace_since(c: Compilation, before: Compilation) -> Compilation | None:
 
 
 def _transformed(c: Compilation) -> object:
-    """Return a value that is equal for calls of a function under the same transform (``grad``, ``vmap``). The
-    recording does not name the transform. So the value consists of what differs between transforms: the lines
-    on the stack, the paths and ranks of the arguments, the function object, and whether the call traced."""
+    """Return a value that stands for the transform (``grad``, ``vmap``) under which ``c`` was called: calls
+    of one function under the same transform have equal values. The recording does not name the transform. So
+    the value has the things that differ between transforms: the lines on the stack, the paths and ranks of
+    the arguments, the function object, and whether the call traced."""
     lines = [(f.file, f.line) for f in (c.site, *(c.missed.stack if c.missed is not None else ())) if f]
     traced = c.reached_phases & 1 or c.phase == TRACE
     # Another rank means another transform: vmap on a line that had grad before.

@@ -155,8 +155,8 @@ def between(run_a: Run, a: Program, run_b: Run, b: Program) -> Changes:
 
 
 def alone(p: Program, *, before: bool) -> Changes:
-    """Return the Changes for a program that only the first (``before``) or only the second of two runs has:
-    its id, and no differences."""
+    """Return the Changes for the program ``p``, which only one of two runs has: the first one (``before``) or
+    the second one. The result has only the id of ``p`` and no differences."""
     return Changes(p.id, None) if before else Changes(None, p.id)
 
 
@@ -188,7 +188,8 @@ def _entries(before: Named, after: Named) -> list[Entry]:
 
 
 def _named(things: Iterable[tuple[str, str, int | None]]) -> Named:
-    """Return {name: (text, bytes)}, from (name, text, bytes). A repeated name becomes ``name (2)``."""
+    """Return {name: (text, bytes)} for ``things``, which are (name, text, bytes or None if unknown). A
+    repeated name becomes ``name (2)``."""
     found: dict[str, tuple[str, int | None]] = {}
     seen: Counter[str] = Counter()
     for name, text, size in things:
@@ -236,10 +237,13 @@ def _collectives(p: Compiled) -> list[Item]:
 def items(before: Sequence[Item], after: Sequence[Item], *, one_source: bool) -> list[Changed]:
     """Return the collectives or fusions that were added, removed or changed, those with the most bytes first.
 
-    Items that are equal in both programs are left out. An item of the first (``before``) and an item of the
-    second program that have the same kind and the same line are one changed item. If the programs are not
-    from the same source files (``one_source``), line numbers say nothing: items are then equal even if their
-    lines differ, and functions are compared instead of lines.
+    Items that are equal in both programs are left out. An item of the first program and an item of the second
+    program with the same kind and the same line are one changed item.
+
+    Args:
+      before, after: all collectives, or all fusions, of the first and of the second program.
+      one_source: whether both programs are from the same source files. If not, line numbers say nothing:
+        functions are compared instead of lines, and items with different lines can be equal.
     """
     gone, came = Counter(before), Counter(after)
     for key in (_whole,) if one_source else (_whole, _in_function, _anywhere):
@@ -306,7 +310,8 @@ def _line(i: Item) -> Hashable:
 
 
 def _weight(c: Changed) -> tuple[Hashable, ...]:
-    """Return a sort key that puts the change with the most bytes per call first."""
+    """Return a key to sort changes by: the change ``c`` with the most bytes in one call of the program comes
+    first."""
     item = c.after or c.before
     assert item is not None
     total = (item.bytes or 0) * (item.executions or 1) * c.count

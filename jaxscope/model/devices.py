@@ -63,7 +63,7 @@ class Want(msgspec.Struct, frozen=True):
     @property
     def wanted(self) -> int:
         """Return the bytes that the program and the other live arrays need, to be compared with ``capacity``.
-        If several devices share the capacity, the needs of all these devices are added."""
+        If several devices share the capacity (CPU devices), the bytes of all these devices are added."""
         return (self.peak + (self.beside or 0)) * self.shared_by
 
     @property
@@ -76,7 +76,8 @@ class Want(msgspec.Struct, frozen=True):
 
 
 def uneven(look: Snapshot) -> Uneven | None:
-    """Return which devices share arrays but hold different numbers of bytes; None: all hold the same number.
+    """Return which devices share arrays but hold different numbers of bytes in the snapshot ``look``; None:
+    all hold the same number.
 
     None also if arrays on several devices have only few of the bytes: the program then uses mainly one
     device. Arrays to which no variable leads do not count, because they may be released at the next moment: a
@@ -110,7 +111,8 @@ def _ids(g: Group) -> tuple[int, ...] | None:
 
 
 def capacities(process: Process) -> dict[int, int]:
-    """Return {device id: bytes of its memory} for the devices whose allocator states a limit."""
+    """Return {device id: bytes of its memory} for the devices of ``process``. Devices whose allocator states
+    no limit (CPU) are left out."""
     found: dict[int, int] = {}
     for event in process.snapshots:
         for m in event.memory:
@@ -185,8 +187,8 @@ def _beside(c: Compilation) -> int | None:
 
 
 def _ran(c: Compilation) -> bool:
-    """Return whether the program ran after it was compiled. False if it was compiled ahead of time, or if the
-    program's uncaught exception was raised at this call."""
+    """Return whether the program that the call ``c`` compiled also ran. False if it was compiled ahead of
+    time, or if an exception that this call raised ended the user's program."""
     if c.entry != "call":
         return False
     died = c.process.died

@@ -232,8 +232,9 @@ def _programs(a: Run, x: Function, b: Run, y: Function) -> list[Changes]:
 
 
 def keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] | None:
-    """Return how the cache key of compilation ``b`` differs from that of ``a``: one Cause for each
-    difference. The two runs may be the same. None: one of the keys was not recorded."""
+    """Return how the cache key of compilation ``b`` of ``run_b`` differs from that of ``a`` of ``run_a``: one
+    Cause for each difference. ``run_a`` and ``run_b`` may be the same. None: one of the keys was not
+    recorded."""
     if a.key is None or b.key is None:
         return None
     before, after = key_index.facts_of(run_a, a), key_index.facts_of(run_b, b)
@@ -281,8 +282,8 @@ def _facts(a: Run, b: Run) -> dict[str, tuple[str | None, str | None]]:
 
 
 def _words(argv: list[str]) -> list[str]:
-    """Return the command line of a run without the interpreter and without its flags ``-B`` and ``-u``. These
-    flags do not change the behavior of the program, and ``jaxscope run`` may have added them.
+    """Return ``argv``, the command line of a run, without the interpreter and without its flags ``-B`` and
+    ``-u``. These flags do not change the behavior of the program, and ``jaxscope run`` may have added them.
     ``["python", "-B", "train.py", "--lr", "1"]`` -> ``["train.py", "--lr", "1"]``"""
     flags = next(
         (n for n, word in enumerate(argv) if n and (word in ("-m", "-c", "-") or word[:1] != "-")), len(argv)

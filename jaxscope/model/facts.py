@@ -69,8 +69,8 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 def facts(found: RunDiff) -> list[Fact]:
-    """Return the compared figures: first those of the whole runs, then those of the user's functions.
-    Functions that only one of the runs has are left out."""
+    """Return the figures that ``found``, a comparison of two runs, compares: first those of the whole runs,
+    then those of the user's functions. Functions that only one of the runs has are left out."""
     both = [f for f in found.functions if f.before is not None and f.after is not None and f.function.user]
     return [
         *_judged(COUNTS, _counts(found.before), _counts(found.after)),
@@ -80,8 +80,8 @@ def facts(found: RunDiff) -> list[Fact]:
 
 
 def verdict(found: Iterable[Fact]) -> str:
-    """Return one verdict for several figures. BETTER or WORSE if all figures that differ have this verdict,
-    MIXED if some are better and some are worse, EQUAL if no figure differs."""
+    """Return one verdict for the figures ``found``: BETTER or WORSE if all figures that differ have this
+    verdict, MIXED if some are better and some are worse, EQUAL if no figure differs."""
     seen = {f.verdict for f in found} - {EQUAL}
     return MIXED if len(seen) > 1 else next(iter(seen), EQUAL)
 
@@ -144,7 +144,8 @@ def _transfers(run: Run, name: str, attribute: str) -> dict[str, float]:
 
 
 def _of_function(found: RunDiff, f: FunctionDiff) -> Iterator[Fact]:
-    """Yield the compared figures of a function that both runs have, and of its compiled programs."""
+    """Yield the compared figures of the function ``f``, which both runs have, and of its compiled programs.
+    ``found`` has both runs."""
     assert f.before is not None and f.after is not None
     before, after = (
         {"compilations": x.compiled, "recompiles": len(recompiles(x, run))}

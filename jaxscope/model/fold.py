@@ -132,7 +132,8 @@ class Fold:
                 self.apply(msgspec.structs.replace(event, **{field: numbers[cell]}), log)
 
     def _process(self, event: ev.Event, log: str) -> Process:
-        """Return the process that wrote ``event``, created on demand, with its times updated."""
+        """Return the process that wrote ``event`` into the log with the name ``log``. Create it at its first
+        event, and update the times at which it was seen."""
         process = self._by_log.get(log) if log else self._by_pid.get(event.pid)
         if process is None or (not log and isinstance(event, ev.RunStarted) and process.started is not None):
             name = str(event.pid)
@@ -400,8 +401,13 @@ class Fold:
         return program
 
     def _ended(self, process: Process, c: Compilation, phase: str, event: Any, *, reached: bool) -> None:
-        """Record the end of a phase (trace, lower, compile) of call ``c``, with its seconds and time from
-        ``event``. ``reached``: the phase ran and succeeded. If not, it failed, or used an earlier trace."""
+        """Record the end of a phase of call ``c`` of ``process``.
+
+        Args:
+          phase: trace, lower or compile.
+          event: the event of the end, with the seconds of the phase.
+          reached: whether the phase ran and succeeded. If not, it failed, or used an earlier trace.
+        """
         if c.phase == phase:
             c.phase = None
             self._open.pop(c.id, None)
@@ -437,7 +443,8 @@ def _now(process: Process, c: Compilation) -> None:
 
 
 def _insert(compilations: list[Compilation], c: Compilation) -> None:
-    """Insert ``c`` in order of time. Its place may not be the end, because logs are read one by one."""
+    """Insert the call ``c`` into ``compilations``, which is in order of time. Its place may not be the end,
+    because logs are read one by one."""
     key = (c.t_ns, c.process.pid, c.call)
     at = len(compilations)
     while at > 0:

@@ -82,13 +82,15 @@ def _ran(c: Compilation) -> bool:
 
 
 def _argument(facts: Facts, name: str) -> dict[str, LeafFacts]:
-    """Return the leaves of the argument ``name``: {path below the argument: leaf}, ``{"['w']": ...}``."""
+    """Return the leaves of the argument ``name`` in a flattened cache key, ``facts``, by their path below the
+    argument: ``{"['w']": leaf, ...}``."""
     return {below: leaf for p, leaf in facts.leaves.items() for at, below in [split(p)] if at == name}
 
 
 def _longer(before: dict[str, LeafFacts], now: dict[str, LeafFacts]) -> bool:
-    """Return whether no dimension of any leaf of an argument became shorter, and at least one became
-    longer."""
+    """Return whether an argument became longer from one call (``before``) to another (``now``): no dimension
+    of any of its leaves became shorter, and at least one became longer. Both are {path below the argument:
+    leaf}."""
     if before.keys() != now.keys():
         return False
     pairs = []

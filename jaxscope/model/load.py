@@ -144,7 +144,8 @@ def _ranks_here(place: RunDir) -> int | None:
 
 
 def load(directory: RunDir, progress: Progress | None = None) -> Run:
-    """Return the run that is recorded in ``directory``, as far as it is recorded now."""
+    """Return the run that is recorded in ``directory``, as far as it is recorded now. ``progress`` is called
+    with the number of bytes read so far, and of all bytes."""
     tail = Tail(directory)
     tail.load(progress)
     return tail.run
@@ -173,8 +174,8 @@ class _Ending(Protocol):
 
 def alive_ns(how: str, directory: RunDir) -> int | None:
     """Return when the program in the state ``how`` (the result of ``state``: running, lost, ...) was last
-    known to be alive (ns since the epoch); None: no heartbeat shows it. A heartbeat is a file that
-    ``jaxscope run`` updates while it waits for the program."""
+    known to be alive (ns since the epoch). The heartbeat in the run's ``directory`` shows it, a file that
+    ``jaxscope run`` updates while it waits for the program. None: no heartbeat shows it."""
     beat = liveness.beat_of(directory.heartbeat) if how in ("running", "lost") else None
     if beat is None:
         return None  # only the times of its events are known
@@ -182,9 +183,9 @@ def alive_ns(how: str, directory: RunDir) -> int | None:
 
 
 def state(run: _Ending, directory: RunDir) -> str:
-    """Return whether the program of a run still runs: ``exited``, ``stopped``, ``running`` or ``lost``.
-    ``stopped`` is an orderly end with unknown exit code. ``lost`` means that the log has no end although no
-    process writes it any more: the program was killed, or the machine stopped."""
+    """Return whether the program of ``run``, recorded in ``directory``, still runs: ``exited``, ``stopped``,
+    ``running`` or ``lost``. ``stopped`` is an orderly end with unknown exit code. ``lost`` means that the log
+    has no end although no process writes it any more: the program was killed, or the machine stopped."""
     if run.exited is not None:
         return "exited"
     if _watched(directory):
@@ -196,9 +197,9 @@ def state(run: _Ending, directory: RunDir) -> str:
 
 
 def going_on(run: Run, directory: RunDir) -> bool | None:
-    """Return whether the program of ``run`` still runs: true while a process of it, or the one that waits for
-    its end, is alive. None: unknown here, because another machine recorded the run and its processes are not
-    visible."""
+    """Return whether the program of ``run``, recorded in ``directory``, still runs: whether a process of it,
+    or the process that waits for its end, is alive. None: unknown, because the run was recorded on another
+    machine, whose processes are not visible here."""
     signs = [_writes(directory, log, p) for log, p in run.logs()]
     if run.exited is not None:
         return any(signs)  # the end is recorded, so only a child process with a lock may still write
@@ -211,7 +212,8 @@ def going_on(run: Run, directory: RunDir) -> bool | None:
 
 
 def _watched(directory: RunDir) -> bool | None:
-    """Return whether ``jaxscope run`` waits for the program, as the heartbeat file shows; None: unknown."""
+    """Return whether ``jaxscope run`` waits for the end of the program, as the heartbeat file in the run's
+    ``directory`` shows; None: unknown."""
     beat = liveness.beat_of(directory.heartbeat)
     if beat is None:
         return False
@@ -219,8 +221,8 @@ def _watched(directory: RunDir) -> bool | None:
 
 
 def _writes(directory: RunDir, log: str, process: _Logged) -> bool | None:
-    """Return whether ``process`` still writes the log with the name ``log``; None: unknown. True if the
-    process is alive and has not ended its log."""
+    """Return whether ``process`` is alive and still writes its log, the one with the name ``log`` in the
+    run's ``directory``; None: unknown."""
     started = process.started
     if process.ended is not None or started is None:
         return False

@@ -78,7 +78,8 @@ def by_line(run: Run) -> dict[tuple[str, int], float]:
 
 
 def _measured(run: Run, process: Process, event: Profiled) -> Measured:
-    """Return the times of one profile, summed by line."""
+    """Return the times of one profile, summed by line. ``event`` is the profile, which ``process``
+    recorded."""
     steps = min(max(1, event.last_step - event.first_step + 1), MOST)
     one = 1e9 * steps * min(max(1, event.devices or 1), MOST)
     sums: dict[tuple[str, int] | None, dict[str, int]] = {}
@@ -115,7 +116,8 @@ def _measured(run: Run, process: Process, event: Profiled) -> Measured:
 
 
 def _by_program(times: Sequence[InstructionTime]) -> list[list[InstructionTime]]:
-    """Return the instructions grouped by program: one list for each program of the profile."""
+    """Return the measured instructions of a profile (``times``) grouped by program: one list for each
+    program."""
     found: dict[tuple[str, int | None], list[InstructionTime]] = {}
     for t in times:
         found.setdefault((t.module, t.program), []).append(t)

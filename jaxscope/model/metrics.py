@@ -151,9 +151,12 @@ class ProgramMetrics(SavedMetrics, frozen=True):
 
     @property
     def used_bytes(self) -> int | None:
-        """Return the bytes that the program needs on one device; None: unknown. If the program was compiled
-        for a target (``--target``), the target's compiler states this number. Otherwise it is the peak of its
-        memory as XLA estimates it for the machine of the run."""
+        """Return the bytes of memory that the program needs on one device; None: unknown.
+
+        The number is the compiler's estimate, not a measurement. For a program compiled for a target
+        (``--target v5e:4x4``), it is what the target's compiler states. For any other program, it is the peak
+        computed from the figures of XLA.
+        """
         return self.fit.used if self.fit is not None else (self.memory or {}).get("peak")
 
 
@@ -205,9 +208,9 @@ class Metric(msgspec.Struct, frozen=True):
     def compare(
         self, before: SavedMetrics, after: SavedMetrics, tolerance: float = 0.0
     ) -> list[Difference] | None:
-        """Return the figures of two programs that differ by more than ``tolerance`` (relative: 0.05 is 5 %),
-        in the order of ``after``. None: the figures of one program are unknown. A single unknown figure is
-        left out."""
+        """Return the figures that differ between a program (``before``) and another one (``after``) by more
+        than ``tolerance`` (relative: 0.05 is 5 %), in the order of ``after``. None: the figures of one
+        program are unknown. A single unknown figure is left out."""
         old, new = self.extract(before), self.extract(after)
         if old is None or new is None:
             return None
@@ -226,18 +229,20 @@ class Metric(msgspec.Struct, frozen=True):
 
 
 def _figures(field: str) -> Callable[[SavedMetrics], Figures | None]:
-    """Return a function that returns the attribute ``field`` of a program's figures, or None if it is
-    unknown."""
+    """Return a function that takes the figures of a program and returns their attribute ``field``
+    (``collectives``), or None if it is unknown."""
     return lambda metrics: getattr(metrics, field, None)
 
 
 def _memory(metrics: SavedMetrics) -> Figures | None:
-    """Return the bytes on one device by name, including those that a baseline file does not keep."""
+    """Return the memory figures of a program, in bytes on one device: ``{"temp": 4096, "alias": 1024, ...}``.
+    These include figures that a baseline file does not keep. None: unknown."""
     return metrics.memory and {**metrics.memory, **(getattr(metrics, "unsaved_memory", None) or {})}
 
 
 def _work(metrics: SavedMetrics) -> Figures:
-    """Return the figures of XLA's cost analysis, and the operations of matrix products (``matrix_flops``)."""
+    """Return the figures of XLA's cost analysis of a program, and the operations of its matrix products:
+    ``{"flops": 2e9, "matrix_flops": 1e9, ...}``."""
     cost: Figures = getattr(metrics, "cost", None) or {}
     return {**cost, "matrix_flops": (metrics.flops or {}).get("matrix")}
 
@@ -287,10 +292,10 @@ def of(run: Run, p: Program) -> ProgramMetrics:
 
 
 def memory_of(p: Program, fit: Fit | None = None) -> tuple[Memory, int | None]:
-    """Return (the compiler's byte counts for one device, peak bytes or None) of a program.
+    """Return (the compiler's byte counts for one device, peak bytes or None if unknown) of the program ``p``.
 
-    If the program was compiled for a target (``--target``) and does not fit into its memory, the compiler
-    states only the peak and perhaps the temporaries.
+    If ``p`` was compiled for a target (``--target``) and does not fit into its memory, the compiler states
+    only the peak and perhaps the temporaries.
 
     Args:
       fit: the result of ``target_programs.fit`` for a program for a target; None for a program that ran.
@@ -303,7 +308,8 @@ def memory_of(p: Program, fit: Fit | None = None) -> tuple[Memory, int | None]:
 
 
 def sizes(compiled: ev.Compiled | None) -> tuple[Memory, int | None]:
-    """Return (the compiler's byte counts for one device, peak bytes or None) of a program that ran."""
+    """Return (the compiler's byte counts for one device, peak bytes or None if unknown) of a program that
+    ran. ``compiled`` is the event of its compilation; None: not recorded, and all counts are unknown."""
     memory = (compiled.memory if compiled is not None else None) or Memory()
     return memory, peak_bytes(memory)
 
@@ -314,7 +320,8 @@ def _present(values: Mapping[str, N | None]) -> dict[str, N]:
 
 
 def _of_hlo(hlo: Compiled | None) -> dict[str, Any]:
-    """Return the fields of ProgramMetrics that are read from the compiled text; empty if there is none."""
+    """Return the fields of ProgramMetrics that are read from ``hlo``, the analyzed text of the compiled
+    program, as {field: value}; empty if there is no text."""
     if hlo is None or not hlo.instructions:
         return {}
     custom_calls = {f"custom_call.{target}": n for target, n in hlo.custom_calls.items()}
@@ -345,12 +352,14 @@ def _of_hlo(hlo: Compiled | None) -> dict[str, Any]:
 
 
 def _executions(members: Iterable[Collective]) -> int | None:
-    """Return how often these collectives together run in one call of the program, at most; None: unknown."""
+    """Return how often the collectives ``members`` together run in one call of the program, at most: of each
+    conditional, the branch that runs most of them counts. None: unknown."""
     return branches.bounds_of((c.branches, c.executions) for c in members).most
 
 
 def _of_stablehlo(lowered: Reading | None) -> dict[str, Any]:
-    """Return the fields of ProgramMetrics that are read from the lowered text; empty if there is none."""
+    """Return the fields of ProgramMetrics that are read from ``lowered``, the analyzed StableHLO text, as
+    {field: value}; empty if there is no text."""
     if lowered is None:
         return {}
     donated = [d for d in lowered.donation if d.status != "possible"]
@@ -372,8 +381,9 @@ def _of_stablehlo(lowered: Reading | None) -> dict[str, Any]:
 
 
 def collective_key(c: Collective) -> str:
-    """Return the name of a collective in a baseline: its kind and axes, ``all-gather over data, model``. If
-    the axes are unknown, the name has the size of its groups: ``all-gather over groups of 4``."""
+    """Return the name of the collective ``c`` in a baseline: its kind and mesh axes, ``all-gather over data,
+    model``. If the axes are unknown, the name has the size of its groups of devices: ``all-gather over groups
+    of 4``."""
     if c.axes is None:
         return f"{c.kind} over {f'groups of {c.group_size}' if c.group_size else 'unknown axes'}"
     return f"{c.kind} over {', '.join(map(clean, c.axes)) or 'no axis'}"
@@ -410,9 +420,9 @@ def _axes(c: Collective) -> str:
 
 
 def _arguments(key: Key) -> dict[str, int]:
-    """Return the number of arguments by path, type and sharding.
-    ``{"batch['x']: f32[64,32] P('data',)": 1}``. Numbers in paths are written ``*``, so that arguments of
-    equal layers are counted together."""
+    """Return how many arguments the cache key ``key`` has with each path, type and sharding: ``{"batch['x']:
+    f32[64,32] P('data',)": 1}``. Numbers in paths are written ``*``, so that arguments of equal layers are
+    counted together."""
 
     def spec(index: int | None) -> str:
         s = key.shardings[index] if index is not None and 0 <= index < len(key.shardings) else None
@@ -433,7 +443,8 @@ def _grouped(items: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]:
 
 
 def _counted(figures: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Return {name: sum of its numbers} for pairs (name, number) in which a name can occur several times."""
+    """Return {name: sum of its numbers} for ``figures``, pairs (name, number) in which a name can occur
+    several times."""
     found: Counter[str] = Counter()
     for name, n in figures:
         found[clean(name)] += n

@@ -106,14 +106,16 @@ def _of_function(run: Run, f: Function) -> list[Varying]:
 
 
 def _other_change(run: Run, c: Compilation) -> str | None:
-    """Return the kind of the change because of which ``c`` would recompile even if its function was created
-    only once; None if there is none, or if the function is not created for each call."""
+    """Return the kind of the input (``dtype``, ``static_value``, ...) that changed in ``c``, if the function
+    of ``c`` is created for each call: ``c`` would recompile even if the function was created only once. None:
+    no input changed, or the function is not created for each call."""
     found = causes.changed_input(run, c)
     return found.kind if found is not None else None
 
 
 def _calls(f: Function, misses: Sequence[Compilation]) -> tuple[int, ...] | None:
-    """Return, for each of ``misses``, the number of calls with the same argument sizes; None: unknown.
+    """Return, for each of ``misses`` (calls of ``f`` that missed a cache), how many calls of ``f`` had the
+    same argument sizes; None: unknown.
 
     If several misses have the same sizes, the first of these misses gets all the calls, and the later ones
     get 0. Calls were counted by the bytes of their NumPy arguments. So the numbers are known only if no two

@@ -125,7 +125,8 @@ def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
 
 
 def _innermost(c: Compilation) -> tuple[object, ...]:
-    """Return a value that is equal for two calls of one function by one line, whatever called that line."""
+    """Return a value that stands for the function that ``c`` called and for the line of the call. It is equal
+    for two calls of one function by one line, whatever called that line."""
     site, column = c.site, c.missed.column if c.missed is not None else None
     return (c.process.id, c.function.id, c.entry, column, site and (site.file, site.line))
 
@@ -221,7 +222,7 @@ class Step(msgspec.Struct, frozen=True):
         the same place in different executions of the loop count once.
       operations: number of operations outside jit, at least: the loop may run further ones that other lines
         had compiled before.
-      lines: the lines of ``loop``'s file that run most of them, or call the functions that do.
+      lines: the lines of ``loop``'s file that run most of these operations, or call functions that run them.
     """
 
     loop: Frame
@@ -256,11 +257,12 @@ def steps(run: Run) -> list[Step]:
 
 
 def _operations_in(run: Run, file: str, first: int, last: int) -> dict[tuple[object, ...], int]:
-    """Return the operations outside jit that each iteration of the loop on the lines ``first`` to ``last`` of
-    ``file`` runs: {(an operation, where it is applied): the line of ``file`` that leads there}.
+    """Return the operations outside jit that each iteration of a loop runs: {(an operation, where it is
+    applied): the line of ``file`` that leads there}. The loop is on the lines ``first`` to ``last`` of
+    ``file``.
 
-    Operations that were compiled before the loop are known where their line is in a function that the loop
-    calls.
+    JAX compiles an operation only once, so one that was compiled before the loop began is found only if it is
+    in a function that the loop calls.
     """
     source = sources.of(run)(file)
     inside = [(first, last), *functions_called(source, first, last)]

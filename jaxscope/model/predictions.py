@@ -171,7 +171,8 @@ def results_of(run: Run, c: Compilation) -> Results:
 
 
 def _results(traced: Traced, compiled: Compiled) -> Results:
-    """Return the results of a call: the types of the trace with the shardings of the compiled program."""
+    """Return the results of a call: their types from ``traced``, with the shardings of the program from
+    ``compiled``."""
     indices, table = compiled.out_sharding_of, compiled.out_shardings
     out = traced.out or []
     if len(indices) != len(out):
@@ -184,8 +185,8 @@ def _results(traced: Traced, compiled: Compiled) -> Results:
 
 
 def _seen_before(run: Run, c: Compilation, expected: Facts) -> bool:
-    """Return whether JAX need not compile for a call with the key ``expected``, because it already has. That
-    is so if the program of ``c``, or of an earlier compilation of the function, serves such a call."""
+    """Return whether JAX need not compile for a call with the key ``expected``, because a program that serves
+    such a call exists: that of ``c``, or that of an earlier compilation of the function."""
     index = key_index.of(run, c)
     named = c.key.arguments if c.key is not None else []
     if len(named) != len(expected.leaves):
@@ -281,7 +282,7 @@ def _placement(leaf: LeafFacts, name: str) -> object:
 
 
 def sentence(p: Prediction) -> Message:
-    """Return the prediction as a message to the user.
+    """Return the prediction ``p`` as a message to the user:
 
     ``if the result[0] of step is passed as state, the next call recompiles: ...``
     """

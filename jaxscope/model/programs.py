@@ -103,7 +103,8 @@ def read_texts(
 
 
 def _packed(found: Texts) -> Iterator[bytes]:
-    """Yield the parts of a cache file: the number of pieces, then each piece after its length.
+    """Yield the parts of the cache file that keeps the analyzed texts ``found``: the number of pieces, then
+    each piece after its length.
 
     The first piece has everything except the list of fusions, and each other piece PIECE fusions. Python runs
     no other thread while msgspec decodes a piece: without pieces, the 460,000 fusions of a text of 100 MB
@@ -145,7 +146,8 @@ def _unpacked(data: bytes) -> Texts:
 
 
 def _text(directory: RunDir, blob: str | None) -> str | None:
-    """Return the text in the file ``blob`` of the run; None: ``blob`` is None, or the file is unreadable."""
+    """Return the text in the file ``blob`` of the run directory ``directory``; None: ``blob`` is None, or the
+    file is unreadable."""
     try:
         if blob is None:
             return None
@@ -179,8 +181,8 @@ def circumstances(p: Program, warnings: list[str] | None = None) -> Around:
 
 
 def mesh_of(c: Compilation) -> list[tuple[str, int]] | None:
-    """Return the mesh of a call as (axis, size) pairs: that of most arguments, or else that of most results.
-    None: no argument and no result has a mesh."""
+    """Return the mesh of the call ``c`` as (axis, size) pairs, ``[("data", 4), ("model", 2)]``: the mesh of
+    most arguments, or else of most results. None: no argument and no result has a mesh."""
     tables = [c.key.shardings if c.key is not None else [], c.compiled.out_shardings if c.compiled else []]
     for table in tables:
         meshes = [tuple((axis, size) for axis, size, _ in s.mesh) for s in table if s.mesh]

@@ -223,7 +223,8 @@ class Known:
         return self._devices[data]
 
     def frame(self, frame: Frame | None) -> Frame | None:
-        """Return an object that is equal to ``frame``, always the same one, to save memory."""
+        """Return a line that is equal to ``frame``: the same object for all equal lines, to save memory. None
+        for None."""
         return frame if frame is None else self._frames.setdefault(frame, frame)
 
 
@@ -293,7 +294,7 @@ class _Process:
         return ahead
 
     def _call(self, event: Any) -> _Call:
-        """Return the call that ``event`` is about, created on demand."""
+        """Return the call that ``event`` is about. If it is the first event of the call, create the call."""
         c = self.calls.get(event.call)
         if c is None:
             c = self.calls[event.call] = _Call(event.call, event.t_ns)
@@ -396,7 +397,7 @@ class _Process:
         self.stopped = event
 
     def _other(self, event: Any) -> None:
-        """Do nothing: of other events, only the fields of all events are used."""
+        """Ignore an event of a kind that is not needed to compare ranks."""
 
 
 _READ: dict[type, Callable[[_Process, Any], None]] = {
@@ -522,8 +523,8 @@ class RankLog:
         return rank
 
     def _add_up(self, rank: Rank, processes: Sequence[_Process], names: _Names) -> None:
-        """Set the fields of ``rank`` that are sums or maxima over all its processes: seconds, memory, ...
-        ``names`` finds the names of functions."""
+        """Set the fields of ``rank`` that are sums or maxima over ``processes``, all processes of the rank:
+        seconds, memory, ... ``names`` finds the names of functions."""
         calls = [c for p in processes for c in p.calls.values()]
         rank.trace_seconds = math.fsum(c.trace_seconds for c in calls)
         rank.lower_seconds = math.fsum(c.lower_seconds for c in calls)
@@ -536,7 +537,8 @@ class RankLog:
             rank.slowest = slow.site, names.of(slow).display_name, slow.seconds
 
     def _phase(self, main: _Process) -> tuple[str, Frame | None, int] | None:
-        """Return (phase, user's line, begin in ns) of the phase that began last and has no end; or None."""
+        """Return (phase, user's line, begin in ns) of the phase that ``main`` began last and has not ended:
+        ``("compile", line, 1700000000000000000)``. None: no phase is in progress."""
         if main.ended is not None or main.stopped is not None:
             return None
         c = max(
@@ -547,9 +549,12 @@ class RankLog:
         return c.phase, c.site, c.phase_ns
 
     def _seen(self, main: _Process, names: _Names) -> Iterator[Seen]:
-        """Yield the compilations of programs for the devices of several processes, in order of time. A
-        compilation in progress is included only if its program is for all devices. The devices of other
-        programs are known only when the compilation has ended."""
+        """Yield the compilations of programs for the devices of several processes, in order of time. ``main``
+        is the process of the rank that the user started; ``names`` finds the names of functions.
+
+        A compilation in progress is included only if its program is for all devices. The devices of other
+        programs are known only when the compilation has ended.
+        """
         if main.process_of is None:
             return
         of_devices = functools.partial(_processes, process_of=main.process_of)
@@ -572,7 +577,7 @@ class RankLog:
     def _compilation(self, main: _Process, names: _Names, c: _Call, processes: frozenset[int]) -> Seen:
         """Return compilation ``c``, made by ``main``, the process that the user started, in the form that is
         compared between ranks. ``processes`` are the indices of the processes on whose devices the program
-        runs."""
+        runs; ``names`` finds the names of functions."""
         compiled, key = c.compiled, c.key
         function = names.of(c)
         texts = names.texts(c.program)
@@ -679,6 +684,7 @@ def _shapes(key: Key | None) -> str:
 
 
 def _bytes(memory: Memory | None) -> int | None:
-    """Return the bytes of arguments, results and temporaries together; None: one of them is unknown."""
+    """Return the bytes of arguments, results and temporaries of a program together. ``memory`` has the
+    compiler's byte counts. None: one of them is unknown."""
     parts = [getattr(memory, f"{name}_bytes", None) for name in ("argument", "output", "temp")]
     return sum(p for p in parts if p is not None) if None not in parts else None

@@ -81,7 +81,7 @@ class _Alike(NamedTuple):
 
 
 def _ranks(alike: Sequence[_Alike]) -> list[Rank]:
-    """Return all ranks of several groups, sorted by number."""
+    """Return all ranks in the groups ``alike``, sorted by number."""
     return sorted((r for each in alike for r in each.ranks), key=lambda r: r.number)
 
 
@@ -106,7 +106,8 @@ class Job:
         return tuple(self.name(s) for s in rank.seen if s.ordered)
 
     def name(self, seen: Seen) -> str:
-        """Return a name of the compiled program that is equal for equal programs in all ranks."""
+        """Return a name for the program that the compilation ``seen`` compiled: equal programs have equal
+        names in all ranks."""
         return self._names.get(seen.program, seen.program)
 
     @property
@@ -139,8 +140,9 @@ class Job:
         return self._found
 
     def _sets(self, *, ordered: bool) -> list[frozenset[int]]:
-        """Return the different sets of processes on which programs run that the main thread called
-        (``ordered``), or other programs. Each set is compared on its own."""
+        """Return the different sets of processes on which programs run, such as ``{0, 1}`` and ``{2, 3}``.
+        With ``ordered``, only programs that the main thread called count; else only the other programs. Each
+        set is compared on its own."""
         found = {id(s.processes): s.processes for r in self.ranks for s in r.seen if s.ordered == ordered}
         return list(dict.fromkeys(found.values()))
 
@@ -384,8 +386,9 @@ def job_of(directory: RunDir) -> RunDir | None:
 
 
 def read(whole: RunDir, step: Callable[[int], None] | None = None) -> Job:
-    """Read the recordings of all ranks of a job in its run directory. If there are many ranks, several
-    processes read them. ``step`` is called from time to time with the number of ranks read so far."""
+    """Read the recordings of all ranks of a job. ``whole`` is the run directory of the job. If there are many
+    ranks, several processes read them. ``step`` is called from time to time with the number of ranks read so
+    far."""
     found: list[tuple[int | None, Rank]] = []
     shared = _Shared()
     every = store.rank_runs(whole)
@@ -399,7 +402,8 @@ def read(whole: RunDir, step: Callable[[int], None] | None = None) -> Job:
 
 
 def _read_part(part: Sequence[RunDir]) -> list[tuple[int | None, Rank]]:
-    """Read some ranks one after the other. Return (JAX's process index or None, rank) for each."""
+    """Read the ranks that are recorded in the directories ``part``, one after the other. Return (JAX's
+    process index or None, rank) for each."""
     known, found = Known(), []
     for place in part:
         log = RankLog(place, known)
@@ -428,9 +432,13 @@ def _begin() -> None:
 
 
 def _numbered(whole: RunDir, found: Sequence[tuple[int | None, Rank]]) -> Job:
-    """Return the job of these ranks, (JAX's process index or None, rank) each, after giving each its number.
-    The number is JAX's process index. If an index is unknown or not unique, the launcher's numbers are
-    used."""
+    """Give each rank its number, and return the job. The number is JAX's process index. If an index is
+    unknown or not unique, the launcher's numbers are used.
+
+    Args:
+      whole: the run directory of the job.
+      found: (JAX's process index or None, rank) for each rank.
+    """
     launched = [places.number(rank.directory) for _, rank in found]
     indices = [index for index, _ in found]
     # JAX's index is the one in its messages; of several jobs in one launch only the launcher's numbers

@@ -254,11 +254,12 @@ A = TypeVar("A", bound=Asked)
 
 
 def cached_until_changed(compute: Callable[Concatenate[A, P], T]) -> Callable[Concatenate[A, P], T]:
-    """Decorate a function whose first argument is a Function or a Run, to cache its result there.
+    """Decorate ``compute``, a function whose first argument is a Function or a Run, so that its result is
+    cached in that argument.
 
-    The result is computed again when the ``version`` of that record has changed. Callers must not change the
-    result. Further arguments (the run) must be the same in every call, because they are not part of the
-    cache's key.
+    The result is computed again when the ``version`` of the Function or the Run has changed. Callers must not
+    change the result. Further arguments (the run) must be the same in every call, because they are not part
+    of the cache's key.
     """
     name = f"{compute.__module__}.{compute.__qualname__}"
 

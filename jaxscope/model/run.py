@@ -222,9 +222,13 @@ P = TypeVar("P", bound=_Started)
 
 
 def main_of(processes: Sequence[P], exited: ProgramExited | None) -> P | None:
-    """Return the process that the user started; None: no process was recorded. Its id is in ``exited``, the
-    event about the end of the program. Without that event, it is the first process that no other process
-    started."""
+    """Return the process that the user started; None: no process was recorded.
+
+    Args:
+      processes: all recorded processes.
+      exited: the event about the end of the program, which has the id of the process. If it is None, return
+        the first process that no other process started.
+    """
     recorded = [p for p in processes if p.started is not None]
     if exited is not None and exited.program_pid:
         named = [p for p in recorded if p.pid == exited.program_pid]

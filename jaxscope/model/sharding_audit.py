@@ -90,8 +90,8 @@ Stated = tuple[dict[int, Value], dict[int, Value]]
 
 def _stated(run: Run, c: Compilation, compiled: Compiled) -> Stated:
     """Return ({position: argument}, {position: result}) as the StableHLO of the program of ``c`` has them. A
-    position counts the caller's flat arguments, or the flat results. Both dicts are empty if there is no
-    StableHLO, or if the program runs on one device."""
+    position counts the caller's flat arguments, or the flat results. ``compiled`` is the event of its
+    compilation. Both dicts are empty if there is no StableHLO, or if the program runs on one device."""
     program = run.programs.get(c.program or "")
     if program is None or len(devices(c) or ()) < 2:
         return {}, {}  # on one device there is no choice of a sharding
@@ -162,8 +162,8 @@ def _constrained(
 
 
 def _compiled_argument(c: Compilation, compiled: Compiled, i: int, leaf: Leaf) -> Sharding | None:
-    """Return the sharding of the flat argument number ``i``, which is ``leaf`` in the cache key, in the
-    compiled program; None: unknown."""
+    """Return the sharding that the flat argument number ``i`` of ``c`` has in the compiled program; None:
+    unknown. ``compiled`` is the event of the compilation, ``leaf`` the argument in the cache key."""
     if i < len(compiled.in_sharding_of):
         return _at(compiled.in_shardings, compiled.in_sharding_of[i])
     ids = sh.device_ids(compiled.devices)
@@ -173,8 +173,8 @@ def _compiled_argument(c: Compilation, compiled: Compiled, i: int, leaf: Leaf) -
 
 
 def _single(c: Compilation, device: int, memory_kind: str | None) -> Sharding | None:
-    """Return the record of a SingleDeviceSharding on the device with the id ``device``; None: the platform of
-    the process of ``c`` is unknown."""
+    """Return a SingleDeviceSharding as a recorded Sharding: on the device with the id ``device``, in its
+    memory ``memory_kind`` (``pinned_host``). None: the platform of the process of ``c`` is unknown."""
     backend = c.process.backend
     if backend is None or not backend.platform:
         return None
@@ -221,9 +221,10 @@ def _results(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> It
 
 
 def _from_type(leaf: OutLeaf, compiled: Sharding | None) -> Sharding | None:
-    """Return the sharding in the type of a result (sharding in types), which counts as requested by the user.
-    None: the type has none, or not all axes of its mesh are of type Explicit. ``compiled`` is the sharding of
-    the result in the compiled program, for its mesh, devices and kind of memory; None: unknown."""
+    """Return the sharding in the type of the result ``leaf`` (JAX's sharding in types), which counts as
+    requested by the user. None: the type has none, or not all axes of its mesh are of type Explicit.
+    ``compiled`` is the sharding of the result in the compiled program, for its mesh, devices and kind of
+    memory; None: unknown."""
     if leaf.sharding is None or compiled is None or not compiled.mesh:
         return None
     if any(kind != "Explicit" for _, _, kind in compiled.mesh):
@@ -317,8 +318,8 @@ class OfArrays:
         return asked, compiled
 
     def _common(self, a: str, b: str) -> int:
-        """Return how many names and indices two paths have in common at their ends. ``[*]`` matches any
-        index. ``state.params['w']`` and ``opt.params['w']`` -> 2"""
+        """Return how many names and indices the paths ``a`` and ``b`` have in common at their ends. ``[*]``
+        matches any index. ``state.params['w']`` and ``opt.params['w']`` -> 2"""
         n = 0
         for x, y in zip(reversed(self._steps(a)), reversed(self._steps(b)), strict=False):
             if x != y and not ("[*]" in (x, y) and x[:1] == y[:1] == "["):

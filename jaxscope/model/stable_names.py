@@ -39,9 +39,9 @@ def root(path: str) -> str:
 
 
 def order(f: Function) -> tuple[object, ...]:
-    """Return the key that sorts functions of one name: by file, line and column, then by the places of the
-    functions that they capture. The order is the same after an edit above these places, and does not depend
-    on which function the program calls first."""
+    """Return a key for ``f`` that sorts functions with the same name: by file, line and column, then by the
+    places of the functions that they capture. The order is the same after an edit above these places, and
+    does not depend on which function the program calls first."""
     place, _, _ = f.id.partition(" | captures ")
     return f.seen.file or "", f.seen.line or 0, _with_numbers(place), _with_numbers(f.seen.captured_code)
 

@@ -147,9 +147,11 @@ def step_seconds(run: Run) -> StepSeconds | None:
 
 
 def _windows(process: Process) -> Iterator[_Window]:
-    """Yield a window for each two recorded ends of steps that follow each other. Both ends must be from the
-    same thread, and counted in the same way (``jaxscope.step()`` or calls of a function) as the last recorded
-    end."""
+    """Yield a window for each pair of successive recorded ends of steps of ``process``.
+
+    A pair is left out if its ends are from different threads. It is also left out if the steps were not
+    counted as they were at the last recorded end: by ``jaxscope.step()``, or by calls of a function.
+    """
     times = process.step_times
     for since, until in itertools.pairwise(times):
         window = _Window(since, until)
@@ -159,8 +161,8 @@ def _windows(process: Process) -> Iterator[_Window]:
 
 
 def _profiler(process: Process) -> Iterator[tuple[int, int]]:
-    """Yield (begin, end) of the times in which JAX's profiler made steps slower, in ns since the epoch. The
-    start and the stop of the profiler are included."""
+    """Yield (begin, end) of each time in which JAX's profiler made steps of ``process`` slower, in ns since
+    the epoch. The start and the stop of the profiler are included."""
     for event in process.profiles:
         took = (event.seconds or 0.0) + (event.cost_seconds or 0.0)
         yield event.t_ns - round(1e9 * min(max(0.0, took), MOST_SECONDS)), event.t_ns
@@ -181,7 +183,12 @@ def _phases(run: Run, process: Process) -> Iterator[_Phase]:
 
 def _copies(run: Run, process: Process, windows: Sequence[_Window], steps: int) -> Iterator[Spent]:
     """Yield, for each line, the mean time in a step that it waited for values of a device or copied arrays.
-    The mean is that of the ``steps`` steps of ``windows``."""
+
+    Args:
+      process: the process whose steps are counted.
+      windows: the times of which the mean is taken.
+      steps: the number of steps in ``windows`` together.
+    """
     found: dict[_Place, list[tuple[transfers.Transfer, float]]] = {}
     known = transfers.by_key(process)
     for key, t in known.items():
@@ -202,9 +209,14 @@ def _copies(run: Run, process: Process, windows: Sequence[_Window], steps: int) 
 
 
 def _compiling(phases: Sequence[_Phase], windows: Sequence[_Window], steps: int) -> Iterator[Spent]:
-    """Yield, for each line, the mean time in a step during which it made JAX trace, lower or compile, from
-    the ``phases`` of the process. The mean is that of the ``steps`` steps of ``windows``. Compilations in
-    threads other than the one that counts the steps are left out."""
+    """Yield, for each line, the mean time in a step during which it made JAX trace, lower or compile.
+    Compilations in threads other than the one that counts the steps are left out.
+
+    Args:
+      phases: the traces, lowerings and compilations of the process.
+      windows: the times of which the mean is taken.
+      steps: the number of steps in ``windows`` together.
+    """
     found: dict[_Place, tuple[Frame | None, float]] = {}
     for p in phases:
         if any(
@@ -223,13 +235,14 @@ def _place(cause: str, line: Frame | None) -> _Place:
 
 
 def _profile(process: Process) -> Profiled | None:
-    """Return the latest profile that shows how long its devices were busy; None: there is none."""
+    """Return the latest profile of ``process`` that shows how long its devices were busy; None: there is
+    none."""
     return next((event for event in reversed(process.profiles) if _waiting(event) is not None), None)
 
 
 def _waiting(event: Profiled) -> float | None:
-    """Return the fraction of a profile's time in which a device executed nothing, mean over the devices.
-    None: unknown."""
+    """Return the fraction of the time of a profile, ``event``, in which a device executed nothing: the mean
+    over the devices. None: unknown."""
     wall = (event.seconds or 0.0) * (event.devices or 0)
     if event.busy_seconds is None or wall <= 0 or not 0 <= event.busy_seconds <= wall:
         return None

@@ -38,9 +38,9 @@ class Steps:
         return (c.step or 0) if self.known(process) else None
 
     def _own(self, c: Compilation, counting: Counting) -> Step:
-        """Return the training step in which ``c`` was compiled, by the counts of the process that compiled
-        it alone. ``counting`` has the step marks and calls of that process; they decide whether steps are
-        counted by marks or by calls."""
+        """Return the training step in which ``c`` was compiled; None: unknown. Only counts of the process
+        that compiled ``c`` are used. ``counting`` has these counts: calls of ``jaxscope.step()``, or of a
+        watched function, decide."""
         if counting.marks and not c.marks and c.step is not None and c.process.first_step != 1:
             return c.step  # the beginning of the log is missing
         before = (c.process.started.steps or 0) if c.process.started is not None else 0

@@ -328,8 +328,8 @@ def arguments_read(c: Compilation) -> list[Leaf]:
 
 
 def _way(c: Compilation, leaf: Leaf, target: tuple[int, ...]) -> str | None:
-    """Return the direction in which an argument is copied to the program's devices, with the ids ``target``:
-    TO_DEVICE or BETWEEN; None: it is not copied."""
+    """Return the direction in which the call ``c`` copies the argument ``leaf`` to the devices of its
+    program, whose ids are ``target``: TO_DEVICE or BETWEEN (devices). None: it is not copied."""
     if leaf.type.startswith("numpy."):
         return TO_DEVICE
     here = devices_of(c, leaf)
@@ -339,7 +339,7 @@ def _way(c: Compilation, leaf: Leaf, target: tuple[int, ...]) -> str | None:
 
 
 def devices_of(c: Compilation, leaf: Leaf) -> tuple[int, ...] | None:
-    """Return the ids of the devices that hold an argument of call ``c``; None: unknown."""
+    """Return the ids of the devices that hold ``leaf``, an argument of call ``c``; None: unknown."""
     table = c.key.shardings if c.key is not None else []
     if leaf.sharding is None or not 0 <= leaf.sharding < len(table):
         return None
@@ -360,7 +360,8 @@ def devices_of_program(c: Compilation) -> tuple[int, ...] | None:
 
 
 def size_of(leaf: Leaf) -> int | None:
-    """Return the bytes of an argument, computed from its shape and dtype; None: one of the two is unknown."""
+    """Return the bytes of the argument ``leaf``, computed from its shape and dtype; None: one of the two is
+    unknown."""
     if leaf.shape is None or leaf.dtype is None:
         return None
     sizes = [d for d in leaf.shape if isinstance(d, int)]

@@ -24,8 +24,9 @@ _TYPED = {"bfloat16", "float16", "float32", "float64", "int32", "int64", "uint32
 
 
 def _weight(group: Group) -> str:
-    """Return the severity of a changed shape: NOTE if the recompiles seem to be over, or if the number of
-    dimensions changed, because the user may need a program for each; else WARNING."""
+    """Return the severity of a finding about ``group``, calls that recompiled because an argument's shape
+    changed: NOTE if the recompiles seem to be over, or if the number of dimensions changed, because the user
+    may need a program for each; else WARNING."""
     return NOTE if _settled(group) or group.cause.kind == "rank" else WARNING
 
 
@@ -102,8 +103,9 @@ def _settled(group: Group) -> bool:
 
 
 def _chosen(group: Group) -> bool:
-    """Return whether the sizes of the argument look chosen by the program, so that each needs its own
-    program: padded lengths, or a model that is trained at one resolution and then at a larger one.
+    """Return whether the user seems to have chosen the sizes of the argument because of which ``group``
+    recompiled, so that each size needs its own program: padded lengths, or a model that is trained at one
+    resolution and then at a larger one.
 
     The sizes look chosen if they are a few powers of two. If there are only two sizes, the later one must be
     the larger one, because the smaller size of an odd last batch may be a power of two, too.
@@ -117,8 +119,9 @@ def _chosen(group: Group) -> bool:
 
 
 def _in_phases(group: Group) -> bool:
-    """Return whether the argument has few sizes, one for each phase of the program: a loop calls the function
-    with one size, and a loop around it goes on to the next size, as for a curriculum of longer sequences."""
+    """Return whether the argument because of which ``group`` recompiled has few sizes, one for each phase of
+    the program: a loop calls the function with one size, and a loop around it goes on to the next size, as
+    for a curriculum of longer sequences."""
     c, path = group.calls[-1], group.cause.path
     if c.site is None or c.missed is None or path is None or len(set(_shapes(group))) > PLACES:
         return False
@@ -199,8 +202,9 @@ def changing_dtype(group: Group) -> Fix | None:
 
 
 def _a_precision_each(group: Group) -> bool:
-    """Return whether each of a few places that call the function uses a precision of its own, so that no
-    dtype is wrong: for example, one line for a model in bfloat16 and one for a model in float32.
+    """Return whether a few places call the function of ``group``, each with a floating-point precision of its
+    own, so that no dtype is wrong: for example, one line for a model in bfloat16 and one for a model in
+    float32.
 
     Every floating-point argument must differ in dtype between the places. If only some of them differ, this
     is more likely a mistake.
@@ -278,8 +282,8 @@ def changing_tree(group: Group) -> Fix | None:
 
 
 def _reordered(cause: Cause) -> bool:
-    """Return whether only the order of the keys of a container changed. An ordered dict is a container with
-    the text ``collections.OrderedDict ['x', 'y']``."""
+    """Return whether ``cause``, the difference of two calls, is only that the keys of a container have
+    another order. An ordered dict is a container with the text ``collections.OrderedDict ['x', 'y']``."""
     before, after = cause.before, cause.after
     if isinstance(before, TreeText):
         return before.order
@@ -294,8 +298,9 @@ def _reordered(cause: Cause) -> bool:
 
 
 def _number_or_array(cause: Cause) -> Fix | None:
-    """Return the advice for an argument that is a Python number in one of two calls, and an array in the
-    other, under a jit for which Python numbers are static (``eqx.filter_jit``). None for other changes."""
+    """Return the advice if ``cause`` is that an argument is a Python number in one of two calls, and an array
+    in the other, under a jit for which Python numbers are static (``eqx.filter_jit``). None for other
+    causes."""
     before, after = cause.before, cause.after
     if isinstance(before, ArrayType) and isinstance(after, StaticValue):
         before, after = after, before

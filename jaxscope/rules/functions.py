@@ -50,22 +50,25 @@ def new_function_object(group: Group) -> Fix | None:
 
 
 def _maker(group: Group) -> line_names.Definition | None:
-    """Return the definition of the function that defines the function of ``group``; None: unknown."""
+    """Return the definition of the function in whose body the recompiled function is defined; None: unknown.
+    ``group`` has the calls of the recompiled function."""
     seen = group.function.seen
     name = seen.qualname.rpartition(".<locals>.")[0]
     return line_names.function(group.source(seen.file), name) if name and seen.file is not None else None
 
 
 def _in_cache(group: Group) -> bool:
-    """Return whether the function that defines the function of ``group`` is under ``functools.lru_cache``,
-    which has room for all objects that were compiled: each of them was created once."""
+    """Return whether the function that defines the recompiled function is under ``functools.lru_cache``, and
+    the cache has room for all objects that were compiled, so that each of them was created once. ``group``
+    has the calls of the recompiled function."""
     made = _maker(group)
     size = line_names.cache_size(made) if made is not None else None
     return size is not None and len(group.calls) < size
 
 
 def _call_once(group: Group, maker: str) -> Message:
-    """Return the advice for a function that each call of the function ``maker`` defines again."""
+    """Return the advice for a function that each call of the function ``maker`` (a name) defines again: to
+    call ``maker`` once. ``group`` has the calls that recompiled for this reason."""
     made = _maker(group)
     size = line_names.cache_size(made) if made is not None else None
     if size is not None:

@@ -42,7 +42,8 @@ def computes(run: Run, library: str | None) -> bool:
 
 
 def repeats(p: Payer) -> int:
-    """Return how many recompiles of ``p`` are those of functions that a library around JAX jits."""
+    """Return how many of the recompiles that the line of ``p`` causes are of functions of a library, not of
+    operations of JAX."""
     return sum(not _of_jax(c.function) for c in p.again)
 
 
@@ -118,11 +119,12 @@ def cache_programs(run: Run, p: Payer) -> tuple[Fix | None, float]:
 
 
 def package_of(calls: Sequence[Compilation], called: str | None) -> str | None:
-    """Return the library to name in a message: the one whose function the last of ``calls`` compiled. For
-    example, diffrax for ``diffeqsolve``, although the user's line calls a wrapper of Equinox.
+    """Return the library to name in a message about ``calls``, which one line of the user caused: the library
+    whose function the last of them compiled. For example, diffrax for ``diffeqsolve``, although the user's
+    line calls a wrapper of Equinox.
 
     If that function is the user's, JAX's or of a library of wrappers, return ``called``, the library that the
-    line calls.
+    line calls (None: no library).
     """
     f = calls[-1].function
     package = _package(f) if f.seen.library else ""

@@ -59,8 +59,9 @@ def one_key_for_all_steps(run: Run) -> Iterator[Finding]:
 
 
 def _statics_change(f: Function, c: Compilation, call: LoopCall) -> bool:
-    """Return whether ``call``, which a loop repeats, passes another static argument in each iteration: its
-    program may combine the key with that value."""
+    """Return whether ``call``, a call of ``f`` that a loop repeats, passes another static argument in each
+    iteration. Then the program may combine the random key with that argument, and draw other numbers each
+    time. ``c`` is a recorded call of ``f``, which says what its static arguments are."""
     statics = {s.path for s in (c.key.static if c.key is not None else ()) if split(s.path)[0] == s.path}
     passed = [loop_calls.argument(call.call, f.seen.signature, name) for name in statics]
     return any(p is not None and not loop_calls.stays_the_same(p, call.repeats) for p in passed)
@@ -229,9 +230,12 @@ def work_done_twice(run: Run) -> Iterator[Finding]:
 
 
 def _comparable(run: Run, larger: Compilation, g: Function, c: Compilation) -> bool:
-    """Return whether two functions may compute the same forward pass. As far as is known, both are in the
-    same mode: equal static arguments, no dropout in only one of them, no code for evaluation. ``larger`` is a
-    call of the function that computes more, ``c`` one of ``g``, which computes less."""
+    """Return whether the call ``larger`` may compute the forward pass that the call ``c`` of the function
+    ``g`` computes, and more.
+
+    True if, as far as is known, both calls are in the same mode: they have equal static arguments, not only
+    ``larger`` uses random keys (dropout), and ``g`` has no code for evaluation.
+    """
     if larger.key is None or c.key is None:
         return False
     modes = {s.path: s.repr for s in larger.key.static}

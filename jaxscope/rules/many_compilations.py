@@ -108,8 +108,9 @@ def _by_calls(f: Function, repeats: list[Compilation]) -> Message | None:
 
 
 def _by_number(f: Function, repeats: list[Compilation]) -> Message | None:
-    """Return a clause that says how often ``f`` recompiled, in ``repeats``. None if there are too few
-    recompiles, or if the calls of ``f`` are counted: the share of calls that recompile decides then."""
+    """Return a clause that says how often ``f`` recompiled, which is the length of ``repeats``. None if it
+    recompiled too rarely for a finding. None also if the calls of ``f`` are counted: not the number but the
+    share of calls that recompile decides then."""
     if f.counted_calls or len(repeats) < FEWEST:
         return None
     return message("recompiled-so-often", n=len(repeats))

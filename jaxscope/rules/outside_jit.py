@@ -41,9 +41,9 @@ MANY = 10  # recompiles of a line's operation for other parameters, which jit of
 
 
 def _of_one_cause(run: Run, repeats: list[Compilation]) -> recompiles.Group | None:
-    """Return the group of those recompiles in ``repeats`` that belong to one jitted function of a library and
-    have the same kind of cause in its arguments, such as a changing dtype. If there are several such groups,
-    return the one with the most recompiles; None if there is none."""
+    """Return the recompiles among ``repeats`` that are of one jitted function of a library, and in which one
+    kind of change of an argument (such as ``dtype``) decided. If there are several such groups, return the
+    largest; None if there is none."""
     found: dict[tuple[str, str], list[tuple[Compilation, Cause]]] = {}
     for c in repeats:
         cause, module = causes.of(run, c)[0], c.function.seen.module or ""
@@ -61,8 +61,9 @@ def _of_one_cause(run: Run, repeats: list[Compilation]) -> recompiles.Group | No
 
 
 def creates(run: Run, p: Payer) -> bool:
-    """Return whether a line seems to create the parameters of a model: at least a quarter of its compilations
-    are random draws, and it recompiles operations only for other sizes, such as those of the next layer.
+    """Return whether the line of ``p`` seems to create the parameters of a model: at least a quarter of its
+    compilations are random draws, and it recompiles operations only for other sizes, such as those of the
+    next layer.
 
     jit may not help on such a line, because one program would contain all these draws. Measured for ten
     models (benchmarks/README.md), creation with jit took between half and 2.3 times as long as without.
@@ -148,8 +149,9 @@ def _other_parameters(run: Run, p: Payer) -> bool:
 
 
 def _instead_of_iterating(run: Run, p: Payer, unstacked: Sequence[Compilation]) -> Fix:
-    """Return the advice for a line that iterates over a JAX array, which the operations ``unstacked`` split
-    into rows: to iterate over a NumPy array, or to make random keys where they are needed."""
+    """Return the advice for the line of ``p``, which iterates over a JAX array, which the operations
+    ``unstacked`` split into rows: to iterate over a NumPy array, or to make random keys where they are
+    needed."""
     by = Counter(c.missed.library for c in unstacked if c.missed is not None).most_common(1)[0][0]
     if by is not None and by not in JAX_ROOTS:
         return Fix(message("fix-give-numpy", library=by), "numpy")
@@ -185,7 +187,8 @@ def _made_at(run: Run, c: Compilation) -> Frame | None:
 
 
 def _iterated(run: Run, p: Payer, unstacked: Sequence[Compilation]) -> str | None:
-    """Return the expression over which the line of ``p`` iterates, as source; None: unknown, or several."""
+    """Return the expression over which the line of ``p`` iterates, as source (``keys``); None: unknown, or
+    several. ``unstacked`` are the operations that split the array into rows."""
     columns = {c.missed.column for c in unstacked if c.missed is not None}
     return iterated(sources.of(run)(p.line.file), p.line.line, columns.pop()) if len(columns) == 1 else None
 
@@ -215,8 +218,9 @@ def _inside(p: Payer) -> Message | None:
 
 
 def _as_in(jitted: jit_decorators.Jitted | None) -> Message | None:
-    """Return a clause with the line's own function under jit, ``jitted``, as the example; None: there is
-    none."""
+    """Return a clause for the advice to jit a line, with the line's own call as the example: ``jitted =
+    jax.jit(f)``. ``jitted`` is that call written under jit; None: the line has no such call, and the result
+    is None."""
     if jitted is None:
         return None
     if jitted.checked:
@@ -227,8 +231,8 @@ def _as_in(jitted: jit_decorators.Jitted | None) -> Message | None:
 
 
 def _called_back(p: Payer) -> str | None:
-    """Return the user's function that the library calls back from the line of ``p``, and in which most
-    operations are compiled; None: the library calls none."""
+    """Return the name of the user's function that a library calls back from the line of ``p``. If there are
+    several, return the one in which most operations are compiled. None: the library calls none."""
     functions = Counter[str]()
     for c in p.compilations:
         at = c.missed.into_library if c.missed is not None else None
@@ -258,9 +262,9 @@ def _for_library(
     repeat_seconds: float,
     all_seconds: float,
 ) -> tuple[Message | None, Fix | None, float]:
-    """Return what to do about a line that makes JAX compile operations outside jit, by calling a library that
-    jit cannot trace as a whole: (why the operations are compiled again, the advice, the seconds that it
-    saves). The reason is None if unknown; the advice is None if nothing is known to help.
+    """Return what to do about the line of ``p``, which makes JAX compile operations outside jit by calling a
+    library that jit cannot trace as a whole: (why the operations are compiled again, the advice, the seconds
+    that it saves). The reason is None if unknown; the advice is None if nothing is known to help.
 
     Args:
       jitted: the line's call written under jit; None: it cannot be.

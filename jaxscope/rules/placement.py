@@ -52,8 +52,9 @@ def kept(function: Function, path: str, cause: Cause) -> Fix:
 
 
 def _for_pmap(function: Function, path: str, cause: Cause) -> Fix | None:
-    """Return the advice for a function under ``jax.pmap`` whose argument is a result of pmap in later calls,
-    with another sharding than in the first call: place the first argument like a result of pmap.
+    """Return the advice for ``function``, if it is under ``jax.pmap``. Its argument ``path`` is a result of
+    pmap in later calls, and so has another sharding than in the first call (``cause``). The advice is to
+    place the argument of the first call like a result of pmap.
 
     pmap has no ``out_shardings``; the mesh of its results has one axis, named as in the call of pmap. None:
     the function is not under pmap, or that name is no identifier.

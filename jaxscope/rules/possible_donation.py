@@ -114,7 +114,8 @@ def _possible(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple
 
 
 def _on_a_device(d: Donation) -> int:
-    """Return the bytes of ``d`` on one device, 0 if unknown."""
+    """Return the bytes that the argument ``d``, which could be donated, has on one device. If these are
+    unknown, return the bytes of the whole array; 0 if they are unknown, too."""
     return d.device_bytes or d.bytes or 0
 
 
@@ -128,10 +129,12 @@ def _on_several_devices(p: Program) -> bool:
 
 
 def _needed(run: Run, f: Function, possible: Sequence[Donation]) -> set[str]:
-    """Return the arguments of ``f`` that must not be donated, because the program needs them after a call.
+    """Return those of the arguments ``possible`` of ``f`` that must not be donated, because the program needs
+    them after a call.
 
-    After a recorded call, one of the arrays was alive; or the source reads the variable after the call. The
-    source counts because most later calls are not recorded: they may have read the array, too.
+    An argument is needed if one of its arrays was alive after a recorded call, or if the source reads the
+    variable after the call. The source counts because most later calls are not recorded: they may have read
+    the array, too.
     """
     alive = {path for c in f.compilations if c.fate is not None for path in c.fate.kept}
     needed = {root(d.path or "") for d in possible if d.path in alive}
@@ -155,9 +158,9 @@ def _twice(f: Function) -> set[str]:
 def _advice(
     p: Program, f: Function, names: Sequence[str], free: Collection[str], now: tuple[str, ...]
 ) -> Message:
-    """Return the advice how to donate the arguments ``names`` of ``f``; it depends on the wrapper that jits
-    ``f``. ``free`` are all arguments of ``f`` that could be donated, also those with little memory, and
-    ``now`` those of the other arguments that it donates already."""
+    """Return the advice how to donate the arguments ``names`` of ``f``, whose program is ``p``. The advice
+    depends on the wrapper that jits ``f``. ``free`` are all arguments of ``f`` that could be donated, also
+    those with little memory, and ``now`` those of the other arguments that it donates already."""
     argnames = repr(names[0] if len(names) == 1 else tuple(names))
     them, donated = "it" if len(names) == 1 else "them", Names(tuple(names))
     if all(_is_object(p.compilations[-1], f, name) for name in names):
@@ -181,8 +184,9 @@ def _advice(
 
 
 def _in_filter_jit(c: Compilation, f: Function, free: Collection[str]) -> Message:
-    """Return the advice how to donate the arguments ``free`` under ``eqx.filter_jit``, which donates all
-    arguments, or all except the first."""
+    """Return the advice how to donate the arguments ``free`` of ``f`` under ``eqx.filter_jit``, which donates
+    either all arguments or all except the first. ``c`` is a call of ``f``, which says what the other
+    arguments are."""
     leaves = c.key.arguments if c.key is not None else []
     arrays = list(dict.fromkeys(root(leaf.path) for leaf in leaves if leaf.shape is not None))
     others = tuple(name for name in arrays if name not in free)
@@ -215,7 +219,8 @@ class Shared(NamedTuple):
 
 
 def _copy_first(shared: Shared, donate: Words) -> Message:
-    """Return the advice to copy one of two variables that have the same arrays, and then to ``donate``."""
+    """Return the advice to copy one of the variables ``shared``, which have the same arrays, and then to
+    follow the advice ``donate``."""
     if shared.leaf is None:
         return message("fix-copy-state-then-donate", copy=shared.copy, original=shared.original, fix=donate)
     return message(

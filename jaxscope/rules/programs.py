@@ -183,7 +183,8 @@ def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | No
 
 
 def _scan(library: str | None) -> Fix:
-    """Return the advice to write a loop as a scan, in the words of the library whose modules it calls."""
+    """Return the advice to write a loop as a scan, in the words of ``library``, the one whose modules the
+    loop calls: ``hk.scan`` for Haiku. None: no such library, and ``jax.lax.scan``."""
     spelled = spelling(library)
     layers = None
     if spelled.layers is not None:
@@ -333,7 +334,8 @@ def no_result(run: Run) -> Iterator[Finding]:
 
 
 def _in_vain(c: Compilation) -> bool:
-    """Return whether the call computes something, but returns nothing and has no effects."""
+    """Return whether the program of the call ``c`` computes something, but returns nothing and has no
+    effects."""
     t = c.traced
     return t is not None and t.out == [] and t.effects == [] and bool(t.equations)
 
@@ -392,7 +394,8 @@ def _line_of(c: Callback) -> int:
 
 
 def _lines(found: Sequence[Callback]) -> Message | None:
-    """Return the clause ``, from lines 13, 14 and 15`` for callbacks on several lines; None for one line."""
+    """Return the clause ``, from lines 13, 14 and 15`` for the callbacks ``found``, if they are on several
+    lines; None if they are on one line."""
     lines = sorted({_line_of(c) for c in found})
     return message("from-lines", numbers=Names(tuple(map(str, lines)), LINES)) if len(lines) > 1 else None
 
@@ -409,8 +412,8 @@ def _how_often(found: Sequence[Callback]) -> Message | str:
 
 
 def _with_cache(p: Program, text: Message) -> Message:
-    """Return ``text``, extended by a clause if the JAX that compiled the program does not keep programs with
-    callbacks in its persistent cache, and the cache is on."""
+    """Return ``text``, extended by a clause if the version of JAX that compiled ``p`` does not keep programs
+    with callbacks in its persistent cache, and the cache is on."""
     c: Compilation = p.compilations[-1]
     version = c.process.started.jax if c.process.started is not None else None
     on = c.compiled is not None and c.compiled.persistent_cache in ("hit", "miss")
@@ -446,7 +449,8 @@ def upcast(run: Run) -> Iterator[Finding]:
 
 
 def _upcasts(texts: Texts) -> list[Upcast]:
-    """Return the conversions from half precision that differentiation did not create."""
+    """Return the conversions from half precision (bfloat16, float16) to a wider dtype in the program with the
+    analyzed ``texts``. Conversions that differentiation created are left out."""
     found = texts.stablehlo.upcasts if texts.stablehlo is not None else ()
     return [u for u in found if u.before in HALF and not u.backward]
 
@@ -456,11 +460,12 @@ def _is_requested_here(run: Run, u: Upcast) -> bool:
 
 
 def _spread(texts: Texts, upcasts: Sequence[Upcast]) -> tuple[list[Product], Upcast] | None:
-    """Return (the matrix products that run in a wider type, because one of their operands is converted at
-    their line; the largest other conversion). None if these products are on fewer than SPREADS lines.
+    """Find a conversion that makes other operations run in a wider dtype. Return (matrix products that run in
+    a wider dtype because an operand is converted at their line, the largest of the other ``upcasts``). None
+    if these products are on fewer than SPREADS lines.
 
-    A float32 array that is added to bfloat16 activations makes them float32, and each product converts its
-    bfloat16 weights then.
+    Example: a float32 array is added to bfloat16 activations. That makes the activations float32, and then
+    each product converts its bfloat16 weights.
     """
     converted = {u.source: u for u in upcasts if u.source is not None}
     wide = {short_dtype(u.after) for u in upcasts}
@@ -542,9 +547,9 @@ def float64(run: Run) -> Iterator[Finding]:
 def _is_requested(p: Program, run: Run, *, mixed: bool) -> bool:
     """Return whether float64 seems to be the precision that the user wants in the program ``p``.
 
-    True if the program runs on a CPU and all its floating-point arguments are float64. A program without
-    floating-point arguments, for example one that draws initial values, counts if no program of the run takes
-    other floats.
+    True if the program runs on a CPU and all its floating-point arguments are float64. True also if it runs
+    on a CPU, has no floating-point arguments (it may draw initial values), and no program of the run takes
+    floats other than float64.
 
     Args:
       mixed: whether a program of the run takes floats other than float64.
@@ -560,9 +565,9 @@ def _floats(p: Program) -> set[str]:
 
 
 def _first_double(p: Program, texts: Texts) -> Frame | None:
-    """Return the line that makes the program compute in float64: the largest conversion of other floats, else
-    another operation inside the function; the call if no such line is known.
-    """
+    """Return the line that makes the program ``p``, whose analyzed texts are ``texts``, compute in float64:
+    the largest conversion of other floats, else another operation inside the function; the call if no such
+    line is known."""
     read, call = texts.stablehlo, p.compilations[-1].site
     if read is None or read.doubles is None:
         return call
@@ -615,8 +620,9 @@ def _scans(run: Run, line: Frame) -> bool:
 
 
 def _dropped(texts: Texts) -> set[int]:
-    """Return the sizes in bytes of those results whose requested sharding JAX drops, because a dimension is
-    not divisible by the mesh axes. Of each result, the set has the size with padding and the size without.
+    """Return the sizes in bytes of those results of a program whose requested sharding JAX drops, because a
+    dimension is not divisible by the mesh axes. The set has two sizes of each result: with padding and
+    without.
 
     The partitioner computes such a result as requested and gathers it in the end. An all-gather of one of
     these sizes is not reported, because another rule (JX503) reports the cause.
@@ -653,8 +659,8 @@ def _collectives(collectives: Sequence[Collective]) -> dict[str, Field]:
 
 
 def _of_constraint(p: Program, f: Function, collectives: Sequence[Collective]) -> Finding:
-    """Return a finding about ``collectives``, the collectives in the program ``p`` that one
-    ``with_sharding_constraint`` of the user causes."""
+    """Return a finding about ``collectives`` in the program ``p`` of the function ``f``. All of them are
+    caused by one ``with_sharding_constraint`` of the user."""
     c = collectives[0]
     text = message(
         "constraint-collectives",

@@ -132,15 +132,15 @@ def _title(job: Job, d: Divergence) -> Message:
 
 
 def spelled(seen: Seen) -> Message:
-    """Return a compiled program as text for a message, by its function and the line of the call or
-    definition: ``train_step at train.py:48``."""
+    """Return the program that the compilation ``seen`` compiled as text for a message, by its function and
+    the line of the call or definition: ``train_step at train.py:48``."""
     return message("program-of-line", function=seen.name, line=seen.site or seen.defined)
 
 
 def _evidence(job: Job, d: Divergence) -> Iterator[Evidence]:
-    """Yield evidence of what differs between the program of some ranks and that of the majority: settings of
-    JAX, arguments, then the operations of the lowered programs by line. At the end, yield the line of each of
-    the two compilations."""
+    """Yield evidence of how the programs of some ranks and of the majority differ, at the difference ``d``
+    between ranks of ``job``. The evidence is about settings of JAX, arguments, then the operations of the
+    lowered programs by line. The last two entries have the lines of the two compilations."""
     here, there = d.here, d.there
     if d.kind == ranks.EXTRA and here is not None:  # compare with the majority's version of the function
         same = [s for s in d.most[0].seen if s.function == here.function]
@@ -301,7 +301,7 @@ def _arguments(here: Key | None, there: Key | None) -> list[tuple[str, str, str]
 
 
 def ended_first(job: Job, rank: Rank) -> Finding:
-    """Return the finding that ``rank`` ended while the other ranks continued."""
+    """Return the finding that ``rank`` ended while the other ranks of ``job`` continued."""
     others = [r for r in job.ranks if r is not rank]
     ended = max((r.left_ns or r.last_ns or 0 for r in others), default=0)
     later = max(0, ended - (rank.left_ns or 0)) / 1e9
@@ -341,14 +341,14 @@ def ended_first(job: Job, rank: Rank) -> Finding:
 
 
 def named(job: Job, selected: Sequence[Rank]) -> Message:
-    """Return the text for the ranks ``selected``: ``rank 3``, or ``ranks 0-63 but 37``."""
+    """Return the text for ``selected``, some ranks of ``job``: ``rank 3``, or ``ranks 0-63 but 37``."""
     return message(
         "rank-named" if len(selected) == 1 else "ranks-named", numbers=ranks.numbers(selected, job.ranks)
     )
 
 
 def _others(job: Job, majority: Sequence[Rank]) -> Message:
-    """Return the text for the ranks that agree, ``majority``: ``the others``. If there is only one such rank,
-    or if the ranks form more than two groups, return their numbers instead, because ``the others`` would be
-    unclear."""
+    """Return the text for ``majority``, the ranks of ``job`` that agree: ``the others``. If there is only one
+    such rank, or if the ranks form more than two groups, return their numbers instead, because ``the others``
+    would be unclear."""
     return named(job, majority) if len(majority) < 2 or len(job.groups()) > 2 else message("the-other-ranks")

@@ -105,8 +105,8 @@ _ADVICE: dict[str, list[Advise]] = {}  # kind of cause -> what to do about it, b
 
 
 def advice(group: Group) -> Fix | None:
-    """Return the advice about recompiles with the same cause, from the rule that reports this kind of cause;
-    None if no rule has advice."""
+    """Return the advice about ``group``, calls that recompiled for the same cause, from the rule that reports
+    this kind of cause; None if no rule has advice."""
     registry.rules()  # fills the table
     found = (advise(group) for advise in _ADVICE.get(group.cause.kind, []))
     return next((fix for fix in found if fix is not None), None)
@@ -128,16 +128,16 @@ def group_of(run: Run, compilations: list[Compilation], decisive: list[Cause]) -
 
 
 def container(cause: Cause) -> str | None:
-    """Return the path of the container that got more leaves, for a cause with such a change: ``history`` for
-    ``history[3]``. None for other causes."""
+    """Return the path of the container that got a new leaf, if this is the cause of a recompile: ``history``,
+    if ``history[3]`` is new. None for other causes."""
     if cause.kind != "tree" or cause.path is None or cause.before is not None or cause.after is None:
         return None
     return "".join(tokens(cause.path)[:-1]) or None
 
 
 def is_deep_weak_type(cause: Cause) -> bool:
-    """Return whether a weakly typed leaf deep inside an argument, as of a library's state, became another
-    type: the advice is then to convert the whole argument."""
+    """Return whether the cause of a recompile is a changed weak type of several leaves, or of a leaf deep
+    inside an argument, such as a library's state. The advice is then to convert the whole argument."""
     if cause.kind != "weak_type" or cause.path is None:
         return False
     return cause.count > 1 or len(tokens(cause.path)) > DEEP
@@ -196,9 +196,12 @@ def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, 
 def _with_copies(
     members: dict[tuple[object, ...], list[tuple[Compilation, Cause]]],
 ) -> dict[tuple[object, ...], list[tuple[Compilation, Cause]]]:
-    """Return ``members``, the recompiles of one function by cause, but move the recompiles for an optimizer's
-    copies of weakly typed parameters to those for the parameters, from which the copies are made. The cause
-    of the parameters comes last, because it is the one that a finding names."""
+    """Return ``members``, the recompiles of one function by cause, with some of them merged.
+
+    An optimizer keeps copies of the parameters. If the parameters are weakly typed, so are the copies, and
+    both make the function recompile. The recompiles for the copies are then moved to those for the
+    parameters. The cause of the parameters comes last, because it is the one that a finding names.
+    """
     found = dict(members)
     weak = [key for key in found if key[0] == "weak_type"]
     for key, other in itertools.permutations(weak, 2):
@@ -212,12 +215,12 @@ def _with_copies(
 
 
 def _avoidable(run: Run, misses: list[tuple[Compilation, Cause]]) -> list[tuple[Compilation, Cause]]:
-    """Return ``misses``, the calls of one function that missed a cache, each with the cause that decided,
-    without those that needed a program of their own: a new function object, called with new inputs, as in a
-    program that trains models of several sizes.
+    """Return those of ``misses`` that the user can avoid. ``misses`` are calls of one function that missed a
+    cache, each with the cause that decided.
 
-    Such a call stays if the function is created for each call, and another rule has advice about the new
-    inputs. The user then has to change both, which is one finding.
+    A call is left out if it needed a program of its own: it called a new function object with new inputs, as
+    in a program that trains models of several sizes. It stays if the function is created for each call, and a
+    rule has advice about the new inputs. The user then has to change both, which is one finding.
     """
     again = {
         c.id for c, cause in misses if cause.kind not in causes.CREATED_AGAIN or causes.created_again(run, c)
@@ -229,7 +232,8 @@ def _avoidable(run: Run, misses: list[tuple[Compilation, Cause]]) -> list[tuple[
 
 
 def _changed_inputs(run: Run, calls: Sequence[Compilation]) -> list[tuple[Compilation, Cause]]:
-    """Return those of ``calls`` of new function objects whose inputs changed, too, each with that change."""
+    """Return those of ``calls`` whose function was created for the call alone and that have a new shape,
+    dtype or static value, too: (call, that change). Both have to be changed to avoid the recompile."""
     found = [(c, why) for c in calls if (why := causes.changed_input(run, c)) is not None]
     return [(c, why) for c, why in found if why.kind in ADJUSTABLE]
 
@@ -253,8 +257,8 @@ def recompile_rule(
     ``@recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank")``.
 
     The decorated function is passed a group of calls that recompiled for the same reason. It returns the
-    advice, or None if there is nothing to report. ``severity_of`` returns the severity of the finding about a
-    group, if it is not always ``severity``.
+    advice, or None if there is nothing to report. ``code``, ``name`` and ``severity`` are those of the rule.
+    ``severity_of`` returns the severity of the finding about a group, if it is not always ``severity``.
     """
 
     def decorate(advise: Advise) -> Advise:
@@ -419,10 +423,10 @@ def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
 
 
 def as_passed(run: Run, group: Group, fix: Fix | None) -> Fix | None:
-    """Return the advice ``fix`` about a parameter of a function, with the name that the line of the latest
-    call has for it: ``(x is seq at utils.py:30)``. ``fix`` alone if the names are equal, or the advice names
-    no parameter. One of the arguments that ``*args`` collects is explained even if the advice does not name
-    it: ``args[0] is x[:n] at train.py:11; pad ...``."""
+    """Return the advice ``fix`` about a parameter of a function. Add the name that the parameter's value has
+    on the line of the latest call in ``group``: ``(x is seq at utils.py:30)``. ``fix`` alone if the names are
+    equal, or the advice names no parameter. One of the arguments that ``*args`` collects is explained even if
+    the advice does not name it: ``args[0] is x[:n] at train.py:11; pad ...``."""
     c, path = group.calls[-1], group.cause.path
     if fix is None or not path or c.site is None or c.missed is None:
         return fix
@@ -444,16 +448,17 @@ def as_passed(run: Run, group: Group, fix: Fix | None) -> Fix | None:
 
 
 def _mentions(words: Field, name: str) -> bool:
-    """Return whether a field of the message ``words``, or of a message in it, is a path that begins with the
-    parameter ``name``."""
+    """Return whether the parameter ``name`` occurs in an advice: whether ``words``, or a field of the message
+    ``words``, is a path that begins with ``name``, such as ``state.params`` for ``state``."""
     if isinstance(words, Message):
         return any(_mentions(value, name) for value in words.fields.values())
     return isinstance(words, str) and root(words) == name
 
 
 def _with_inputs(run: Run, group: Group, fix: Fix) -> Fix | None:
-    """Return the advice ``fix`` about a function that is created again, with the advice about the inputs that
-    changed in the same calls; ``fix`` alone if no inputs changed, or if no rule has advice about them."""
+    """Return the advice ``fix`` about a function that is created again, together with the advice about the
+    inputs that changed in the same calls (those of ``group``); ``fix`` alone if no inputs changed, or if no
+    rule has advice about them."""
     if isinstance(fix.words, Message) and fix.words.slug == "fix-larger-cache":
         return fix  # inputs that changed are probably those of another function in the cache
     changed = _changed_inputs(run, group.calls)

@@ -133,9 +133,9 @@ def rule(
     needs_limit: bool = False,
     target: str | None = None,
 ) -> Callable[[Check], Check]:
-    """Return a decorator that adds a function from a run to findings to the list of rules:
-    ``@rule("JX130", "carried-state", WARNING)``. The arguments are the attributes of ``Rule`` with these
-    names."""
+    """Return a decorator for a function that takes a run and yields findings. It adds the function to the
+    list of rules: ``@rule("JX130", "carried-state", WARNING)``. The arguments are the attributes of ``Rule``
+    with these names."""
 
     def decorate(check: Check) -> Check:
         add(code, name, severity, check, slow=slow, needs_limit=needs_limit, target=target)
@@ -214,8 +214,8 @@ def findings(run: Run) -> list[Finding]:
 
 
 def in_order(unordered: Iterable[Finding]) -> list[Finding]:
-    """Return the findings in the order of reports: errors first, then warnings that the program computes with
-    wrong numbers, then those that cost the most seconds, then by severity and by bytes."""
+    """Return the findings ``unordered`` in the order of reports: errors first, then warnings that the program
+    computes with wrong numbers, then those that cost the most seconds, then by severity and by bytes."""
     ordered = [list(equal) for _, equal in itertools.groupby(sorted(unordered, key=_rank), key=_rank)]
     for equal in ordered:
         if len(equal) > 1:
@@ -239,5 +239,5 @@ def _bytes(f: Finding) -> float:
 
 
 def weight(f: Finding) -> int:
-    """Return a number for the severity of a finding: 0 error, 1 warning, 2 note."""
+    """Return a number for the severity of the finding ``f``, to sort by: 0 error, 1 warning, 2 note."""
     return _ORDER[f.severity]

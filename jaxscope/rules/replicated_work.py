@@ -73,13 +73,14 @@ def _batch(arguments: Sequence[Intent]) -> tuple[str, int] | None:
 
 
 def _products(texts: Texts) -> int:
-    """Return the operations of matrix products and convolutions of a program on one device, at least."""
+    """Return a lower bound on the operations of matrix products and convolutions that one device executes in
+    a call of the program; 0 if unknown."""
     return (texts.hlo.matrix_flops_at_least or 0) if texts.hlo is not None else 0
 
 
 def _often(run: Run, c: Compilation, calls: int | None) -> bool:
-    """Return whether the program is called repeatedly: by the count of its calls, or because a loop has the
-    line of the call ``c``."""
+    """Return whether the program of the call ``c`` is called repeatedly: ``calls``, the number of its calls
+    (None: not counted), is more than 1, or a loop runs the line of ``c`` or a line that led to it."""
     if calls is not None and calls > 1:
         return True
     at = [c.site, *c.missed.stack] if c.missed is not None else [c.site]
@@ -89,8 +90,9 @@ def _often(run: Run, c: Compilation, calls: int | None) -> bool:
 
 
 def _replicated(intents: Sequence[Intent]) -> list[Intent] | None:
-    """Return the arguments of a program that runs on several devices, if each device has all arguments and
-    results as a whole. None if any is split, or its sharding is unknown."""
+    """Return the arguments in ``intents`` (arguments and results of a program on several devices, with their
+    shardings), if each device has all arguments and results as a whole. None if any is split, or its sharding
+    is unknown."""
     known = [i for i in intents if not i.dropped]
     for i in known:
         cut = parts(i.compiled, len(i.shape or ())) if i.compiled is not None else None
@@ -102,6 +104,7 @@ def _replicated(intents: Sequence[Intent]) -> list[Intent] | None:
 
 def _differs_by_device(texts: Texts) -> bool:
     """Return whether a program may compute something else on each device, although its arguments are
-    replicated: it communicates, or constrains a sharding, or maps a function over the devices."""
+    replicated. ``texts`` are its analyzed texts: it communicates, or constrains a sharding, or maps a
+    function over the devices."""
     lowered, compiled = texts.stablehlo, texts.hlo
     return lowered is None or compiled is None or bool(lowered.shardings) or bool(compiled.collectives)

@@ -122,10 +122,10 @@ def _of_a_size(group: Sequence[Miss]) -> bool:
 
 
 def _places(run: Run, miss: Miss, lines: Mapping[str, Compilation]) -> set[tuple[Hashable, int | None]]:
-    """Return the changes of size that made a call recompile, as a set of ((process id, size before, size
-    now), step): ``((1, 64, 29), 376)`` says that 64 became 29 in process 1 in step 376. Two recompiles with
-    an equal element may have one cause. ``lines`` is only for operations outside jit: id of a call -> the
-    earlier call to compare it with."""
+    """Return the changes of size that made the call ``miss`` recompile, as a set of ((process id, size
+    before, size now), step): ``((1, 64, 29), 376)`` says that 64 became 29 in process 1 in step 376. Two
+    recompiles with an equal element may have one cause. ``lines`` is only for operations outside jit: id of a
+    call -> the earlier call to compare it with."""
     pairs = _sizes(run, miss.compilation, lines.get(miss.compilation.id))
     return {((miss.compilation.process.id, *pair), miss.step) for pair in pairs}
 
@@ -240,7 +240,8 @@ def _when(misses: Sequence[Miss]) -> int:
 
 
 def at_steps(misses: Sequence[Miss]) -> Message | None:
-    """Return the clause `` at step 3`` or `` at steps 3 to 9``; None if the steps are unknown."""
+    """Return a clause with the training steps of the recompiles ``misses``: `` at step 3`` or `` at steps 3
+    to 9``; None if the steps are unknown."""
     steps = sorted({m.step for m in misses if m.step is not None})
     if not steps:
         return None

@@ -186,7 +186,9 @@ def _lost(intent: Intent, difference: Disagreement) -> int | None:
 
 
 def _times_the_memory(difference: Disagreement, rank: int) -> Message | None:
-    """Return how much more of the array each device holds, as words; None: not more, or unknown."""
+    """Return a clause that says how many times the memory of the requested sharding each device holds.
+    ``difference`` has the requested and the compiled sharding; ``rank`` is the number of dimensions of the
+    array. None: it holds not more, or this is unknown."""
     n, got = difference.times, parts(difference.got, rank)
     if n is None or n <= 1:
         return None
@@ -218,9 +220,12 @@ def _pad(intent: Intent, wanted: Sharding) -> Fix | None:
 
 
 def _other_dimension(intent: Intent, wanted: Sharding, k: int, n: int) -> tuple[int, str] | None:
-    """Return (dimension, sharding) for the largest dimension that ``n`` parts divide and that the sharding
-    ``wanted`` does not split, with the mesh axes of dimension ``k``: (1, "P(None, 'data')"). None: there is
-    none, or the axes are unknown."""
+    """Return another dimension of an array (``intent``) to shard, and the sharding as text: ``(1, "P(None,
+    'data')")`` instead of ``P('data')``. None: there is none, or the axes are unknown.
+
+    It is the largest dimension that the sharding ``wanted`` does not split and whose size is a multiple of
+    ``n``, the number of parts. It gets the mesh axes of dimension ``k``.
+    """
     shape, named = intent.shape or (), sh.spec_axes(wanted.spec)
     if named is None:
         return None

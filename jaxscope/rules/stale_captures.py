@@ -140,8 +140,9 @@ def _from_source(run: Run) -> Iterator[Finding]:
 
 
 def _is_compared(c: Compilation, name: str) -> bool:
-    """Return whether JAX compares the object of the attribute ``name`` (``self.rate``) by its contents: it is
-    a pytree of arrays, or a static argument with an ``__eq__`` of its own. Always False for a variable."""
+    """Return whether JAX compares the object of an attribute by its contents, so that a changed attribute
+    makes the call ``c`` recompile. ``name`` is the attribute: ``self.rate``. The object, ``self``, is then an
+    argument with arrays, or a static argument with an ``__eq__`` of its own. Always False for a variable."""
     if "." not in name or c.key is None:
         return False
     own = root(name)

@@ -45,19 +45,18 @@ def _kind(s: Static | None) -> str:
 
 
 def _kind_of(group: Group) -> str:
-    """Return the kind of the static argument whose value changed: NUMBER, WHOLE, FLAG, WORD or OBJECT (see
-    ``_kind``). WORD also for an enum, and for an object in which only names and flags changed, because such
-    values cannot become arrays either.
-    """
+    """Return the kind of the static argument because of which the calls of ``group`` recompiled: NUMBER,
+    WHOLE, FLAG, WORD or OBJECT (see ``_kind``). WORD also for an enum, and for an object in which only names
+    and flags changed, because such values cannot become arrays either."""
     kind = _kind(_static(group))
     return WORD if kind == OBJECT and _only_names_change(group) else kind
 
 
 def _only_names_change(group: Group) -> bool:
-    """Return whether the values of a static argument are members of an enum, or differ only in fields that
-    are strings, bools or None: ``Config(loss='mse', width=64)``, ``Config(loss='mae', width=64)``. The text
-    of the values decides; False if it is not Python code with such fields.
-    """
+    """Return whether the values of the static argument because of which ``group`` recompiled are members of
+    an enum, or differ only in fields that are strings, bools or None: ``Config(loss='mse', width=64)``,
+    ``Config(loss='mae', width=64)``. The text of the values decides; False if it is not Python code with such
+    fields."""
     texts = [v.repr for c in group.causes for v in (c.before, c.after) if isinstance(v, StaticValue)]
     if texts and all(_ENUM.fullmatch(text) for text in texts):
         return True
@@ -79,10 +78,10 @@ def _only_names_change(group: Group) -> bool:
 
 
 def _modes(group: Group) -> bool:
-    """Return whether the values of a static argument look like a few modes (``train``, ``eval``), each of
-    which needs its own program. True for at most FEW (2) values. True also for at most MODES (4) values,
-    unless two of them differ only in a number, as ``fold1`` and ``fold2`` do.
-    """
+    """Return whether the values of the static argument because of which ``group`` recompiled look like a few
+    modes (``train``, ``eval``), each of which needs its own program. True for at most FEW (2) values. True
+    also for at most MODES (4) values, unless two of them differ only in a number, as ``fold1`` and ``fold2``
+    do."""
     texts = {v.repr for c in group.causes for v in (c.before, c.after) if isinstance(v, StaticValue)}
     if _values(group) <= FEW:
         return True
@@ -103,15 +102,15 @@ def _many_static(group: Group) -> str:
 
 
 def _equinox(group: Group) -> str | None:
-    """Return the wrapper of Equinox around the function, under which every Python number is static; None:
-    there is none."""
+    """Return the wrapper of Equinox around the recompiled function, ``equinox.filter_jit``, under which every
+    Python number is static. None: it has no such wrapper. ``group`` has the calls of the function."""
     return next((w for w in group.function.seen.wrappers if w.startswith("equinox.")), None)
 
 
 def _ordinary(group: Group, path: str) -> Message:
-    """Return the advice to pass the number at ``path`` as an ordinary argument, not as a static one. The text
-    depends on how the wrapper of the function marks static arguments: ``static_argnums`` of jit,
-    ``static_broadcasted_argnums`` of pmap, not being an array for equinox."""
+    """Return the advice to pass the number at ``path`` as an ordinary argument, not as a static one, so that
+    the calls of ``group`` do not recompile. The text depends on how the function marks static arguments:
+    ``static_argnums`` of jit, ``static_broadcasted_argnums`` of pmap, not being an array for Equinox."""
     wrappers, equinox = group.function.seen.wrappers, _equinox(group)
     if equinox is not None:
         return message("fix-asarray-for-equinox", path=path, wrapper=equinox)
@@ -165,8 +164,9 @@ def static_identity(group: Group) -> Fix | None:
 
 
 def _captured(group: Group, file: str, line: int) -> Message | None:
-    """Return what to do about variables that the function which is defined at ``file`` and ``line`` captures,
-    and that the code around it sets anew. None: it captures none, or its source is unknown."""
+    """Return the advice to pass captured variables as arguments. They are variables that the code around the
+    function at ``file`` and ``line`` sets anew, and that this function reads. None: it reads none, or its
+    source is unknown. ``group`` has the calls that recompiled."""
     names = line_names.captured(group.source(file), line)
     if not names:
         return None
@@ -175,8 +175,8 @@ def _captured(group: Group, file: str, line: int) -> Message | None:
 
 
 def _of_class(group: Group, s: Static | None, path: str) -> Message:
-    """Return the advice about a static argument ``s`` (None: unknown) at ``path`` that is an object of the
-    user's class, without ``__eq__`` and ``__hash__``.
+    """Return the advice for ``group``, calls that recompiled because of a static argument at ``path``: an
+    object of the user's class without ``__eq__`` and ``__hash__``. ``s`` is the argument; None: unknown.
 
     Usually the advice is to define these methods. But if the program changes such objects, two equal objects
     may differ later, and a program that was compiled with the old contents would be used. The advice is then

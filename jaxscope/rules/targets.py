@@ -71,8 +71,15 @@ def _finding(run: Run, p: Program, fit: Fit, more: int) -> Finding:
 
 
 def _title(p: Program, fit: Fit, target: Target | None, memory: Memory | None, more: int) -> Message:
-    """Return the title: how much memory the program needs, and how much a device of the target has. ``more``
-    other programs of the same function do not fit either."""
+    """Return the title of the finding: how much memory the program ``p`` needs, and how much a device of the
+    target has.
+
+    Args:
+      fit: whether ``p`` fits, with the bytes.
+      target: the target; None: unknown.
+      memory: the compiler's byte counts; None: unknown.
+      more: number of other programs of the same function that do not fit either.
+    """
     name = p.function.display_name if p.function is not None else p.module or "a program"
     where = p.target or "its target"
     others = None

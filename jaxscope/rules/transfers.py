@@ -69,9 +69,12 @@ def host_copy(run: Run) -> Iterator[Finding]:
 
 
 def _by_advice(loops: dict[tuple[Hashable, ...], list[Finding]]) -> Iterator[list[Finding]]:
-    """Yield the findings of ``loops``, which has those of a loop with the same advice under one key, in lists
-    that one finding replaces: if the advice for one of the lines is to move the whole loop into a jitted
-    function, this list has all lines of the loop."""
+    """Yield lists of findings, each of which one finding is to replace. ``loops`` is {(the loop, ..., the
+    advice): findings about its lines}.
+
+    Usually a list has the findings of one loop with the same advice. But if one advice is to move the whole
+    loop into a jitted function, the list has all findings of that loop.
+    """
     whole = {at[:2]: members for at, members in loops.items() if _is_whole(at, members)}
     for at, members in loops.items():
         if whole.get(at[:2], members) is members:
@@ -324,9 +327,9 @@ def _in_each_step(run: Run, t: Transfer) -> Message | None:
 
 
 def _helper(run: Run, t: Transfer) -> Message | None:
-    """Return a clause with the line of the transfer and the line that calls the helper function in which it
-    is: ``log.py:8, called at train.py:31``. None if the line is not in a helper: the finding names it.
-    """
+    """Return a clause with two lines, if the transfer ``t`` is in a helper function: its line and the line
+    that calls the helper, as in ``log.py:8, called at train.py:31``. None if it is in no helper: one line is
+    then enough."""
     above = model.called_at(run, t)
     return None if above is None else message("helper-line", line=t.source, caller=above)
 

@@ -102,8 +102,8 @@ class FunctionSeen(Event, frozen=True, tag="FunctionSeen"):
       signature: the parameters as text; None: unknown.
       captures: the functions, classes and callable objects that it captures, as ``loss=l2`` (at most 8).
       captured_code: names and places of the functions that it captures, and of those that these capture, as a
-        text of limited length. By this text, functions that differ in nothing else are put in order. Empty if
-        it captures none.
+        text of limited length. It is used to put functions in order that differ in nothing else. Empty if it
+        captures none.
     """
 
     function: str = ""

@@ -70,9 +70,9 @@ def standings(wrapper_libraries: Iterable[str] = ()) -> Callable[[str], Standing
 
 
 def _in_a_clone(parts: list[str], libraries: frozenset[str]) -> bool:
-    """Return whether a file, given by the components of its path, belongs to one of ``libraries`` that is
-    used from a clone of its sources. True for ``flax/flax/nnx/module.py``, ``src/flax/...`` and
-    ``jax/_src/...``. False for ``flax/train.py``, which may be a user's file."""
+    """Return whether a file belongs to one of ``libraries`` that is used from a clone of its sources.
+    ``parts`` are the components of the file's path. True for ``flax/flax/nnx/module.py``, ``src/flax/...``
+    and ``jax/_src/...``. False for ``flax/train.py``, which may be a user's file."""
     for above, part in itertools.pairwise(parts[:-1]):
         if part in libraries and above in (part, "src"):
             return True

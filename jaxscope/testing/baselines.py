@@ -95,8 +95,8 @@ class Baselines:
 
 
 def _stem(text: str) -> str:
-    """Return a readable file name for a test, without extension: ``test_train.py::test_step`` ->
-    ``test_train.py.test_step``. Different tests get different names."""
+    """Return a readable file name, without extension, for ``text``, the id of a test:
+    ``test_train.py::test_step`` -> ``test_train.py.test_step``. Different tests get different names."""
     from jaxscope.log.store import clean_name
 
     plain = text.replace("::", ".").replace("/", ".")
