@@ -424,8 +424,9 @@ def _listed(functions: Functions) -> Sequence[str | Callable[..., Any]] | None:
 
 
 def _names(functions: Functions) -> list[str] | None:
-    """Return the functions to check as a list of texts; None for None, which means all functions. A name or a
-    pattern is returned unchanged. A function object becomes the id under which it is recorded."""
+    """Return ``functions``, the functions to check, as a list of texts. None for None, which means all
+    functions. A name or a pattern is returned unchanged. A function object becomes the id under which it is
+    recorded."""
     from jaxscope.capture.calls import functions as described
 
     listed = _listed(functions)

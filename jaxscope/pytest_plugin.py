@@ -246,9 +246,10 @@ def _part_of(item: pytest.Item) -> TestRecording:
 
 
 def _test_of(item: pytest.Item) -> str:
-    """Return an id for the test that is the same in each rerun (``--reruns``) and repetition (``--count``),
-    so that a later try can be recognized. pytest-repeat adds the number of the repetition to the node id.
-    This function removes the number: ``test_a.py::test_step[2-5]`` -> ``test_a.py::test_step[]``."""
+    """Return an id for the test ``item`` that is the same in each rerun (``--reruns``) and repetition
+    (``--count``), so that a later try can be recognized. pytest-repeat adds the number of the repetition to
+    the node id. This function removes the number: ``test_a.py::test_step[2-5]`` ->
+    ``test_a.py::test_step[]``."""
     turn = getattr(getattr(item, "callspec", None), "params", {}).get(_REPEATED)
     if not isinstance(turn, int):
         return item.nodeid
@@ -303,9 +304,12 @@ def _report_below(item: pytest.Item, recording: TestRecording) -> None:
 
 @contextlib.contextmanager
 def _body(item: pytest.Item, recording: TestRecording) -> Iterator[None]:
-    """Record the body of the test in ``recording``: only what is compiled while the ``with`` statement runs
-    is checked. For a ``unittest.TestCase`` this function wraps the test's method, because pytest runs
-    ``setUp`` and ``tearDown`` together with the method, and what they compile is not checked."""
+    """Record the body of the test ``item`` in ``recording``: only what is compiled while the ``with``
+    statement runs is checked.
+
+    For a ``unittest.TestCase``, this function wraps the test's method. pytest runs ``setUp`` and ``tearDown``
+    together with the method, and what these compile is not checked.
+    """
     instance, method = getattr(item, "instance", None), getattr(item, "obj", None)
     unittest = sys.modules.get("unittest")
     if unittest is None or not isinstance(instance, unittest.TestCase) or method is None:
@@ -334,9 +338,10 @@ def _body(item: pytest.Item, recording: TestRecording) -> Iterator[None]:
 
 
 def _failures(item: pytest.Item, recording: TestRecording) -> tuple[str, str]:
-    """Check the marks of the test, and return (text of all failures, text of the certain failures); a text is
-    empty if there are none. A failure is certain if it holds even though the body of the test may have ended
-    early, for example because a limit is exceeded already. ``recording`` is what the test compiled."""
+    """Check the marks of the test ``item``, and return (text of all failures, text of the certain failures);
+    a text is empty if there are none. A failure is certain if it holds even though the body of the test may
+    have ended early, for example because a limit is exceeded already. ``recording`` is what the test
+    compiled."""
     from jaxscope.check import marks
 
     found: list[str] = []
@@ -356,9 +361,9 @@ def _failures(item: pytest.Item, recording: TestRecording) -> tuple[str, str]:
 
 
 def _marks_of(item: pytest.Item) -> Iterator[tuple[str, Judge]]:
-    """Yield (name, check) for each mark of jaxscope that applies to a test. If several marks have the same
-    name and are about the same functions or kind of collective, only the mark nearest to the test is yielded.
-    """
+    """Yield (name, check) for each mark of jaxscope that applies to the test ``item``. If several marks have
+    the same name and are about the same functions or kind of collective, only the mark nearest to the test is
+    yielded."""
     from jaxscope.check import marks
 
     seen = set()

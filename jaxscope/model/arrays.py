@@ -168,7 +168,8 @@ def fullest(found: list[Snapshot]) -> Snapshot | None:
 
 
 def read(process: Process, event: ArraysSeen) -> Snapshot:
-    """Return the Snapshot for a recorded event, with the bytes on each device of ``process`` computed."""
+    """Return the Snapshot for ``event``, a snapshot as ``process`` recorded it. The bytes on each device of
+    ``process`` are computed."""
     addressable = sh.device_ids(event.addressable)
     own = None if addressable is None else set(addressable)
     by_device: dict[int, int] = dict.fromkeys(addressable or (), 0)

@@ -173,12 +173,12 @@ def _results(c: Compilation) -> list[tuple[object, ...]] | None:
 
 
 def is_of_another_object(run: Run, c: Compilation) -> bool:
-    """Return whether ``c`` compiled another function than the earlier calls, although both have one
-    definition: a second object from a factory, or a function with another function as static argument.
-    Compiling it is no recompile.
+    """Return whether ``c`` compiled another function than the earlier calls, although both functions have the
+    same definition in the source: a factory made two objects, or a function has another function as static
+    argument. Compiling it is then no recompile.
 
-    That is so if each line of the program calls its own object, or if equal inputs give other results. If the
-    inputs differ, too, it is unknown whether one object would have sufficed; ``c`` is then a recompile.
+    True if each line of the program calls its own object. True also if both objects get equal inputs and give
+    other results. If the inputs differ, too, the results prove nothing.
     """
     cause = of(run, c)[0]
     if cause.kind == "new_function":
@@ -312,8 +312,8 @@ def recompiles(function: Function, run: Run) -> list[Compilation]:
 
 @cached_until_changed
 def reasons(function: Function, run: Run) -> dict[str, list[tuple[Compilation, Cause]]]:
-    """Return the recompilations of ``function`` with their decisive causes, by kind of the cause. ``{"shape":
-    [(compilation, cause), ...], "new_function": [...]}``"""
+    """Return the recompilations of ``function`` with their decisive causes, by kind of the cause: ``{"shape":
+    [(compilation, cause), ...], "new_function": [...]}``."""
     found: dict[str, list[tuple[Compilation, Cause]]] = {}
     for c in recompilations(function, run):
         decisive = of(run, c)[0]

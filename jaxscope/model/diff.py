@@ -49,7 +49,7 @@ class FunctionDiff(msgspec.Struct, frozen=True):
     Attributes:
       counts: the numbers that differ: {name: (before, after)}; the names are ``traces``, ``lowerings``, ...
         (COUNTS).
-      causes: the causes of recompiles whose number of recompiles differs.
+      causes: the causes that made the function recompile more often in one run than in the other.
       programs: the differences of the compiled programs, for each pair of programs that differs.
     """
 
@@ -276,7 +276,8 @@ def _anywhere(facts: Facts, both: Collection[str]) -> Facts:
 
 
 def _facts(a: Run, b: Run) -> dict[str, tuple[str | None, str | None]]:
-    """Return the properties in which the runs differ: {name: (value in a, value in b)}."""
+    """Return the properties in which the runs ``a`` and ``b`` differ: ``{"jax": ("0.9.0", "0.10.2")}``, by
+    name (value in ``a``, value in ``b``). None: the value is unknown."""
     x, y = _about(a), _about(b)
     return {n: (x[n], y[n]) for n in x if x[n] != y[n]}
 
@@ -292,7 +293,8 @@ def _words(argv: list[str]) -> list[str]:
 
 
 def _about(run: Run) -> dict[str, str | None]:
-    """Return the properties of a run that are compared, as text by name; None: unknown."""
+    """Return the properties of ``run`` that are compared with those of another run: {name: value as text}.
+    None: the value is unknown."""
     started = run.main.started if run.main is not None else None
     devices = Counter(d.kind for d in run.devices)
     ended = run.exited

@@ -88,8 +88,8 @@ class Fold:
         self._open: dict[str, Compilation] = {}  # compilations with a phase in progress
 
     def apply(self, event: ev.AnyEvent | ev.Unknown, log: str = "") -> Compilation | None:
-        """Add one event to the records. Return the compilation that the event is about, or None. ``log``, the
-        name of its log, distinguishes processes that had the same pid."""
+        """Add ``event`` to the records. Return the compilation that it is about; None: it is about none.
+        ``log``, the name of the log with the event, distinguishes processes that had the same pid."""
         self.version += 1
         handler = _HANDLERS.get(type(event))
         if handler is None or isinstance(event, ev.Unknown):
@@ -108,9 +108,9 @@ class Fold:
         return found
 
     def _without_process(self, event: ev.AnyEvent | ev.Unknown) -> None:
-        """Add an event that no process of the program wrote. That is an event of an unknown kind, the end of
-        the program, a warning that XLA printed on stderr, or news about a compiler for a target (a machine
-        given by ``--target``)."""
+        """Add ``event`` to the records, if no process of the program wrote it: an event of an unknown kind,
+        the end of the program, a warning that XLA printed on stderr, or news about a compiler for a target (a
+        machine given by ``--target``)."""
         if isinstance(event, ev.Unknown):
             self.unknown[event.kind] = self.unknown.get(event.kind, 0) + 1
         elif isinstance(event, ev.ProgramExited):
@@ -438,7 +438,8 @@ def _no_texts(_: Program) -> Texts:
 
 
 def _now(process: Process, c: Compilation) -> None:
-    """Store in ``c`` how many steps and calls its process has counted so far, to find its step later."""
+    """Store in ``c`` how many steps and calls ``process``, in which it was made, has counted so far. They say
+    later in which step ``c`` was."""
     c.marks, c.calls = process.step or 0, process.calls
 
 

@@ -133,9 +133,9 @@ def _place(f: Function, text: str) -> bool:
 
 
 def _around(functions: list[Function], text: str) -> list[Function]:
-    """Return the functions that contain the line ``text``, a ``file:line``, judged by their first lines;
-    empty for another text. These are the functions whose first line (often that of a decorator) is the
-    nearest one above the line."""
+    """Return those of ``functions`` that probably contain the line ``text`` (``train.py:12``); empty if
+    ``text`` is no line. Only the first lines of functions are known. So these are the functions whose first
+    line (often that of a decorator) is the nearest one above the line."""
     name, _, line = text.rpartition(":")
     if not name or not line.isdecimal():
         return []

@@ -45,7 +45,8 @@ class Earlier:
         self.by_static: dict[int, list[int]] = {}
 
     def add(self, c: Compilation, key: Key, facts: Facts) -> None:
-        """Add the key of call ``c`` to the index. ``facts`` is the same key in its flattened form."""
+        """Add ``key``, the cache key of call ``c``, to the index. ``facts`` is the same key in its flattened
+        form."""
         at = len(self.compilations)
         self.compilations.append(c)
         self.facts.append(facts)

@@ -390,32 +390,34 @@ def collective_key(c: Collective) -> str:
 
 
 def source_function(c: Collective) -> str:
-    """Return the name of the user's function that a collective comes from; ``?`` if unknown."""
+    """Return the name of the user's function that the collective ``c`` comes from; ``?`` if unknown."""
     return clean(c.source.function.replace(".<locals>", "")) if c.source is not None else "?"
 
 
 def constant_key(c: Constant) -> str:
-    """Return the name of a captured constant in a baseline: that of its variable, or ``unnamed f32[4]``."""
+    """Return the name of the captured constant ``c`` in a baseline: that of its variable, or ``unnamed
+    f32[4]``."""
     return clean(c.name or f"unnamed {c.type}")
 
 
 def upcast_key(u: Upcast) -> str:
-    """Return the name of a conversion in a baseline: ``bfloat16 to float32``."""
+    """Return the name of the conversion ``u`` in a baseline: ``bfloat16 to float32``."""
     return clean(f"{u.before} to {u.after}")
 
 
 def product_key(p: Product) -> str:
-    """Return the name of a matrix product in a baseline: ``f32 x f32 -> f32, DEFAULT``."""
+    """Return the name of the matrix product ``p`` in a baseline, by its operands and its precision: ``f32 x
+    f32 -> f32, DEFAULT``."""
     return clean(f"{p.operands}, {p.precision}")
 
 
 def callback_key(c: Callback) -> str:
-    """Return the name of a callback in a baseline: its kind, such as ``pure_callback in a loop``."""
+    """Return the name of the callback ``c`` in a baseline: its kind, such as ``pure_callback in a loop``."""
     return clean((c.kind or "callback") + (" in a loop" if c.in_loop else ""))
 
 
 def _axes(c: Collective) -> str:
-    """Return the mesh axes of a collective: ``data,model``; ``?`` if unknown."""
+    """Return the mesh axes over which the collective ``c`` runs: ``data,model``; ``?`` if unknown."""
     return UNKNOWN_AXES if c.axes is None else ",".join(c.axes)
 
 

@@ -141,8 +141,8 @@ def _calls(f: Function, misses: Sequence[Compilation]) -> tuple[int, ...] | None
 
 
 def joint(axes: Sequence[Varying]) -> list[Joint]:
-    """Return proposals to pad several axes of one argument at once, those with few sizes for each axis
-    first."""
+    """Return proposals to pad all axes ``axes`` of one argument at once. Proposals with few sizes for each
+    axis come first."""
     sequences = [v.sequence for v in axes]
     weights = axes[0].counts or [1] * len(sequences[0])
     held = sum(n * math.prod(sizes) for n, sizes in zip(weights, zip(*sequences, strict=True), strict=True))

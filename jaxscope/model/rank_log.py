@@ -147,7 +147,8 @@ _UNDECODED = ((ev.Missed, "key"), (ev.BackendSeen, "devices"))
 
 
 def _part(kind: type) -> type:
-    """Return an event type that decodes the same events as ``kind``, but only the fields that are needed."""
+    """Return a type that decodes the same events as the event type ``kind``, but only those of their fields
+    that are needed to compare ranks."""
     fields = {f.name: f for f in msgspec.structs.fields(kind)}
     names = ("t_ns", "pid", "thread", "process_index", *_PARTS.get(kind, ()))
     return msgspec.defstruct(
@@ -264,7 +265,7 @@ class _Process:
         self._known = known
 
     def take(self, events: Sequence[Any]) -> None:
-        """Add the next events of the log."""
+        """Add ``events``, the next events of the log."""
         for event in events:
             handler = _HANDLERS.get(type(event))
             if handler is None:
@@ -620,7 +621,7 @@ class _Names:
         return found
 
     def defined(self, function: Function) -> Frame | None:
-        """Return the line at which the function is defined; None: unknown."""
+        """Return the line at which ``function`` is defined; None: unknown."""
         if function.id not in self._defined:
             seen = function.seen
             whole = seen.file and seen.line is not None
@@ -630,8 +631,8 @@ class _Names:
         return self._defined[function.id]
 
     def settings(self, process: _Process, context: str | None) -> Mapping[str, str] | None:
-        """Return the settings of JAX that a cache key refers to by the id ``context``; None: not recorded. If
-        the process was forked, the events of its parent may have them."""
+        """Return the settings of JAX that a cache key of ``process`` refers to by the id ``context``; None:
+        not recorded. If ``process`` was forked, the events of its parent may have them."""
         if context is None:
             return None
         if (process.id, context) not in self._settings:
@@ -646,15 +647,16 @@ class _Names:
         return self._settings[process.id, context]
 
     def texts(self, program: str | None) -> Mapping[str, str]:
-        """Return the names of the files with the texts of a program, by stage (``stablehlo``, ``hlo``)."""
+        """Return the names of the files with the texts of the program with the id ``program``, by stage:
+        ``{"stablehlo": ..., "hlo": ...}``. A text that was not recorded is left out."""
         if program is None:
             return {}
         return next((p.texts[program] for p in self._processes if program in p.texts), {})
 
 
 def _number(processes: Sequence[_Process]) -> None:
-    """Give each compilation its number among those of its function: 2 for ``step#2``. The compilations of all
-    processes of the rank are counted, in order of time."""
+    """Give each compilation in ``processes``, all processes of a rank, its number among those of its
+    function: 2 for ``step#2``. They are numbered in order of time."""
     every = [(p.pid, c) for p in processes for c in p.calls.values()]
     if len(processes) > 1:
         every.sort(key=lambda each: (each[1].t_ns, each[0], each[1].call))
@@ -679,7 +681,8 @@ def _processes(devices: str | None, process_of: tuple[tuple[int, int], ...]) -> 
 
 
 def _shapes(key: Key | None) -> str:
-    """Return the dtypes and shapes of the arguments as text; empty if the key is unknown."""
+    """Return the dtypes and shapes of the arguments in the cache key ``key`` as text; empty if ``key`` is
+    None (unknown)."""
     return "" if key is None else ", ".join(f"{a.dtype}{a.shape}" for a in key.arguments)
 
 

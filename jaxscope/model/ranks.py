@@ -102,7 +102,8 @@ class Job:
         self._found: list[Divergence] | None = None
 
     def sequence(self, rank: Rank) -> tuple[str, ...]:
-        """Return the names (see ``name``) of the programs that the main thread of a rank called, in order."""
+        """Return the names of the programs that the main thread of ``rank`` called, in order. The method
+        ``name`` makes these names."""
         return tuple(self.name(s) for s in rank.seen if s.ordered)
 
     def name(self, seen: Seen) -> str:
@@ -157,8 +158,8 @@ class Job:
         ]
 
     def _divergences(self, processes: frozenset[int]) -> list[Divergence]:
-        """Return the differences of ranks in the programs that run on exactly these processes. It is the part
-        of ``divergences`` for one set of processes."""
+        """Return the differences of ranks in the programs that run on exactly the processes ``processes``.
+        The method ``divergences`` calls this method for each set of processes."""
         found: list[Divergence] = []
         agree = self._alike(processes)
         position = 0
@@ -305,9 +306,12 @@ class Job:
         return known
 
     def collectives_differ(self) -> Iterator[tuple[Seen, Seen, list[Rank], list[Rank]]]:
-        """Yield programs with equal StableHLO whose compiled HLO has other collectives in some ranks, perhaps
-        the same in another order: (compilation in a rank that differs, compilation in a rank of the majority,
-        ranks that differ, ranks of the majority)."""
+        """Find programs with equal StableHLO whose compiled HLO has other collectives in some ranks, or the
+        same collectives in another order.
+
+        For each, yield (compilation in a rank that differs, compilation in a rank of the majority, ranks that
+        differ, ranks of the majority).
+        """
         by_name: dict[str, list[tuple[Rank, Seen]]] = {}
         for rank in self.ranks:
             for s in {self.name(s): s for s in rank.seen if s.hlo is not None}.values():
@@ -573,7 +577,7 @@ def numbers(ranks: Iterable[Rank], all_ranks: Sequence[Rank] = ()) -> str:
 
 
 def as_ranges(found: Sequence[int]) -> str:
-    """Return sorted numbers as text: ``[0, 1, 2, 3, 7]`` -> ``0-3, 7``."""
+    """Return the sorted numbers ``found`` as text: ``[0, 1, 2, 3, 7]`` -> ``0-3, 7``."""
     parts: list[list[int]] = []
     for n in found:
         if parts and n == parts[-1][-1] + 1:

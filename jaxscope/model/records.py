@@ -459,7 +459,8 @@ class Program(msgspec.Struct, eq=False):
         return "compiling" if self.compiling else "waiting"
 
     def retargeted(self, event: Retargeted) -> None:
-        """Record that the program was lowered for a target (``--target``), or why it was skipped."""
+        """Record that the program was lowered for a target (``--target``), or why it was skipped, as
+        ``event`` says."""
         self.target = event.target
         self.module = self.module or event.module
         self.asked = self.asked or event
@@ -468,7 +469,8 @@ class Program(msgspec.Struct, eq=False):
             self.text_bytes["stablehlo"] = event.stablehlo_bytes
 
     def target_event(self, event: TargetCompiling | TargetCompiled) -> None:
-        """Record that the compiler for a target (``--target``) began to compile the program, or has ended."""
+        """Record that the compiler for a target (``--target``) began to compile the program, or has ended, as
+        ``event`` says."""
         self.target = self.target or event.target or None
         if isinstance(event, TargetCompiling):
             self.compiling = True

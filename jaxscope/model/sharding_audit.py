@@ -109,8 +109,8 @@ def _stated(run: Run, c: Compilation, compiled: Compiled) -> Stated:
 
 
 def _arguments(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> Iterator[Intent]:
-    """Yield an Intent for each argument of ``c``: its requested, compiled and actual sharding. ``stated`` has
-    the arguments in the program's StableHLO, by position."""
+    """Yield an Intent for each argument of ``c``: its requested, compiled and actual sharding. ``compiled``
+    is the event of the compilation; ``stated`` has the arguments in the program's StableHLO, by position."""
     if c.key is None:
         return
     dropped = set(compiled.dropped_arguments or ())
@@ -151,9 +151,14 @@ def _arguments(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> 
 def _constrained(
     value: Value, compiled: Compiled, sharding: Sharding | None
 ) -> tuple[Sharding, str, Frame | None] | tuple[None, None, None]:
-    """Return (requested sharding, kind of request, user's line) for ``value``, an argument or result in the
-    program's StableHLO with a sharding constraint. ``sharding`` is its compiled one; None: unknown. All three
-    are None if there is no constraint, or if it leaves the sharding open (``P.UNCONSTRAINED``)."""
+    """Return (sharding requested by a constraint, the text that says so, user's line) for ``value``, an
+    argument or result in the program's StableHLO. All three are None if ``value`` has no constraint, or if
+    the constraint leaves the sharding open (``P.UNCONSTRAINED``).
+
+    Args:
+      compiled: the event of the program's compilation.
+      sharding: the sharding of ``value`` in the compiled program; None: unknown.
+    """
     rank = len(value.shape or ())
     if value.asked is None or audit.left_open(value.asked, sharding, rank):
         return None, None, None
@@ -189,8 +194,8 @@ def _actual(leaf: Leaf, table: Sequence[Sharding]) -> Sharding | None:
 
 
 def _results(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> Iterator[Intent]:
-    """Yield an Intent for each result of ``c``: its requested and its compiled sharding. ``stated`` has the
-    results in the program's StableHLO, by position."""
+    """Yield an Intent for each result of ``c``: its requested and its compiled sharding. ``compiled`` is the
+    event of the compilation; ``stated`` has the results in the program's StableHLO, by position."""
     traced = trace_of(c)
     out = (traced.traced.out if traced is not None and traced.traced is not None else None) or []
     shardings = [_at(compiled.out_shardings, i) for i in compiled.out_sharding_of]
@@ -236,8 +241,14 @@ def _from_type(leaf: OutLeaf, compiled: Sharding | None) -> Sharding | None:
 
 
 def _from_jit(c: Compilation, side: str, k: int) -> Sharding | None:
-    """Return the sharding that jit's in_shardings (``side`` is ``asked_in``) or out_shardings (``asked_out``)
-    request for the flat argument or result at position ``k``; None: nothing is requested."""
+    """Return the sharding that the user requested with jit for an argument or a result of the function of
+    ``c``. None: the user requested none.
+
+    Args:
+      side: ``asked_in`` (jit's in_shardings, for an argument) or ``asked_out`` (jit's out_shardings, for a
+        result).
+      k: the position of the flat argument or result.
+    """
     if c.lowered is None:
         return None
     indices: list[int | None] = getattr(c.lowered, side) or []
@@ -250,7 +261,7 @@ def _at(table: Sequence[Sharding], index: int | None) -> Sharding | None:
 
 
 def _sizes(shape: Sequence[int | str] | None) -> tuple[int, ...] | None:
-    """Return the shape; None: it is unknown, or has symbolic dimensions."""
+    """Return ``shape`` as a tuple of ints; None: it is unknown, or has symbolic dimensions."""
     known = tuple(d for d in shape or () if isinstance(d, int) and d >= 0)
     return known if shape is not None and len(known) == len(shape) else None
 
@@ -307,8 +318,9 @@ class OfArrays:
         return asked, compiled
 
     def _agreed(self, g: Group, matches: Sequence[Intent]) -> tuple[Sharding | None, Sharding | None]:
-        """Return (requested sharding, compiled sharding) of the best matches; None where these differ. The
-        best matches are those whose paths have the longest common end with the path of ``g``."""
+        """Return (requested sharding, compiled sharding) of the best of ``matches``, the arguments or results
+        that may be the arrays of ``g``. The best are those whose paths have the longest common end with the
+        path of ``g``. A sharding is None if the best matches have different ones."""
         ends = [self._common(g.path or "", i.path) for i in matches]
         best = [i for i, n in zip(matches, ends, strict=True) if n == max(ends)]
         if not best:
@@ -328,7 +340,8 @@ class OfArrays:
         return n
 
     def _steps(self, path: str) -> list[str]:
-        """Return the names and indices of a path, cached: ``state.params['w']`` -> state, .params, ['w']."""
+        """Return the names and indices in ``path``: ``state.params['w']`` -> ``("state", ".params",
+        "['w']")``. The result is cached."""
         steps = self._tokens.get(path)
         if steps is None:
             steps = self._tokens[path] = tokens(path)

@@ -29,7 +29,7 @@ def of(run: Run) -> Callable[[str], str | None]:
 
 
 def _text(run: Run, file: str) -> str | None:
-    """Return the text of a file or a notebook cell of ``run``; None: it cannot be shown."""
+    """Return the text of ``file``, a file or a notebook cell of ``run``; None: it cannot be shown."""
     cell = run.cells.get(file)
     return cell if cell is not None else text(file, run.sources.get(file, frozenset()))
 
@@ -75,15 +75,15 @@ def _root(here: Path) -> Path:
 
 
 def where_defined(run: Run, file: str, name: str, begins: int) -> Maker | None:
-    """Return the definition, at the line ``begins``, that creates the jitted function ``name``, if one
-    statement defines and wraps it, else None. Examples are a def with the decorator ``@jax.jit``, and
-    ``jax.jit(lambda x: ...)``. None also if the file cannot be read."""
+    """Return the definition, at the line ``begins`` of ``file``, that creates the jitted function ``name``.
+    Examples are a def with the decorator ``@jax.jit``, and ``jax.jit(lambda x: ...)``. None: no single
+    statement defines and wraps the function, or the file cannot be read."""
     source = _text(run, file)
     return None if source is None else _makers(source).where_defined(name, begins)
 
 
 def where_called(run: Run, file: str, name: str, site: int) -> Maker | None:
-    """Return the expression that wraps the function ``name`` near a call of it, on the line ``site``:
+    """Return the expression that wraps the function ``name`` for its call on the line ``site`` of ``file``:
     ``jax.jit(name)(x)``.
 
     None: there is no such expression, or several, or the file cannot be read. The result has the line of the
@@ -95,5 +95,6 @@ def where_called(run: Run, file: str, name: str, site: int) -> Maker | None:
 
 @functools.lru_cache(64)
 def _makers(source: str) -> rewrap_site.Makers:
-    """Return the expressions of a source text that create function objects. The result is cached."""
+    """Return the expressions in ``source``, the text of a file, that create function objects. The result is
+    cached."""
     return rewrap_site.Makers(source)

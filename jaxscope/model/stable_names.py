@@ -28,7 +28,7 @@ def clean(text: str) -> str:
 
 
 def pattern(path: str) -> str:
-    """Return a path with ``*`` for each number. ``state.params['layer12']['kernel']`` ->
+    """Return ``path`` with ``*`` for each number: ``state.params['layer12']['kernel']`` ->
     ``state.params['layer*']['kernel']``"""
     return clean(_NUMBER.sub("*", path))
 
@@ -82,8 +82,8 @@ class Names:
         return f"{name} ({', '.join(map(clean, f.seen.wrappers))})" if f.seen.wrappers else name
 
     def file(self, name: str | None) -> str:
-        """Return a name for a file that is the same on another machine. ``/home/me/project/src/train.py`` ->
-        ``src/train.py``; ``?`` for None."""
+        """Return a name for the file ``name`` that is the same on another machine:
+        ``/home/me/project/src/train.py`` -> ``src/train.py``; ``?`` for None."""
         if not name:
             return "?"
         path = PurePath(name)

@@ -204,7 +204,8 @@ class _Moved(msgspec.Struct, frozen=True):
 
 
 def _by_calls(run: Run) -> Iterator[Transfer]:
-    """Yield the transfers of arguments of jitted calls on one device, which JAX does not announce."""
+    """Yield the transfers of arguments that calls of jitted functions on one device caused. They are computed
+    from the cache keys of the calls, because JAX sends no event for them."""
     for f in run.functions.values():
         yield from _by_calls_of(f)
 
@@ -372,7 +373,7 @@ def size_of(leaf: Leaf) -> int | None:
 
 
 def _bits(dtype: str) -> int | None:
-    """Return the number of bits in the name of a dtype; None: it has none. ``float32`` -> 32, ``bfloat16`` ->
-    16, ``float8_e4m3fn`` -> 8"""
+    """Return the number of bits that the name of a dtype has: ``float32`` -> 32, ``bfloat16`` -> 16,
+    ``float8_e4m3fn`` -> 8. None: the name has no number."""
     found = re.match(r"[a-z]+(\d{1,3})", dtype)
     return int(found.group(1)) if found else None

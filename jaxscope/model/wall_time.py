@@ -57,9 +57,9 @@ def _first_phase(run: Run) -> int | None:
 
 
 def _waiting(run: Run, process: Process, first: int) -> float | None:
-    """Return the seconds in which the thread that runs the steps waited for values of devices. Only waits
-    after ``first`` count, the time at which the process first began to trace (ns since the epoch). None:
-    unknown, or the thread may have waited while another thread compiled."""
+    """Return the seconds in which the thread of ``process`` that runs the steps waited for values of devices.
+    Waits before ``first``, the time at which ``process`` first began to trace (ns since the epoch), do not
+    count. None: unknown, or the thread may have waited while another thread compiled."""
     threads = {
         event.thread
         for c in run.compilations.values()

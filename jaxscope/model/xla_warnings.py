@@ -63,7 +63,8 @@ class Overheard:
 
     @property
     def _audible(self) -> bool:
-        """Whether XLA's output was recorded, and no environment variable keeps XLA from printing warnings."""
+        """Return whether XLA's output was recorded, and no environment variable keeps XLA from printing
+        warnings."""
         return bool(self._run.stderr) and not any(e.muted for e in self._run.stderr)
 
     def _place(self) -> None:

@@ -86,8 +86,8 @@ def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
 
 
 def _earlier(run: Run, f: Finding, having: Sequence[Program], latest: Program) -> Finding:
-    """Return the finding ``f`` with the numbers of the compilations whose programs have the problem
-    (``having``), because the function's latest program does not have it."""
+    """Return the finding ``f``, extended by the numbers of the compilations that have the problem. This is
+    for a function whose latest program, ``latest``, does not have it. ``having`` are the programs that do."""
     numbers = sorted(n for p in having for n in [number_of(run, p.compilations[-1])] if n is not None)
     if not numbers:
         return f

@@ -310,9 +310,9 @@ def _below_items(path: str) -> str:
 
 
 def _like(tree: str, copied: _Copied) -> Message | None:
-    """Return a clause that says which arrays of the same tree (such as ``params``) are already sharded over
-    the mesh axis ``copied.axis``, the one over which the replicated arrays could be sharded; None if there
-    are none."""
+    """Return a clause that says which arrays of ``tree`` (such as ``params``) are already sharded over the
+    mesh axis ``copied.axis``, the one over which the replicated arrays could be sharded; None if there are
+    none."""
     if not copied.like:
         return None
     more = sum(g.count for g in copied.like) - 1

@@ -364,8 +364,8 @@ def _part_of(node: ast.expr, expressions: set[str]) -> bool:
 
 
 def _touched(statements: Sequence[ast.AST]) -> set[str | None]:
-    """Return the names of objects whose methods the statements call: ``model`` for ``model.eval()``. A method
-    may change its object."""
+    """Return the names of the objects of which ``statements`` call a method: ``model`` for ``model.eval()``.
+    A method may change its object."""
     calls = [n for s in statements for n in ast.walk(s) if isinstance(n, ast.Call)]
     return {loop_calls.root(c.func) for c in calls if isinstance(c.func, ast.Attribute)}
 

@@ -369,8 +369,13 @@ def _finding(
     severity: str,
     place: Iteration | Callback | None = None,
 ) -> Finding:
-    """Return the finding about ``lines``, sorted by line. ``place`` is the loop or the callback that has them
-    all, and which identifies the finding; None: it is about one line."""
+    """Return a finding about ``lines``, which make JAX compile operations outside jit, sorted by line.
+
+    Args:
+      title, fix, seconds, severity: those of the finding.
+      place: the loop or the callback that has all the lines, and which identifies the finding; None: the
+        finding is about one line.
+    """
     line = lines[0].line
     about = line if place is None else place
     return Finding(
@@ -459,8 +464,9 @@ def _slug(finding: Finding) -> str | None:
 
 
 def _of_iteration(run: Run, iteration: Iteration, found: Sequence[Avoidable]) -> Finding:
-    """Merge the findings of ``found``, several lines of one loop that make JAX compile operations outside
-    jit, into one finding. Its advice is to jit the body of the loop as a whole.
+    """Merge the findings of ``found`` into one finding. They are about several lines of the loop
+    ``iteration`` that make JAX compile operations outside jit. The advice is to jit the body of the loop as a
+    whole.
 
     If the lines recompile because the sizes of arrays change, one jit would recompile, too. The advice is
     then that of the first finding: to keep the sizes equal.
@@ -499,8 +505,8 @@ def _of_iteration(run: Run, iteration: Iteration, found: Sequence[Avoidable]) ->
 
 
 def _of_callback(run: Run, callback: Callback, found: Sequence[Avoidable]) -> Finding:
-    """Merge the findings of ``found``, lines of a function that a compiled program calls back, into one. Its
-    advice is to compute in NumPy there."""
+    """Merge the findings of ``found`` into one finding. They are about lines of ``callback``, a function that
+    a compiled program calls back. The advice is to compute in NumPy there."""
     lines = [one.payer for one in found]
     repeats = Count(sum(len(p.again) for p in lines), *RECOMPILES)
     name, numbers = callback.function, _numbers(lines)

@@ -141,8 +141,8 @@ def what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix |
 
 
 def _other_parameters(run: Run, p: Payer) -> bool:
-    """Return whether the line of ``p`` runs one or two operations again and again, which recompile because
-    their parameters change: the shape of ``jnp.zeros(n)``, the width of ``jnp.pad(x, n)``."""
+    """Return whether the line of ``p`` repeatedly runs one or two operations, which recompile because their
+    parameters change: the shape in ``jnp.zeros(n)``, the width in ``jnp.pad(x, n)``."""
     changed = [c for c in p.again if causes.reason(run, c).kind == "static_value"]
     operations = {c.function.seen.name for c in p.again}
     return len(changed) >= MANY and 2 * len(changed) >= len(p.again) and len(operations) <= 2

@@ -37,8 +37,8 @@ _CODES = {
 
 
 def findings(job: Job) -> list[Finding]:
-    """Return the findings about a job of several processes (ranks): where some ranks first run other programs
-    than the majority, and which rank ended first."""
+    """Return the findings about ``job``, a job of several processes (ranks): where some ranks first run other
+    programs than the majority, and which rank ended first."""
     return in_order(_all(job))
 
 
@@ -73,8 +73,8 @@ def _left_orderly(rank: Rank) -> bool:
 
 
 def differs(job: Job, d: Divergence) -> Finding:
-    """Return the finding that some ranks of a job compiled another program than the majority. ``d`` is the
-    position in the sequence of programs at which they first differ, with the ranks."""
+    """Return the finding that some ranks of ``job`` compiled another program than the majority. ``d`` has the
+    ranks, and the first position at which their sequence of programs differs from that of the majority."""
     shown = d.here or d.there
     assert shown is not None
     title, evidence = _title(job, d), list(_evidence(job, d))

@@ -315,7 +315,7 @@ def finding(
     also: Change | None = None,
 ) -> Finding:
     """Return the finding about ``group``, calls of one function that recompiled for the same reason, with the
-    advice ``fix``.
+    advice ``fix``. ``code`` is the code of the rule.
 
     Args:
       title: replaces the usual title (``train_step recompiled 3 times, ...``).
@@ -344,8 +344,8 @@ def finding(
 
 
 def _title(run: Run, group: Group, also: Change | None) -> Message:
-    """Return the title of the finding about a group of recompiles: ``train_step recompiled 3 times, most
-    recently: batch['x'] changed from f32[64] to f32[29]``.
+    """Return the title of the finding about ``group``, recompiles of one function for one cause: ``train_step
+    recompiled 3 times, most recently: batch['x'] changed from f32[64] to f32[29]``.
 
     Args:
       also: further functions that recompiled because of the same change of size; None: none.
@@ -474,8 +474,8 @@ def _with_inputs(run: Run, group: Group, fix: Fix) -> Fix | None:
 
 
 def is_none_at_times(cause: Cause) -> bool:
-    """Return whether the cause of a recompile is an argument that is None in one of two calls, and an array
-    or a container in the other."""
+    """Return whether ``cause`` is that an argument is None in one of two calls, and an array or a container
+    in the other."""
     return bool(cause.before and cause.after) and Container("None") in (cause.before, cause.after)
 
 

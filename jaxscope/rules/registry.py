@@ -145,10 +145,10 @@ def rule(
 
 
 def declare(code: str, name: str, severity: str, *, needs_limit: bool = False) -> None:
-    """Register a rule that has a code and a page of documentation, but no function that checks a run. Its
-    findings come from the package ``check``, which compares a run with a limit or with another run. With
-    ``needs_limit`` it is reported where the user has set a limit; else where the run is compared with another
-    run or with a baseline.
+    """Register a rule that has a code (``JX190``), a name and a page of documentation, but no function that
+    checks a run. Its findings come from the package ``check``, which compares a run with a limit or with
+    another run. With ``needs_limit`` it is reported where the user has set a limit; else where the run is
+    compared with another run or with a baseline.
 
     Raises:
       ValueError: another rule has this code.

@@ -49,7 +49,8 @@ def replicated_computation(run: Run) -> Iterator[Finding]:
 
 
 def _shard(arguments: Sequence[Intent], function: str, devices: int) -> Fix:
-    """Return the advice to split the batch, one of the arguments of ``function``, over the devices."""
+    """Return the advice to split the batch, one of the arguments ``arguments`` of ``function``, over the
+    devices. ``devices`` is their number."""
     batch = _batch(arguments)
     name, size = batch if batch is not None else ("batch", devices)
     uneven = message("uneven-batch", devices=devices, size=size) if size % devices else None
@@ -61,9 +62,12 @@ def _shard(arguments: Sequence[Intent], function: str, devices: int) -> Fix:
 
 
 def _batch(arguments: Sequence[Intent]) -> tuple[str, int] | None:
-    """Return (name of the argument, length of the first axis) of the argument that is probably the batch: the
-    arrays in it all have the same first axis, unlike those of parameters. If several arguments are so, return
-    the one with the longest first axis. None: no argument is so."""
+    """Return (name, length of the first axis) of the argument that is probably the batch: ``("batch", 64)``.
+    All arrays in that argument have a first axis of the same length. This is rarely so for parameters.
+
+    If several of ``arguments`` are like this, return the one with the longest first axis. None: no argument
+    is.
+    """
     axes: dict[str, set[int]] = {}
     for i in arguments:
         axes.setdefault(root(i.path), set()).add(i.shape[0] if i.shape else 0)

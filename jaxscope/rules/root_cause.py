@@ -315,7 +315,8 @@ def _all_through(run: Run, resized: Finding, line: object) -> bool:
 
 
 def _recompile(run: Run, found: Finding) -> dict[str, Field]:
-    """Return the function, the path and the cause of the recompile that ``found`` (JX115) is about."""
+    """Return the function, the path and the cause of the recompile that the finding ``found`` (JX115) is
+    about: ``{"function": ..., "path": ..., "cause": ...}``."""
     fields = found.title.fields if isinstance(found.title, Message) else {}
     return {"function": fields.get("function"), "path": found.path, "cause": fields.get("cause")}
 

@@ -176,8 +176,8 @@ def _value(intent: Intent) -> Message:
 
 
 def _lost(intent: Intent, difference: Disagreement) -> int | None:
-    """Return how many bytes more each device holds of an array (``intent``) than with the requested sharding,
-    at least 0; None if unknown. ``difference`` has the requested and the compiled sharding."""
+    """Return how many more bytes of an array (``intent``) each device holds with the compiled sharding than
+    with the requested one; 0 if not more, None if unknown. ``difference`` has both shardings."""
     rank = len(intent.shape or ())
     wanted, got = parts(difference.wanted, rank), parts(difference.got, rank)
     if intent.bytes is None or wanted is None or got is None or 0 in (*wanted, *got):

@@ -137,7 +137,8 @@ def _parts(memory: Memory | None) -> dict[str, int]:
 
 
 def _device(target: Target | None) -> str | Message:
-    """Return the name of a device of the target: ``v5e chip``; if a chip is two devices, ``tpu7x device``."""
+    """Return what to call a device of ``target``: ``v5e chip``; if a chip is two devices, ``tpu7x
+    device``."""
     machine = MACHINES.get(target.machine) if target is not None else None
     if machine is None:
         return "device"

@@ -56,8 +56,8 @@ def no_memory(message: str) -> bool:
 
 
 def keeps_callbacks(version: str | None) -> bool | None:
-    """Return whether this JAX (``0.10.2``) stores programs with Python callbacks in its persistent
-    compilation cache; None if the version is None or cannot be parsed."""
+    """Return whether the JAX with the version ``version`` (``0.10.2``) stores programs with Python callbacks
+    in its persistent compilation cache; None if ``version`` is None or cannot be parsed."""
     parts = (version or "").split(".")[:2]
     if len(parts) < 2 or not all(p.isdecimal() for p in parts):
         return None

@@ -138,8 +138,8 @@ def compiler(platform: str) -> str | None:
 
 
 def devices_of(target: Target) -> list[Any]:
-    """Return JAX device objects for all devices of a target, in the compiler's order. They can be compiled
-    for, though the machine does not exist here.
+    """Return JAX device objects for all devices of ``target``, in the compiler's order. Programs can be
+    compiled for them, though the machine does not exist here.
 
     Raises:
       Exception: the compiler does not support this grid of chips.

@@ -52,8 +52,8 @@ class Compiler:
         return self._queue.path / "compiler.log"
 
     def compile(self, job: Job, path: Path) -> Result:
-        """Compile one program for one target (a machine that need not exist here), wait for the end, and
-        return the result. An error becomes a result, too.
+        """Compile the program of ``job`` for its target (a machine that need not exist here), wait for the
+        end, and return the result. If the compilation fails, the result has the error.
 
         If the process ends during the job and has compiled other jobs before, the job is tried once more in a
         new process, because one of the earlier jobs may be the reason. ``path`` is the file that describes
