@@ -224,8 +224,8 @@ class Watch:
     # -- the verdict ----------------------------------------------------------------------------------
 
     def _alarm(self) -> bool:
-        """Raise RecompileError if a compilation since the last check was too late. Return whether this could
-        be checked; if not, the check is repeated later.
+        """Raise RecompileError if a compilation since the last check was too late. Return False if this
+        cannot be checked now, so that the check has to be repeated later; else True.
 
         This method is called at each ``jaxscope.step()`` and before each call of a watched function. Nothing
         can be checked in another thread or another task, inside a call of JAX (the exception would pass

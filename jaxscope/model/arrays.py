@@ -115,8 +115,8 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     @property
     def known_bytes(self) -> int:
-        """Return the bytes of the arrays on all devices together. Of arrays whose devices are unknown, one
-        copy counts, so that the result is then a lower bound."""
+        """Return the bytes of the arrays on all devices together. If the devices of an array are unknown,
+        only one copy of it is counted, so that the result is a lower bound."""
         unknown = sum(g.global_bytes or 0 for g in self.groups if g.all_bytes is None)
         return sum(self.by_device.values()) + unknown
 
@@ -286,8 +286,8 @@ def kind_of(run: Run) -> Callable[[Group], str]:
 
 
 def _group(g: ArrayGroup, table: list[Sharding]) -> tuple[Group, tuple[int, ...] | None]:
-    """Return (Group, ids of its devices or None if unknown) for a group of a recorded snapshot. ``table`` has
-    the shardings of the snapshot, to which ``g.sharding`` is an index."""
+    """Return (Group, ids of its devices) for ``g``, a group of arrays as a snapshot recorded it. The ids are
+    None if unknown. ``table`` has the shardings of the snapshot, to which ``g.sharding`` is an index."""
     sharding = table[g.sharding] if g.sharding is not None and 0 <= g.sharding < len(table) else None
     devices = None if sharding is None else sh.device_ids(sharding.devices)
     shape = None if g.shape is None else [d for d in g.shape if isinstance(d, int) and d >= 0]
@@ -424,8 +424,8 @@ def _series(
 
 
 def _gaining(first: Snapshot, last: Snapshot) -> set[str]:
-    """Return the paths of containers that have more keys or indices in ``last`` than in ``first``.
-    ``_holder`` uses these paths to decide which container of nested containers is the one that grows."""
+    """Return the paths of containers that have more keys or indices in the snapshot ``last`` than in the
+    snapshot ``first``. If containers are nested, ``_holder`` decides by these paths which of them grows."""
     keys: tuple[dict[str, set[str]], ...] = ({}, {})
     for snapshot, found in zip((first, last), keys, strict=True):
         for g in snapshot.groups:
@@ -489,12 +489,10 @@ def _fills_up(path: str, seen: list[Seen], snapshots: list[tuple[float, Snapshot
 
 
 def _rising(seen: list[Seen]) -> list[Seen]:
-    """Return the end of ``seen``, from where on the number of arrays in a container rises with each entry. If
-    the container has one array all the time, return the end of ``seen`` from where on the bytes rise.
-
-    ``seen`` has (step or seconds, number of arrays, bytes) for each snapshot. If nothing rises, only the last
-    entry is returned.
-    """
+    """Return the last part of ``seen``, in which the number of arrays of a container rises from entry to
+    entry. If the container has one array all the time, return the last part in which the bytes rise. If
+    nothing rises, return only the last entry. ``seen`` has (step or seconds, number of arrays, bytes) for
+    each snapshot."""
     start = len(seen) - 1
     while start > 0 and seen[start - 1][1] < seen[start][1]:
         start -= 1

@@ -42,9 +42,9 @@ def object_for_each_place(f: Function) -> bool:
     objects compute different things: for example, the updates that a factory made for two optimizers, each
     with its own line. Then no line creates the function again in each call.
 
-    For a bound method, a call counts as another line also if another line of the user led to it. For example,
-    two lines fit two trainers, and both trainers call their own method at the same line of ``fit``. False
-    if two objects were compiled to one program, because they then compute the same.
+    For a bound method, the lines that led to the call count, too. For example, two lines fit two trainers,
+    and both trainers call their own method at the same line of ``fit``. False if two objects were compiled to
+    one program, because they then compute the same.
     """
     if any(c.key is None or c.key.function_object is None for c in f.compilations):
         return False

@@ -140,8 +140,8 @@ def _created_for_this_call(run: Run, c: Compilation, new: Cause) -> bool:
 
 
 def _along_one_axis(found: list[Cause]) -> bool:
-    """Return whether all arrays whose shape changed, according to the causes ``found`` of one call, changed
-    along one common axis; True if no shape changed."""
+    """Return whether all arrays whose shape changed have changed along the same axis; True if no shape
+    changed. ``found`` are the causes of one call."""
     shapes = [
         (cause.before.shape, cause.after.shape)
         for cause in found
@@ -338,9 +338,9 @@ def _served_by(c: Compilation) -> object:
 
 
 def _transform_key(c: Compilation, trace: Compilation | None) -> object:
-    """Return a value that is equal for all programs that one call under a transform makes JAX compile. A call
-    of ``jax.grad(f)`` compiles a forward and a backward program with equal keys. By this value, the second
-    one is not counted as a recompile. None: ``c`` is not under a transform; then each compilation counts.
+    """Return a value that is equal for all programs that one call under a transform makes JAX compile, to
+    count them as one recompile. A call of ``jax.grad(f)`` compiles a forward and a backward program with
+    equal keys. None: ``c`` is not under a transform, and each compilation counts.
 
     Args:
       trace: the latest call before ``c`` that traced the function under a transform. If ``c`` compiles that
@@ -358,10 +358,9 @@ def _traced_under_transform(c: Compilation) -> bool:
 
 
 def _continues(c: Compilation, trace: Compilation) -> bool:
-    """Return whether ``c`` compiled what the call ``trace`` traced: ``c`` is under a transform and traced
-    nothing itself, and its lines on the stack are among those of ``trace``, so that one call of the user's
-    led to both.
-    """
+    """Return whether ``c`` compiled what the call ``trace`` traced, so that one call of the user led to both.
+    True if ``c`` is under a transform, traced nothing itself, and its lines on the stack are among those of
+    ``trace``."""
     if c.entry != "transform" or _traced_under_transform(c):
         return False
     lines, around = (
@@ -389,9 +388,9 @@ def _latest_trace(c: Compilation) -> Compilation | None:
 
 
 def _trace_since(c: Compilation, before: Compilation) -> Compilation | None:
-    """Return the call that made the trace which ``c`` compiles under a transform (``jax.grad``), if it came
-    after the call ``before``; else None. What caused that call to trace then also caused ``c`` to compile.
-    """
+    """Return the call that made the trace which ``c`` compiles under a transform (``jax.grad``), if that call
+    came after the call ``before``. ``c`` was then compiled for the same reason for which that call traced.
+    None: the call came earlier, or there is none."""
     trace = _latest_trace(c)
     if trace is None or trace.call < before.call or before.entry != c.entry or not _continues(c, trace):
         return None

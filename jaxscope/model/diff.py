@@ -213,8 +213,8 @@ def changed_programs(run: Run, f: Function) -> tuple[int, int] | None:
 
 
 def _programs(a: Run, x: Function, b: Run, y: Function) -> list[Changes]:
-    """Return the differences of the compiled programs of a function, ``x`` in the run ``a`` and ``y`` in the
-    run ``b``, for each pair that differs."""
+    """Return the differences of the compiled programs of one function: ``x`` in the run ``a``, ``y`` in the
+    run ``b``. Programs of the two runs are compared in pairs; equal pairs are left out."""
     old, new = programs_of(a, x), programs_of(b, y)
     there = {q.id: q for q in new}
     alike = [(p, there[p.id]) for p in old if p.id in there]
@@ -255,12 +255,11 @@ def keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] 
 
 
 def _anywhere(facts: Facts, both: Collection[str]) -> Facts:
-    """Return ``facts``, a flattened cache key, without those that mean nothing in another process, to compare
-    keys of two runs.
+    """Return ``facts``, a flattened cache key, without the values that mean nothing in another process, to
+    compare keys of two runs.
 
     Left out are ids of objects, hashes (those of texts depend on PYTHONHASHSEED), and settings that the other
-    process does not have: ``both`` has the names of settings and other facts about the whole call that both
-    keys have.
+    process does not have. ``both`` has the names of the settings that both keys have.
     """
     return Facts(
         facts.leaves,

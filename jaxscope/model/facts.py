@@ -131,11 +131,11 @@ def _transferred(run: Run) -> dict[str, float]:
 
 
 def _transfers(run: Run, name: str, attribute: str) -> dict[str, float]:
-    """Return the number, or the bytes (``attribute``: ``count`` or ``bytes``), of all transfers of the run,
-    for both directions.
+    """Return the number (``attribute`` is ``count``) or the bytes (``bytes``) of all transfers of the run,
+    for each direction:
 
     ``_transfers(run, "bytes", "bytes")`` -> ``{"bytes_to_host": 4096, "bytes_to_devices": 1024}``. ``name``
-    is the beginning of the names. Empty if transfers were not recorded.
+    is the beginning of the names in the result. Empty if transfers were not recorded.
     """
     if not transfers.counted(run):
         return {}

@@ -33,9 +33,9 @@ def arguments(run: Run, f: Function) -> frozenset[str]:
 
 
 def mostly(run: Run, misses: Sequence[Miss]) -> bool:
-    """Return whether the function itself lengthened the argument in most of the latest recompiles,
-    ``misses``: (call, its cause of kind ``shape``) of one function, in order of time. The advice is then to
-    allocate the argument with its final size, not to pad it to a few sizes."""
+    """Return whether the function itself lengthened the argument in most of the latest recompiles. The advice
+    is then to allocate the argument with its final size, not to pad it to a few sizes. ``misses`` are the
+    recompiles of one function in order of time: (call, its cause of kind ``shape``)."""
     latest = misses[-LATEST:]
     half = (len(latest) + 1) // 2
     others = (1 for c, cause in latest if not by_itself(run, c, cause))
@@ -43,8 +43,8 @@ def mostly(run: Run, misses: Sequence[Miss]) -> bool:
 
 
 def by_itself(run: Run, c: Compilation, cause: Cause) -> bool:
-    """Return whether the argument whose new shape made ``c`` recompile (``cause``) is a result of an earlier
-    call of the function, which made it longer.
+    """Return whether ``c`` recompiled because the function itself made its argument longer: the argument is a
+    result of an earlier call. ``cause`` is the change of the argument's shape.
 
     True if the argument has the tree, shapes and dtypes of the result of an earlier call, and is longer than
     the argument of that call. False if it is known to have been created at a line other than those of the two
@@ -61,8 +61,8 @@ def by_itself(run: Run, c: Compilation, cause: Cause) -> bool:
 
 
 def _by_itself(run: Run, c: Compilation, comparison: Comparison, name: str) -> bool:
-    """Return whether the argument ``name`` of ``c`` is the lengthened result of an earlier call. This is the
-    computation of ``by_itself``, which caches the result. ``comparison`` is that of the cache key of ``c``
+    """Return whether the argument ``name`` of ``c`` is the lengthened result of an earlier call.
+    ``by_itself`` calls this function and caches the result. ``comparison`` compares the cache key of ``c``
     with an earlier key."""
     now = _argument(comparison.facts, name)
     index = key_index.of(run, c)

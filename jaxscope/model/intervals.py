@@ -48,7 +48,7 @@ class Occupied:
         )
 
     def _within(self, begin: int, end: int) -> int:
-        """Return the nanoseconds of the union between ``begin`` and ``end``."""
+        """Return how many nanoseconds between ``begin`` and ``end`` are in the union."""
         first, last = bisect_right(self._ends, begin), bisect_left(self._begins, end)
         return sum(
             min(end, e) - max(begin, b)

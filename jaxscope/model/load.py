@@ -134,8 +134,8 @@ class Tail:
 
 
 def _ranks_here(place: RunDir) -> int | None:
-    """Return how many ranks (processes) of the job of the rank recorded in ``place`` have a recording in the
-    run directory of the job. 1 for a run that belongs to no job. None: the directory cannot be read."""
+    """Return how many ranks (processes) of a job have a recording in the run directory of the job. ``place``
+    is the directory of one rank. 1 if it belongs to no job; None if the directory cannot be read."""
     whole = ranks.whole_of(place)
     try:
         return 1 if whole is None else len(files.names(whole.path / store.RANKS, within=whole.path))

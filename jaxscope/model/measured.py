@@ -125,8 +125,8 @@ def _by_program(times: Sequence[InstructionTime]) -> list[list[InstructionTime]]
 
 
 def _programs(run: Run, process: Process, times: Sequence[InstructionTime]) -> list[Mapping[str, Located]]:
-    """Return the recorded programs that may be the profiled one, with the measured instructions ``times`` in
-    ``process``: for each {instruction: its line and opcode}.
+    """Return the recorded programs that may be the profiled one, each as {instruction: its line and opcode}.
+    ``times`` are the instructions of that program as the profiler measured them in ``process``.
 
     Such a program has the same HLO module name as the profiled program, and most of its instructions. Several
     programs are returned if they have equally many of these instructions.
@@ -146,9 +146,9 @@ def _programs(run: Run, process: Process, times: Sequence[InstructionTime]) -> l
 def _located(
     t: InstructionTime, programs: Sequence[Mapping[str, Located]]
 ) -> tuple[str | None, Frame | None]:
-    """Return (opcode, user's line) of the measured instruction ``t``. Either is None if it is unknown, or if
-    ``programs``, those that may contain ``t``, have different ones. Each of these is {name of an instruction:
-    its line and opcode}."""
+    """Return (opcode, user's line) of the measured instruction ``t``. ``programs`` are those that may contain
+    ``t``, each as {name of an instruction: its line and opcode}. The opcode or the line is None if it is
+    unknown, or not the same in all of them."""
     found = [p[t.name] for p in programs if t.name in p]
     opcodes = {each.opcode for each in found}
     lines = {None if each.line is None else (each.line.file, each.line.line) for each in found}

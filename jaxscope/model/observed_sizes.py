@@ -63,9 +63,9 @@ class Joint(msgspec.Struct, frozen=True):
 
 @cached_until_changed
 def varying(run: Run) -> list[Varying]:
-    """Return the axes whose changing size made the user's functions recompile, those with most sizes first.
-    Arguments that the function itself makes longer, or that grow by a constant in every call, are left out:
-    each of their sizes occurs only once."""
+    """Return the axes of arguments whose changing size made the user's functions recompile. Axes with most
+    sizes come first. Arguments that the function itself makes longer, or that grow by a constant in every
+    call, are left out: each of their sizes occurs only once."""
     found = [v for f in run.functions.values() if f.user for v in _of_function(run, f)]
     return sorted(found, key=lambda v: (-len(v.observed), v.function.id, v.path, v.axis))
 

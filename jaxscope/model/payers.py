@@ -69,8 +69,8 @@ class Payer(msgspec.Struct, frozen=True):
 
 
 def line_of(c: Compilation) -> Frame | None:
-    """Return the user's line that caused ``c``, to which its seconds are assigned; None: unknown. Mostly,
-    this is the line that made the call. But if a library called that line (a callback), it is the user's line
+    """Return the user's line that caused ``c``, to which its seconds are assigned; None: unknown. Mostly, it
+    is the line that made the call. If a library called that line (a callback), it is the line of the user
     that called the library."""
     if c.missed is None or c.site is None:
         return None
@@ -155,12 +155,12 @@ def _only_created_again(
 
 
 def _of_other_work(run: Run, c: Compilation, work: dict[str, float], earlier: list[dict[str, float]]) -> bool:
-    """Return whether ``c`` was no repetition, because its program does other work than every earlier program
-    that the same lines compiled, on arrays of equal size.
+    """Return whether the program of ``c`` does other work than every earlier program that the same lines
+    compiled for arrays of equal size, so that ``c`` is no repetition.
 
-    ``work`` and ``earlier`` are the costs of these programs (XLA's cost analysis: flops, bytes, ...).
-    Programs with equal costs do the same work, even if they differ in constants, because such constants could
-    be arguments.
+    ``work`` has the costs of the program (XLA's cost analysis: flops, bytes, ...), ``earlier`` those of the
+    earlier programs. Programs with equal costs do the same work, even if they differ in constants, because
+    such constants could be arguments.
     """
     if not work or not all(earlier) or work in earlier:
         return False
@@ -232,8 +232,9 @@ class Step(msgspec.Struct, frozen=True):
 
 
 def steps(run: Run) -> list[Step]:
-    """Return what each iteration of the program's loops runs: the loops that call a function of the user and
-    run several operations outside jit, those with the most expensive functions first, at most MOST_LOOPS."""
+    """Return what each iteration of the program's loops runs, one ``Step`` for each loop, at most MOST_LOOPS.
+    Only loops that call a function of the user and run several operations outside jit are included. Those
+    with the most expensive functions come first."""
     text = sources.of(run)
     costs: Counter[tuple[str, int, int]] = Counter()
     called: dict[tuple[str, int, int], dict[tuple[int, int | None], set[str]]] = {}  # functions by place
@@ -339,11 +340,9 @@ def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
 
 
 def _of_function(run: Run, f: Function, *, advised: bool) -> Iterator[Unadvised]:
-    """Yield the compilations of the user's function ``f`` for each line that called it.
-
-    Args:
-      advised: whether a finding is about the recompiles of ``f``. They are then left out.
-    """
+    """Yield the compilations of the user's function ``f``, one entry for each line that called it.
+    ``advised`` says whether a finding is about the recompiles of ``f``; if so, the recompiles are left
+    out."""
     again = {c.id: c.seconds for c in recompilations(f, run)}
     lines: dict[tuple[str, int] | None, list[Compilation]] = {}
     for c in f.compilations:
@@ -378,8 +377,8 @@ def sizes_change(run: Run, p: Payer) -> bool:
 
 
 def _one_after_the_other(a: dict[str, int], b: dict[str, int]) -> bool:
-    """Return whether most operations were compiled for both sizes, and for one size all before the other.
-    ``a`` and ``b`` are {operation: time of its first compilation} for each size."""
+    """Return whether most operations were compiled for two sizes, first all for one size, and then all for
+    the other. ``a`` and ``b`` are {operation: time of its first compilation}, one for each size."""
     both = a.keys() & b.keys()
     if 2 * len(both) < len(a.keys() | b.keys()):
         return False

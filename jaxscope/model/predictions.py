@@ -242,8 +242,8 @@ def made_by_it(c: Compilation, later: Compilation, paths: Iterable[str]) -> bool
     """Return whether the arguments ``paths`` of call ``later`` may be results of call ``c``.
 
     jaxlib keeps the line at which each array was created. True if one of the arguments was created at the
-    line of ``c`` or of ``later``, or if no line is known. The others may come from elsewhere, because a
-    function can return some arrays unchanged, which were created earlier.
+    line of ``c`` or of ``later``, or if no line is known. Other arguments may have been created elsewhere: a
+    function can return arrays that it received.
     """
     here = {(f.file, f.line) for f in (c.site, later.site) if f is not None}
     made = {(f.file, f.line) for path in paths if (f := later.made_at(path)) is not None}
@@ -252,7 +252,7 @@ def made_by_it(c: Compilation, later: Compilation, paths: Iterable[str]) -> bool
 
 def _as_expected(found: LeafFacts | None, before: LeafFacts, expected: LeafFacts) -> bool | None:
     """Return whether a leaf of a later call has the type and the placement that were predicted for it. None:
-    unknown.
+    unknown, because a property was not recorded.
 
     Shape, dtype and weak type are compared. Sharding, committedness and memory kind are compared only if the
     prediction says that they change.

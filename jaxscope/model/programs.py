@@ -46,7 +46,8 @@ class Reader:
         self.unreadable: set[str] = set()
 
     def texts(self, p: Program) -> Texts:
-        """Return the analyzed texts of ``p``. A part is None if the text was not recorded."""
+        """Return the analyzed texts of ``p``: its ``stablehlo`` and its ``hlo``. Each is None if that text
+        was not recorded."""
         blobs = p.texts.get("hlo"), p.texts.get("stablehlo")
         warnings = self._warnings.of(p) if self._warnings is not None and p.asked is None else None
         if blobs == (None, None) and not warnings:
@@ -58,8 +59,8 @@ class Reader:
         return self._read[key]
 
     def instructions(self, p: Program) -> Mapping[str, Located]:
-        """Return the user's line and the opcode of each HLO instruction of ``p``, by name of the instruction.
-        The result is empty if the text was not recorded."""
+        """Return {name of an HLO instruction of ``p``: its user's line and its opcode}. The result is empty
+        if the text was not recorded."""
         text = _text(self._directory, p.texts.get("hlo"))
         try:
             return {} if text is None else instruction_lines.of(text)
@@ -157,9 +158,9 @@ def _text(directory: RunDir, blob: str | None) -> str | None:
 
 
 def circumstances(p: Program, warnings: list[str] | None = None) -> Around:
-    """Return facts from the recording that the analysis of a program's texts needs: mesh, argument paths, ...
-    They are those of the first call for which ``p`` was compiled. ``warnings`` are XLA's about ``p``; None:
-    not recorded."""
+    """Return facts from the recording that the analysis of the texts of ``p`` needs: mesh, argument paths,
+    ... They are the facts of the first call for which ``p`` was compiled. ``warnings`` are the warnings of
+    XLA about ``p``; None: not recorded."""
     c = next((c for c in p.compilations if c.key is not None), None)
     if c is None or c.key is None:
         return Around(warnings=warnings)

@@ -201,7 +201,8 @@ class _Call(msgspec.Struct, eq=False):
 
 
 class Known:
-    """A cache of decoded values by their JSON text, because many events and ranks have equal ones."""
+    """A cache of decoded values by their JSON text: many events and ranks have equal texts, each of which is
+    decoded once."""
 
     def __init__(self) -> None:
         self._keys: dict[bytes, Key | None] = {}

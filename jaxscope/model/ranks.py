@@ -148,9 +148,9 @@ class Job:
         return list(dict.fromkeys(found.values()))
 
     def _of(self, rank: Rank, processes: frozenset[int], *, ordered: bool) -> list[Seen]:
-        """Return the compilations of ``rank`` whose programs run on exactly these processes: with ``ordered``
-        those of the main thread, which must come in the same order in all ranks; else those of other threads,
-        whose order may differ."""
+        """Return the compilations of ``rank`` whose programs run on exactly the processes ``processes``. With
+        ``ordered``, these are compilations of the main thread, which must come in the same order in all
+        ranks; else those of other threads, whose order may differ."""
         return [
             s
             for s in rank.seen
@@ -292,8 +292,8 @@ class Job:
         return found
 
     def _equal_programs(self) -> dict[str, str]:
-        """Return {program id: common name} for programs that are equal but for addresses of Python callbacks.
-        Such an address is different in each process. Only texts of programs that not all ranks have are
+        """Return {program id: common name} for programs that differ only in the addresses of Python
+        callbacks, which are different in each process. Only texts of programs that not all ranks have are
         read."""
         have = Counter(p for r in self.ranks for p in {s.program for s in r.seen})
         known: dict[str, str] = {}
@@ -355,9 +355,9 @@ class Job:
 
 
 def _left_before(rank: Rank, killed: Rank) -> bool:
-    """Return whether ``rank`` ended before the rank ``killed`` was killed. The recorded time of the kill may
-    be late by up to RECORDED_NS (a constant). If ``rank`` raised an exception so shortly before the recorded
-    time, the kill was the reason, and the result is False."""
+    """Return whether ``rank`` ended before the rank ``killed`` was killed. If ``rank`` raised an exception at
+    nearly the same time, the kill caused the exception, and the result is False. (The time of the kill is
+    recorded up to RECORDED_NS late.)"""
     late = RECORDED_NS if rank.died is not None else 0
     return (rank.left_ns or 0) < (killed.left_ns or 0) - late
 
@@ -532,7 +532,8 @@ class Following:
 
 
 def _stamp(place: RunDir) -> object:
-    """Return a value that changes when a log in ``place`` grows, to skip logs without news; None: unknown."""
+    """Return a value that changes when a log in the directory ``place`` grows. Logs without news are then not
+    read again. None: unknown."""
     try:
         with os.scandir(place.events) as found:
             logs = [e for e in found if not e.name.endswith(SUFFIX)]

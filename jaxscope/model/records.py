@@ -447,8 +447,8 @@ class Program(msgspec.Struct, eq=False):
 
     @property
     def state(self) -> str:
-        """Return the state of a program for a target. skipped, waiting, compiling, abandoned, or the outcome
-        of its compilation: ok, exhausted (it does not fit into the memory), failed, crashed, late or missing
+        """Return the state of a program for a target: skipped, waiting, compiling, abandoned, or how its
+        compilation ended: ok, exhausted (it does not fit into the memory), failed, crashed, late or missing
         (the compiler is not installed)."""
         if self.made is not None:
             return self.made.outcome

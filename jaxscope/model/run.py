@@ -159,9 +159,13 @@ class Run(Fold):
         return None if begin is None else (t_ns - begin) / 1e9
 
     def settings(self, process: Process, context: str | None) -> Mapping[str, str] | None:
-        """Return the settings of JAX that are part of a key of its compilation caches: value by name, as
-        text. None: not recorded. ``process`` recorded the key; ``context`` is the field of the key that says
-        which settings they are (``Key.context``), None if it has none."""
+        """Return the settings of JAX that are part of a cache key, as {name: value as text}. None: not
+        recorded.
+
+        Args:
+          process: the process that recorded the key.
+          context: the field ``Key.context`` of the key, an id for the settings; None: it has none.
+        """
         if context is None:
             return None
         seen: set[str] = set()

@@ -38,9 +38,10 @@ def of_compilation(run: Run, c: Compilation) -> list[Intent]:
 
 
 def latest(run: Run, f: Function) -> tuple[Compilation, list[Intent]] | None:
-    """Return (last compilation of ``f``, an Intent for each argument and result); None: never compiled. A
-    compilation for an ordinary call is preferred to one made ahead of time. If the function was called later
-    with the same argument paths, the actual shardings are those of the latest such call."""
+    """Return (last compilation of ``f``, an Intent for each argument and result), where an Intent has the
+    requested, the compiled and the actual sharding; None: ``f`` was never compiled. A compilation for an
+    ordinary call is preferred to one made ahead of time. If the function was called later with the same
+    argument paths, the actual shardings are those of the latest such call."""
     compiled = [c for c in f.compilations if c.compiled is not None]
     if not compiled:
         return None
@@ -151,9 +152,9 @@ def _arguments(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> 
 def _constrained(
     value: Value, compiled: Compiled, sharding: Sharding | None
 ) -> tuple[Sharding, str, Frame | None] | tuple[None, None, None]:
-    """Return (sharding requested by a constraint, the text that says so, user's line) for ``value``, an
-    argument or result in the program's StableHLO. All three are None if ``value`` has no constraint, or if
-    the constraint leaves the sharding open (``P.UNCONSTRAINED``).
+    """Return (requested sharding, CONSTRAINT, user's line) for ``value``, an argument or result in the
+    program's StableHLO that has a sharding constraint. All three are None if ``value`` has no constraint, or
+    if the constraint leaves the sharding open (``P.UNCONSTRAINED``).
 
     Args:
       compiled: the event of the program's compilation.
@@ -188,8 +189,9 @@ def _single(c: Compilation, device: int, memory_kind: str | None) -> Sharding | 
 
 
 def _actual(leaf: Leaf, table: Sequence[Sharding]) -> Sharding | None:
-    """Return the sharding of the array that the caller passed; None: unknown, or it is not a jax.Array.
-    ``table`` has the shardings of the key, to which ``leaf.sharding`` is an index."""
+    """Return the sharding of the array that the caller passed for the argument ``leaf``; None: unknown, or it
+    is not a jax.Array. ``table`` has the shardings of the cache key, to which ``leaf.sharding`` is an
+    index."""
     return _at(table, leaf.sharding) if leaf.type in ("jax.Array", "ArrayImpl") else None
 
 

@@ -22,9 +22,12 @@ MAX_BYTES = 4_000_000
 
 
 def of(run: Run) -> Callable[[str], str | None]:
-    """Return a function that returns the text of a source file of ``run`` by name; None: it cannot be shown.
-    The name may also be that of a notebook cell, whose text is in the recording. A file outside of the
-    current project is shown only if the recording has its checksum."""
+    """Return a function that takes the name of a source file of ``run``, or of a notebook cell, and returns
+    its text. The function returns None if the text cannot be shown.
+
+    The texts of notebook cells are in the recording. A file outside of the current project is shown only if
+    the recording has its checksum.
+    """
     return lambda file: _text(run, file)
 
 
@@ -54,8 +57,8 @@ def text(file: str, recorded: frozenset[str] = frozenset()) -> str | None:
 
 
 def _of_project(path: Path, here: Path) -> bool:
-    """Return whether ``path`` is a Python file of the project, which is found from the current directory
-    ``here``, in no hidden directory. Links are resolved."""
+    """Return whether ``path`` is a Python file of the project around the directory ``here``, and in no hidden
+    directory. Links are resolved."""
     root, target = _root(here.resolve()), path.resolve()
     if not target.is_relative_to(root) or target.suffix != ".py":
         return False

@@ -59,7 +59,7 @@ def _counting(run: Run, process: Process) -> Counting:
 
 def within_call(run: Run, c: Compilation, function: str) -> bool:
     """Return whether call ``c`` is a call of ``function`` (an id), or was made while that function ran. If
-    calls of that function count as steps, ``c`` belongs to the step that the running call began."""
+    calls of that function count as steps, ``c`` then belongs to the step that the function's call began."""
     if c.function.id == function:
         return True
     outer = run.functions.get(function)

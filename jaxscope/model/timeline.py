@@ -72,8 +72,8 @@ def lanes(run: Run) -> list[Lane]:
 
 @cached_until_changed
 def _ended(f: Function) -> NDArray[np.float64]:
-    """Return the phases of ``f`` that have ended, as an array [n, 4], one row for each. The columns are begin
-    and end (ns since the epoch), number of the kind of phase (its index in PHASES), and 1 if it is the first
+    """Return the phases of ``f`` that have ended, as an array [n, 4], one row for each phase. The columns
+    are: begin and end (ns since the epoch), kind of the phase (its index in PHASES), and 1 if it is the first
     phase of its call, else 0."""
     made = []
     for c in f.compilations:

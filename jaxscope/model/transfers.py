@@ -129,8 +129,8 @@ def transfers(run: Run) -> list[Transfer]:
 
 
 def called_at(run: Run, t: Transfer) -> Frame | None:
-    """Return the user's line that called the function in which ``t.source`` is, to show both lines. None if
-    the line is unknown or would not help: it helps if it is in another file, or in a loop."""
+    """Return the user's line that called the function of ``t.source``, if a report should show both lines:
+    the call is in another file, or in a loop. None otherwise, or if the line is unknown."""
     at, source = t.caller, t.source
     if at is None or source is None or (at.file, at.line) == (source.file, source.line):
         return None
@@ -163,8 +163,8 @@ def steps(run: Run, process: Process) -> int | None:
 
 
 def _seen(process: Process, e: Transferred, key: tuple[str, str, str, int]) -> Transfer:
-    """Return the transfers that the recorded event ``e`` describes. ``key`` is its key in
-    ``process.transfers``: (direction, kind, file, line)."""
+    """Return the transfers that ``e``, an event recorded by ``process``, describes. ``key`` is the key of
+    ``e`` in ``process.transfers``: (direction, kind, file, line)."""
     return Transfer(
         process=process,
         direction=e.direction,
@@ -286,8 +286,8 @@ def _argument(
 
 
 def _to_one_device(c: Compilation) -> bool:
-    """Return whether the program of call ``c`` has a single device. Its transfers of arguments must then be
-    derived, because JAX announces only copies to several devices."""
+    """Return whether the program of call ``c`` has a single device. JAX sends no events about the transfers
+    of arguments to a single device, so they are computed from the cache key."""
     target = devices_of_program(c)
     return target is not None and len(target) == 1
 

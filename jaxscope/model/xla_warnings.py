@@ -109,9 +109,9 @@ def _compiling(c: Compilation) -> tuple[int, float] | None:
 
 
 def _one(compilations: list[Compilation], text: str) -> str | None:
-    """Return the id of the program to which the warning ``text`` belongs, which may have been printed during
-    any of ``compilations``; None: unknown. If ``compilations`` have a single program, it is this one;
-    otherwise it is the one whose module the warning names."""
+    """Return the id of the program to which the warning ``text`` belongs; None: unknown. XLA printed it
+    during ``compilations``. If these have a single program, it is this one. Otherwise it is the program whose
+    module the warning names."""
     ids = {c.program for c in compilations}
     if len(ids) > 1 and (named := _NAMED.search(text)):
         module = f"{named[1]}_{named[2]}"

@@ -91,9 +91,12 @@ def lengthened_argument(group: Group) -> Fix | None:
 
 
 def _settled(group: Group) -> bool:
-    """Return whether the recompiles of ``group``, all for another size of one argument, are over, and so
-    matter less: the argument whose size changed has only few sizes, each with many calls, and no new size in
-    the latter half of all calls. False if calls are not counted."""
+    """Return whether the recompiles of ``group`` are over, and so matter less. All of them are for another
+    size of one argument.
+
+    They are over if this argument has only few sizes, each with many calls, and no new size in the latter
+    half of all calls. False if calls are not counted.
+    """
     last = group.compilations[-1]
     calls, then = group.function.counted_calls.get(last.process.id), last.calls_then
     if calls is None or then is None:
@@ -155,8 +158,9 @@ def _creeps(shapes: list[tuple[int, ...]]) -> bool:
 
 
 def _shapes(group: Group) -> list[tuple[int, ...]]:
-    """Return the shapes of one argument in all recorded calls of its function: the argument whose change made
-    the calls of ``group`` recompile. A call in which that argument is a container of arrays is left out."""
+    """Return the shapes that one argument had in all recorded calls of its function: the argument because of
+    which the calls of ``group`` recompiled. A call in which that argument is a container of arrays is left
+    out."""
     return [
         tuple(n for n in leaf.shape if isinstance(n, int))
         for c in group.function.compilations
@@ -167,9 +171,8 @@ def _shapes(group: Group) -> list[tuple[int, ...]]:
 
 
 def _dimensions(value: Value | None) -> tuple[int, ...] | None:
-    """Return the sizes that a cause of a recompile names, before or after the change: ``(8, 14)`` for
-    ``f32[8,14]``, ``(14,)`` for ``axis 1: 14``. None if ``value`` is something else, or a size is not known.
-    """
+    """Return the sizes in ``value``, one side of a change that caused a recompile: ``(8, 14)`` for
+    ``f32[8,14]``, ``(14,)`` for ``axis 1: 14``. None if ``value`` has no sizes, or a size is not known."""
     sizes: tuple[int | str, ...] = ()
     if isinstance(value, ArrayType):
         sizes = value.shape or ()
@@ -180,9 +183,9 @@ def _dimensions(value: Value | None) -> tuple[int, ...] | None:
 
 
 def _size(value: Value | None, sizes: list[int]) -> str:
-    """Return ``sizes`` as text, in the form of ``value``, which the cause of a recompile names: ``[8,16]``
-    for the shape of one array; ``16 on axis 1`` for the sizes of single axes, which the cause names if
-    several arrays changed."""
+    """Return ``sizes`` as text. Its form depends on ``value``, the side of a change that caused a recompile.
+    If ``value`` is the shape of one array, the text is ``[8,16]``. If it has the sizes of single axes,
+    because several arrays changed, the text is ``16 on axis 1``."""
     if isinstance(value, AxisSizes):
         return ", ".join(f"{n} on axis {axis}" for (axis, _), n in zip(value.sizes, sizes, strict=True))
     return f"[{','.join(map(str, sizes))}]"

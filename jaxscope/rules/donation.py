@@ -81,8 +81,8 @@ def _fields(c: Constant) -> dict[str, Field]:
 
 
 def _inner(f: Function, c: Constant) -> str | None:
-    """Return the function of the user, called by ``f``, whose line uses the constant ``c``; None: it is ``f``
-    itself or a function inside it, or unknown."""
+    """Return the name of the user's function, called by ``f``, whose line uses the constant ``c``. None: the
+    line is in ``f`` itself or in a function inside it, or is unknown."""
     if c.source is None or c.source.function == "<module>":
         return None
     parts = c.source.function.split(".")

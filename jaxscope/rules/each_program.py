@@ -63,9 +63,9 @@ def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
     available). For one program, ``look`` yields pairs (value, finding); equal values mean equal findings.
 
     If several programs have equal findings, only the finding of the latest program is kept. If the function's
-    latest program does not have the finding, the finding names the programs that have it. If the run was on
-    a CPU, programs were also compiled for targets, and only the CPU's program has the finding, its severity
-    becomes ``note``.
+    latest program does not have the finding, the finding names the programs that have it. The severity
+    becomes ``note`` if the run was on a CPU, programs were also compiled for targets, and only the CPU's
+    program has the finding.
     """
     latest, targets = _latest(run), {f.id: ps for f, ps in target_programs.of_run(run) if f.user}
     for id in dict.fromkeys([*latest, *targets]):

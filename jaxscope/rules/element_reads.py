@@ -83,8 +83,8 @@ def copied_one_at_a_time(run: Run) -> Iterator[Finding]:
 
 
 def _inside_an_inner_loop(run: Run, t: Transfer) -> bool:
-    """Return whether a loop that calls no jitted function of the user runs the line of ``t``, directly or
-    through the function that contains it: the loop that collects the items of a batch."""
+    """Return whether the innermost loop around the line of ``t``, or around the call of the function that
+    contains the line, calls no jitted function of the user. Such a loop may collect the items of a batch."""
     calls = {
         (c.site.file, c.site.line)
         for f in run.functions.values()
@@ -100,7 +100,8 @@ def _inside_an_inner_loop(run: Run, t: Transfer) -> bool:
 
 
 def _iterates(run: Run, at: Frame) -> bool:
-    """Return whether JX133 reports the loop around ``at``, and advises to iterate over a NumPy array."""
+    """Return whether rule JX133 reports the loop around the line ``at``, and advises to iterate over a NumPy
+    array."""
     loop = loop_around(sources.of(run)(at.file), at.line)
     lines = {at.line, loop[0]} if loop is not None else {at.line}
     return any(

@@ -259,8 +259,8 @@ def _together(run: Run) -> Iterator[tuple[Place, list[Avoidable]]]:
 
 def _place(run: Run, p: Payer, slug: str | None) -> Place:
     """Return the code whose lines are reported together with the line of ``p``: the callback or the loop
-    around it, if the advice for the line, with the slug ``slug``, can be given for the whole callback or
-    loop; else the line alone."""
+    around it, if the advice for the line can be given for the whole callback or loop; else the line alone.
+    ``slug`` is the name of the advice's message template; None: there is no advice."""
     if slug in TO_NUMPY and (callback := callback_around(sources.of(run)(p.line.file), p.line.line)):
         return Callback(p.line.file, callback.lineno, callback.name)
     loop = _iteration(run, p) if slug in INTO_ONE_STEP or slug == ONE_SIZE else None

@@ -149,9 +149,9 @@ def _other_parameters(run: Run, p: Payer) -> bool:
 
 
 def _instead_of_iterating(run: Run, p: Payer, unstacked: Sequence[Compilation]) -> Fix:
-    """Return the advice for the line of ``p``, which iterates over a JAX array, which the operations
-    ``unstacked`` split into rows: to iterate over a NumPy array, or to make random keys where they are
-    needed."""
+    """Return the advice for the line of ``p``, which iterates over a JAX array: to iterate over a NumPy
+    array, or to make random keys where they are needed. ``unstacked`` are the operations that split the array
+    into rows."""
     by = Counter(c.missed.library for c in unstacked if c.missed is not None).most_common(1)[0][0]
     if by is not None and by not in JAX_ROOTS:
         return Fix(message("fix-give-numpy", library=by), "numpy")
@@ -165,8 +165,9 @@ def _instead_of_iterating(run: Run, p: Payer, unstacked: Sequence[Compilation]) 
 
 
 def _jit(run: Run, p: Payer, jitted: jit_decorators.Jitted | None) -> Message:
-    """Return the advice to jit the function that the line ``p`` calls (``jitted``), or, if ``jitted`` is None
-    because the line calls no single function, all that the line computes."""
+    """Return the advice what to jit for the line of ``p``: the function that the line calls, ``jitted``. If
+    ``jitted`` is None, the line calls no single function, and the advice is to jit all that the line
+    computes."""
     if jitted is None:
         return message("fix-jit-around" if not p.within else "fix-jit-around-call", inside=_inside(p))
     new = line_names.defined_in_loop(sources.of(run)(p.line.file), p.line.line)
@@ -199,7 +200,8 @@ def lengthened(run: Run) -> list[Growth]:
 
 
 def made_at(g: Growth, p: Payer) -> bool:
-    """Return whether the line of ``p`` creates the array ``g`` anew for each of its lengths."""
+    """Return whether the line of ``p`` creates the array ``g``, which becomes longer, anew for each of its
+    lengths."""
     at = g.group.origin
     return at is not None and (at.file, at.line) == (p.line.file, p.line.line)
 

@@ -16,16 +16,15 @@ OF_A_MESH = "Mesh('"  # the beginning of a mesh's text, if the mesh has axes
 
 
 def kept(function: Function, path: str, cause: Cause) -> Fix:
-    """Return the advice for a function that returns an array, such as a training state, with another sharding
-    than its argument has, so that the next call, which gets that array, recompiles: to return it with the
-    sharding of the argument, or to place the first argument like the result.
+    """Return the advice for ``function``, which returns an array (such as a training state) with another
+    sharding than it received. The next call gets that array and recompiles.
 
-    The advice is not ``in_shardings``, because JAX raises an error if an array is committed to another
-    sharding.
+    The advice is to return the array with the sharding of the argument, or to place the argument of the first
+    call like the result. It is not to use ``in_shardings``, because JAX raises an error if an array is
+    committed to another sharding.
 
     Args:
-      function: the function.
-      path: the argument.
+      path: the path of the argument.
       cause: the change of its sharding.
     """
     was, now = (value if isinstance(value, Placement) else None for value in (cause.before, cause.after))

@@ -165,11 +165,10 @@ def _draws(run: Run, p: Program) -> bool:
 
 
 def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | None) -> Fix:
-    """Return the advice how to write the loop at ``line`` that repeats ``blocks``, the largest first: as a
-    scan, as a fori_loop if all iterations do the same, or with vmap if no iteration uses a result of another.
-    For a loop inside a Flax module (``__call__``), it is Flax's own scan; for a loop that calls a whole
-    model, it is JAX's.
-    """
+    """Return the advice how to write the loop at ``line``, which repeats the blocks of operations ``blocks``
+    (the largest first): as a scan, as a fori_loop if all iterations do the same, or with vmap if no iteration
+    uses a result of another. In a Flax module (``__call__``), the scan is Flax's own; for a loop that calls a
+    whole model, it is JAX's."""
     if blocks[0].grows:
         return Fix(message("fix-final-length-then-scan"), "scan")
     forward = [r for r in blocks if not r.backward]
@@ -267,9 +266,9 @@ def _is_line(at: Frame | None, line: Frame) -> bool:
 
 
 def _only_loop(run: Run, f: Function) -> Frame | None:
-    """Return the line of the loop in the source of ``f`` if there is only one, apart from loops inside it:
-    several lines of its body make the operations, so that none of them is the repeated line. None: there are
-    several loops or none, or the source is unknown."""
+    """Return the line of the loop in the source of ``f`` if there is only one, apart from loops inside it.
+    This is for a loop whose body has several lines that make operations, so that no single line is repeated.
+    None: there are several loops or none, or the source is unknown."""
     seen = f.seen
     source = sources.of(run)(seen.file) if seen.file is not None else None
     line = only_loop(source, seen.name, seen.line) if seen.line is not None else None

@@ -480,8 +480,8 @@ def is_none_at_times(cause: Cause) -> bool:
 
 
 def _changed(cause: Cause) -> str | None:
-    """Return the kind of ``cause`` for a clause such as `` (xs also changed shape)``: ``shape`` for a changed
-    shape or rank. The dict CHANGED has the clause of each kind; None if it has none for this kind."""
+    """Return the kind under which the dict CHANGED has a clause for ``cause``, such as `` (xs also changed
+    shape)``: ``shape`` for a changed shape or rank. None: it has no clause for this cause."""
     kind = ALIKE.get(cause.kind, cause.kind)
     return kind if kind in CHANGED else None
 
@@ -494,7 +494,7 @@ def _in_calls(times: int, n: int) -> Message:
 
 def _of_optimizer(path: str, parameter_path: str | None) -> bool:
     """Return whether ``path`` is an array that an optimizer keeps for the parameter at ``parameter_path``:
-    ``opt[0].mu.layer.w`` for ``params.layer.w``. It has the shape of the parameter and changes with it."""
+    ``opt[0].mu.layer.w`` for ``params.layer.w``. If the parameter changes, so does that array."""
     if parameter_path is None or root(path) == root(parameter_path):
         return False
     within, parameter = tokens(path)[1:], tokens(parameter_path)[1:]
@@ -517,7 +517,7 @@ def _call(run: Run, c: Compilation, cause: Cause) -> Message:
 
 
 def than(run: Run, c: Compilation) -> Message | None:
-    """Return a clause with the number of the earlier compilation that ``c`` is compared with, to explain why
-    ``c`` recompiled. None if that is the compilation right before ``c``, which needs no clause."""
+    """Return a clause with the number of the earlier compilation with which ``c`` is compared: ``compared
+    with compilation #9``. None: it is the compilation right before ``c``, which needs no clause."""
     number = causes.further_back(run, c)
     return message("compared-with", number=number) if number is not None else None

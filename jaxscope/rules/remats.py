@@ -43,8 +43,9 @@ def involuntary_rematerialization(run: Run) -> Iterator[Finding]:
 
 
 def _checkpoint(r: Residuals) -> Message:
-    """Return the advice for a scan that keeps ``r``. If it keeps few arrays, they are probably what the body
-    carries, which ``jax.checkpoint`` on the body would keep as well."""
+    """Return the advice for a scan that keeps the arrays ``r`` for the gradient: to use ``jax.checkpoint``.
+    If it keeps few arrays, ``jax.checkpoint`` on the body would probably keep them, too, because the body
+    carries them. The advice is then to split the scan into segments."""
     if r.arrays >= FEWEST_ARRAYS:
         return message("fix-checkpoint")
     segments = round(math.sqrt(r.iterations))

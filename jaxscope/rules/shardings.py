@@ -240,8 +240,9 @@ def _other_dimension(intent: Intent, wanted: Sharding, k: int, n: int) -> tuple[
 
 
 def refused(run: Run, kind: type[R]) -> tuple[R, Frame | None, str] | None:
-    """If an error of JAX about a sharding ended the program, and its parsed form is a ``kind``, return (the
-    parsed error, the user's line, JAX's message); else None."""
+    """Return (the parsed error, the user's line or None, JAX's message), if an error of JAX about a sharding
+    ended the program. ``kind`` is the class of the parsed error. None: no error of this kind ended the
+    program."""
     died = run.main.died if run.main is not None else None
     found = placement_errors.read(died.message) if died is not None else None
     if died is None or not isinstance(found, kind):

@@ -101,9 +101,12 @@ def _fix(stale: StaleCapture) -> Message:
 
 
 def _from_source(run: Run) -> Iterator[Finding]:
-    """Yield a finding for each variable that a function reads from outside and a loop around its calls
-    changes, as the source shows it. It is for functions whose variables are not compared while they run,
-    because they are not watched (``jaxscope.watch``)."""
+    """Yield a finding for each variable that a function reads from outside, and that a loop around the calls
+    of the function changes, as the source shows.
+
+    This is for functions that are not watched (``jaxscope.watch``): the values of their variables are not
+    compared while they run.
+    """
     compared = {s.function.id for s in run.stale}
     for f in run.functions.values():
         traced = [c for c in f.compilations if c.traced is not None and c.entry == "call"] if f.user else []

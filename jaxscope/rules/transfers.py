@@ -249,8 +249,8 @@ def _read_in_a_loop(run: Run, t: Transfer, function: str | None, avoidable: floa
 
 
 def _matters(run: Run, avoidable: float) -> bool:
-    """Return whether ``avoidable`` seconds are at least the share FEW of the seconds of the run; True if the
-    latter are unknown."""
+    """Return whether ``avoidable`` seconds are at least 1 % (FEW) of the seconds of the run. True if the
+    seconds of the run are unknown."""
     return run.seconds is None or avoidable >= FEW * run.seconds
 
 

@@ -22,7 +22,7 @@ class _Value(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, 
 
 class ArrayType(_Value, tag="array", frozen=True, gc=False):
     """A value of a cause: the abstract value of an array argument. ``shape`` is None if the cause stands for
-    several leaves, whose shapes may differ; ``dtype`` None if unknown.
+    several leaves, whose shapes may differ. ``dtype`` is None if it is unknown.
 
     Attributes:
       weak_type: whether the value is weakly typed; None: unknown, or the cause is not about it.

@@ -17,8 +17,9 @@ from jaxscope.schema.libraries import JAX_ROOTS, OWN_ROOT, WRAPPER_ROOTS
 
 
 class Standing(enum.IntEnum):
-    """The owner of a source file. The user's line on a stack is the innermost of those frames that have the
-    lowest value; there is none if all frames are of libraries."""
+    """The owner of a source file. Each frame on a stack has the owner of its file. The user's line is the
+    innermost of the frames whose owner has the lowest value; if all frames are of libraries, there is no
+    user's line."""
 
     USER = 0
     INSTALLED = 1  # in site-packages, but not a known library: the user's own package, or an unknown library
