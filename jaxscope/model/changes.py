@@ -174,8 +174,8 @@ def _readable(p: Compiled | None) -> Compiled | None:
 
 
 def _entries(before: Named, after: Named) -> list[Entry]:
-    """Return an entry for each name whose text differs between ``before`` and ``after``: {name: (text,
-    bytes)} of the constants, donated arguments or rematerialized values of two programs. If only the bytes
+    """Return an entry for each name whose text differs between two programs. ``before`` and ``after`` are
+    {name: (text, bytes)} of their constants, donated arguments or rematerialized values. If only the bytes
     differ, there is no entry."""
     found = []
     for name in dict.fromkeys([*after, *before]):
@@ -258,8 +258,9 @@ def items(before: Sequence[Item], after: Sequence[Item], *, one_source: bool) ->
 
 
 def _cancel(gone: Counter[Item], came: Counter[Item], key: Key) -> None:
-    """Remove the items that both programs have, because these did not change: items with equal ``key(item)``.
-    The counters hold the items of the first (``gone``) and of the second program (``came``)."""
+    """Remove the items that both programs have from both counters, because these items did not change. Items
+    are the same if ``key(item)`` is equal. The counters hold the items of the first (``gone``) and of the
+    second program (``came``)."""
     for _ in _alike(gone, came, key):
         pass
 

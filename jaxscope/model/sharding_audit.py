@@ -82,7 +82,7 @@ def on_one_device(c: Compilation) -> bool:
 
 
 def devices(c: Compilation) -> tuple[int, ...] | None:
-    """Return the ids of the devices that the program of ``c`` runs on; None: unknown."""
+    """Return the ids of the devices that the program of ``c`` runs on: ``(0, 1, 2, 3)``; None: unknown."""
     return None if c.compiled is None else sh.device_ids(c.compiled.devices)
 
 

@@ -155,8 +155,8 @@ def fix_of(f: Finding) -> Fix | None:
 
 
 def extended(fix: Fix | Words | None, slug: str, **more: Field) -> Fix | None:
-    """Return ``fix`` (None stays None) with a longer text: its words become the field ``{fix}`` of the
-    message template ``slug``, whose other fields are ``more``."""
+    """Return ``fix`` with a longer text; None for None. The text is made with a template: its words become
+    the field ``{fix}`` of the message template ``slug``, whose other fields are ``more``."""
     if fix is None:
         return None
     known = fix if isinstance(fix, Fix) else Fix(fix)

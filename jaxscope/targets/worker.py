@@ -216,8 +216,8 @@ def _opened(path: Path) -> int:
 
 
 def _holder(fd: int) -> int:
-    """Return the id of the process that has locked the file ``fd`` (a descriptor), which that process writes
-    into the file. 0 if it has not written it yet."""
+    """Return the id of the process that has locked the file with the descriptor ``fd``. That process writes
+    its id into the file; 0 if it has not written it yet."""
     try:
         return int(os.pread(fd, 20, 0))
     except (OSError, ValueError):

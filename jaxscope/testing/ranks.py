@@ -58,9 +58,9 @@ class Ended(NamedTuple):
 
 
 def run(folder: Path, size: int, program: list[str], timeout: float = TIMEOUT_S) -> Ended:
-    """Run ``program``, with its arguments, in ``size`` processes, record it in ``folder``, and compare what
-    the processes compiled. They use the CPU, unless JAX_PLATFORMS is set. The program is ended after
-    ``timeout`` seconds."""
+    """Run ``program``, a script with its arguments, in ``size`` processes and record it in ``folder``. Return
+    the result, which compares what the processes compiled. They use the CPU, unless JAX_PLATFORMS is set. The
+    program is ended after ``timeout`` seconds."""
     where = folder / "run"
     argv = [
         sys.executable,

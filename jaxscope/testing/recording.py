@@ -121,9 +121,9 @@ class TestRecording:
         self.entered = self.raised = False
 
     def recorded(self, *, tries: bool = False) -> tuple[Opened, dict[str, Step]]:
-        """Return the whole recording so far, and what this test compiled: compilation id -> training step,
-        counted from the test's start. With ``tries``, include the compilations of earlier attempts of this
-        test (``--reruns``)."""
+        """Return (the whole recording so far, {id of a compilation of this test: its training step}). Steps
+        are counted from the start of the test; None: they are not counted. With ``tries``, include the
+        compilations of earlier attempts of this test (``--reruns``)."""
         if self._session is None:
             raise UsageError(
                 "this test is not recorded",
