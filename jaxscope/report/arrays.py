@@ -133,8 +133,9 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
 
 
 def _last_before_a_gap(run: Run, snapshots: Iterable[Snapshot]) -> float | None:
-    """If a large last part (GAP) of the run has no snapshot, except the one at exit, return when the last one
-    before was taken, in seconds since the start of the run. Otherwise, or if this is unknown, return None."""
+    """Return when the last snapshot was taken, in seconds since the start of the run, if a large last part
+    (GAP) of the run has no snapshot. The snapshot at exit does not count. None if there is no such gap, or if
+    this is unknown."""
 
     times = [run.seconds_at(s.t_ns) for s in snapshots if s.why != "exit"]
     known = [t for t in times if t is not None]
@@ -179,9 +180,13 @@ def _kinds(run: Run, s: Snapshot) -> Iterator[Line]:
 
 def _groups(s: Snapshot, places: Places, limit: int | None) -> Iterator[Line]:
     """Yield a line for each variable of the program that holds arrays (``state.params``), the variable with
-    most bytes first, then a line with the sum of the variables that are not listed. ``limit`` is the number
-    of variables to list; None: a line for each path, shape and sharding instead. ``places`` shortens file
-    names."""
+    most bytes first. Further lines have the sum of the variables that are not listed, and the share of the
+    bytes without a variable.
+
+    Args:
+      places: shortens file names.
+      limit: the largest number of variables to list; None: a line for each path, shape and sharding instead.
+    """
     trees = model.sums(s, model.tree_of) if limit else [model.Sum(g.path, [g]) for g in s.groups]
     shown = [t for t in trees if not limit or _weight(t) >= SMALL * s.known_bytes][:limit]
     for t in shown:

@@ -35,8 +35,12 @@ def cut(text: str, most: int) -> str:
 
 def first_that_fit(values: Iterable[T], room: int, shorter: Callable[[T], T] | None = None) -> list[T]:
     """Return values from the beginning of ``values`` that together take at most ``room`` bytes as a JSON
-    list. ``shorter`` returns a smaller replacement for a value that does not fit; None: the list ends before
-    it."""
+    list. The list ends before the first value that does not fit.
+
+    Args:
+      shorter: a function that takes a value that does not fit and returns a smaller one, which is tried
+        instead; None: there is no smaller one.
+    """
     kept: list[T] = []
     for value in values:
         took = size(value) + 1
@@ -51,11 +55,12 @@ def first_that_fit(values: Iterable[T], room: int, shorter: Callable[[T], T] | N
 
 
 def fitted(value: Any, room: int, path: str, left_out: list[str]) -> Any:
-    """Return as much of ``value``, plain data, as fits into ``room`` bytes as JSON.
+    """Return as much of ``value``, plain data, as fits into ``room`` bytes as JSON. A dict loses keys, the
+    largest first. A list loses entries at its end. A text loses its end.
 
-    A dict loses keys, the largest first. A list loses entries at its end. A text loses its end. The path of
-    each part that is missing or shortened is appended to ``left_out``; ``path`` is the path of ``value`` in
-    the report: ``functions/0/key``.
+    Args:
+      path: the path of ``value`` in the report: ``functions/0/key``.
+      left_out: the path of each part that is missing or shortened is appended to this list.
     """
     if size(value) <= room:
         return value

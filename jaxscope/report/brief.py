@@ -195,9 +195,13 @@ class Brief(contract.Entry):
 
 
 def brief(run: Run, directory: RunDir, name: str, job: Job | None = None) -> Brief:
-    """Return the brief report of a run. As JSON with a newline it takes at most MOST_BYTES. ``name`` is the
-    name of the run, which the commands in the report use, too. ``job`` is the whole run with several
-    processes of which ``run`` is one; None: it is the only one."""
+    """Return the brief report of the run ``run``. As JSON with a newline it takes at most MOST_BYTES.
+
+    Args:
+      name: the name of the run; the commands in the report use it.
+      job: all processes that were recorded together, if there are several; ``run`` is then one of these
+        processes. None: report ``run`` alone.
+    """
     document = Document(run, directory, job)
     found = document.findings()
     severities = Counter(f.severity for f in found)
@@ -322,8 +326,8 @@ def _findings(found: Sequence[contract.Finding]) -> Iterator[BriefFinding]:
 
 
 def _shorter(f: BriefFinding) -> BriefFinding:
-    """Return a copy of the finding that takes fewer bytes, for a report that is nearly full: its title is
-    shortened, and its source line, function and fix are null."""
+    """Return a copy of the finding ``f`` that takes fewer bytes, for a report that is nearly full: the title
+    is shortened; the source line, the function and the fix are null."""
     return msgspec.structs.replace(
         f,
         title=cut(f.title, NAME_BYTES),

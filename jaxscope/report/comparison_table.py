@@ -49,8 +49,8 @@ class Row(NamedTuple):
 
 
 def rows(columns: Sequence[Column]) -> list[Row]:
-    """Return the rows of the table that compares programs: headings, then a row for each figure that is known
-    of at least one program."""
+    """Return the rows of the table that compares the programs of ``columns``: headings, then a row for each
+    figure that is known of at least one program."""
     programs = [metrics.of(c.variant.run, c.program) for c in columns]
     ran = [p.state == OK and (p.fit is None or p.fit.fits is not False) for p in programs]
     found = [
@@ -65,9 +65,9 @@ def rows(columns: Sequence[Column]) -> list[Row]:
 
 
 def headings(columns: Sequence[Column]) -> list[Row]:
-    """Return the rows at the top of the table, which say what each column is. The first row has the name of
-    each target (a machine that was compiled for), if the targets differ. Then follows a row for each setting
-    of ``--vary`` with its value in each column."""
+    """Return the rows at the top of the table, which say what each of ``columns`` is. If the targets
+    (machines to compile for) differ, the first row has their names. Then a row for each setting of ``--vary``
+    follows, with its value in each column."""
     targets = [c.target or "" for c in columns]
     names = list(dict.fromkeys(name for c in columns for name in c.variant.settings))
     found = [Row("", [escape(t, 40) for t in targets])] if len(set(targets)) > 1 or not names else []
@@ -159,9 +159,9 @@ def _over(traffic: Mapping[str, Traffic], axes: str) -> Traffic | None:
 
 
 def _executed(found: Sequence[Traffic] | None) -> str:
-    """Return the number of collectives in a program, and how often they run in one call of the program:
-    ``16, run 40x``. ``found`` has a sum of the program's collectives for each set of mesh axes. None:
-    unknown; the text is then empty."""
+    """Return the number of collectives in a program, and how often they run in one call of the program: ``16,
+    run 40x``. ``found`` has an entry for each set of mesh axes, with the sum of the collectives over these
+    axes. None: the collectives are unknown, and the text is empty."""
     if found is None:
         return ""
     total, executions = sum(t.count for t in found), [t.executions for t in found]
@@ -205,12 +205,13 @@ def _bound_over(b: Bounds, axes: str) -> tuple[float | None] | None:
 
 
 def _bound(name: str, found: Sequence[tuple[float | None] | None]) -> Row:
-    """Return the row ``name`` (``compute``, ``memory``, or mesh axes) with a lower bound on the time of one
-    call. If the bound is 0 in all columns, the cells of the row are empty, so that the table leaves it out.
+    """Return a row of the table with a lower bound on the time of one call, for each column. If the bound is
+    0 in all columns, the cells are empty, so that the table leaves the row out.
 
     Args:
-      found: for each column, the bound in seconds as a tuple with one number. The number is None if it is
-        unknown; None instead of the tuple: the program of this column has no such bound.
+      name: what the bound is about: ``compute``, ``memory``, or mesh axes.
+      found: for each column, a tuple with the bound in seconds, which is None if it is unknown. None in place
+        of the tuple: the program of this column has no such bound.
     """
     shown = any(f is not None and f[0] != 0 for f in found)
     cells = [short(f[0]) if shown and f is not None else "" for f in found]

@@ -205,7 +205,13 @@ def _constants(lowered: Reading, places: Places, *, everything: bool) -> Iterato
 
 def _worth_a_look(lowered: Reading, places: Places, *, everything: bool) -> Iterator[Line]:
     """Yield lines about parts of a program that may be slow: unrolled loops, conversions to wider types, and
-    callbacks into Python. A heading above the lines says which of the three kinds follow."""
+    callbacks into Python. A heading above the lines says which of the three kinds follow.
+
+    Args:
+      lowered: the parsed StableHLO of the program.
+      places: shortens file names.
+      everything: shorten nothing (``--all``).
+    """
     loops = [
         [f"the same {r.length} operations {r.times} times", "an unrolled loop", places.inside(r.source) or ""]
         for r in lowered.repeated

@@ -103,8 +103,8 @@ class Death(Entry):
 
     @classmethod
     def of(cls, died: Died, removed: object | None) -> Death:
-        """Return the entry for the exception that ended the program. ``removed`` is what is known about a
-        name that JAX does not have any more, if this name caused the exception; else None."""
+        """Return the entry for ``died``, the exception that ended the program. ``removed`` is what is known
+        about a name that JAX does not have any more, if this name caused the exception; else None."""
         return cls.copy_of(died, removed_name=None if removed is None else RemovedName.copy_of(removed))
 
 

@@ -69,8 +69,11 @@ def csv_lines(run: Run) -> Iterator[str]:
 
 
 def write(run: Run, name: str, where: str) -> None:
-    """Write the figures of each step of ``run`` to a dashboard, ``tensorboard:DIRECTORY`` or ``wandb``.
-    ``name`` is the name of the run in Weights & Biases.
+    """Write the figures of each step of ``run`` to a dashboard.
+
+    Args:
+      name: the name of the run in Weights & Biases.
+      where: the dashboard: ``tensorboard:DIRECTORY`` or ``wandb``.
 
     Raises:
       JaxscopeError: the package is not installed.

@@ -268,8 +268,9 @@ def _differing(p: Changes) -> dict[str, Sequence[Difference | Changed | Entry]]:
 
 
 def _item(i: Item, unlike: Item | None = None) -> str:
-    """Return a text about a collective or fusion: ``all-gather over data, 32.0 MiB x 4``. Kind, axes and
-    origin are left out if they are equal to those of ``unlike``, another one that is printed before."""
+    """Return the collective or fusion ``i`` as text: ``all-gather over data, 32.0 MiB x 4``. ``unlike`` is
+    another collective or fusion, which was printed before; what is equal in both (kind and axes, origin) is
+    left out. None: leave nothing out."""
     if i.axes is None and i.bytes is None and i.executions is None:
         return escape(i.kind, 40)
     parts = []

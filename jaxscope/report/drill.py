@@ -74,7 +74,8 @@ class Document:
     """The JSON report of one run, whose parts are only computed when they are requested.
 
     Args:
-      job: if ``run`` is one process of a run with several processes, that whole run; else None.
+      job: all processes that were recorded together, if there are several; ``run`` is then one of these
+        processes. None: report ``run`` alone.
     """
 
     def __init__(self, run: Run, directory: RunDir | None = None, job: Job | None = None) -> None:
@@ -243,7 +244,8 @@ def segments(path: str) -> list[str]:
 
 
 def follow(document: Document, path: str) -> Any:
-    """Return the part of the report that a path leads to: a Document, a Collection or an Entry.
+    """Return the part of the report ``document`` to which ``path`` leads: a Document, a Collection or an
+    Entry.
 
     Raises:
       UsageError: there is nothing at ``path``; its hint lists the keys that are possible there.

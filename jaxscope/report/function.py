@@ -39,8 +39,12 @@ Groups = list[tuple[str, list[str]]]  # label, and the names of the rows that it
 def render_function(
     run: Run, name: str, to: Console, directory: RunDir | None = None, *, everything: bool = False
 ) -> None:
-    """Print everything about the function ``name`` (``step#3``: only about compilation 3 of ``step``) to the
-    console ``to``. With ``everything`` (``--all``), shorten nothing.
+    """Print everything about one function to the console ``to``.
+
+    Args:
+      name: the name of the function, as ``step``; ``step#3`` prints only compilation 3 of ``step``.
+      directory: the directory of the run; None: unknown, then runs with other settings are not compared.
+      everything: shorten nothing (``--all``).
 
     Raises:
       UsageError: there is no such function or compilation; the hint names similar ones.
@@ -117,6 +121,7 @@ def shardings(
       shown: (number, compilation) for each compilation of ``f`` that the page shows.
       number: the number of the compilation that the user requested; None: all.
       places: shortens file names.
+      everything: also yield lines for a single device, and leave none out (``--all``).
     """
     n, c = next(((n, c) for n, c in reversed(shown) if c.compiled is not None), (0, None))
     if c is None:
@@ -133,8 +138,13 @@ def shardings(
 def _program(
     run: Run, shown: Sequence[tuple[int, Compilation]], places: Places, *, everything: bool
 ) -> Iterator[Line]:
-    """Yield lines about one compiled program: the program of the latest compilation in ``shown``, (number,
-    compilation) pairs, whose program was recorded. ``places`` shortens file names."""
+    """Yield lines about one compiled program: the latest one in ``shown`` whose text was recorded.
+
+    Args:
+      shown: (number, compilation) for each compilation that the page shows.
+      places: shortens file names.
+      everything: shorten nothing (``--all``).
+    """
     for n, c in reversed(shown):
         program = run.programs.get(c.program or "")
         texts = run.texts_of(program) if program is not None else None
@@ -149,7 +159,7 @@ def _program(
 
 def _target_programs(run: Run, f: Function, places: Places, *, everything: bool) -> Iterator[Line]:
     """Yield lines about the programs that were compiled from ``f`` for targets (machines that need not exist
-    here)."""
+    here). ``places`` shortens file names. With ``everything`` (``--all``), shorten nothing."""
     for p in next((ps for g, ps in target_programs.of_run(run) if g is f), []):
         yield BLANK
         yield line((f"Compiled for {escape(p.target or '?', 40)}", "title"))
@@ -228,12 +238,15 @@ def _key(
 
 def groups_of(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]:
     """Divide the rows of several cache keys (the values that JAX compares to find a trace or a program it can
-    reuse) into those that are equal in all keys, and are printed once, and those that vary. Return both as
-    lists of (label, names of the rows that are printed as one line with this label).
+    reuse) into those that are equal in all keys, and those that vary. Return both as lists of (label, names
+    of the rows that are printed as one line with this label).
 
-    A line usually has one row. Four or more rows that change in the same keys are one line if they are
-    settings that never change, or, in a long table, parts of one argument. With ``everything``, each row has
-    a line of its own. ``rows`` has for each key a dict: name of the row (``state.params['w']``) -> text.
+    A line usually stands for one row. It stands for four or more rows that change in the same keys if they
+    are settings that never change, or, in a long table, parts of one argument.
+
+    Args:
+      rows: for each key a dict: name of the row (``state.params['w']``) -> text.
+      everything: give each row a line of its own (``--all``).
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
     groups: dict[tuple[str, tuple[int, ...]], list[str]] = {}
@@ -278,9 +291,8 @@ def text_of(names: Sequence[str], row: Row) -> str:
 
 
 def _table(rows: Sequence[tuple[str, str, bool]], *, everything: bool) -> Iterator[Line]:
-    """Yield rows of a cache key as aligned lines. A row is (name, text, whether it changed); a changed row
-    ends with "(changed)".
-    """
+    """Yield rows of a cache key as aligned lines. Each of ``rows`` is (name, text, whether it changed); a
+    changed row ends with "(changed)". With ``everything`` (``--all``), yield all rows, with longer texts."""
     left = 0 if everything else max(0, len(rows) - 2 * ROWS)
     if left:
         rows = [r for r in rows if r[2]][: 2 * ROWS] or rows[: 2 * ROWS]
@@ -301,7 +313,9 @@ def _table(rows: Sequence[tuple[str, str, bool]], *, everything: bool) -> Iterat
 
 
 def _slow(run: Run, slow: list[Compilation], places: Places, *, everything: bool) -> Iterator[Line]:
-    """Yield lines about the calls that missed JAX's fast path without tracing, lowering or compiling."""
+    """Yield lines about ``slow``, the calls that missed JAX's fast path without tracing, lowering or
+    compiling. ``places`` shortens file names. With ``everything`` (``--all``), list all of them, not only
+    five."""
     yield BLANK
     title = f"{count(len(slow), 'call')} that missed JAX's fast path without tracing or compiling"
     yield line((title, "title"))

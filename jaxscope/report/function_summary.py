@@ -113,8 +113,9 @@ def _calls(run: Run, group: list[Compilation]) -> int:
 
 def _grouped(run: Run, f: Function) -> list[list[Compilation]]:
     """Return the recompiles of a function as groups with the same kinds of causes and the same arguments, so
-    that each group is printed once. The group that took most seconds comes first. The programs that one call
-    under a transform needs are in the group of the call's trace."""
+    that each group is printed once. The group that took most seconds comes first. If one call under a
+    transform needs several programs, all of them are in the group of the compilation that traced the
+    function."""
     groups: dict[object, list[Compilation]] = {}
     of_calls, keys = causes.traced_by(f, run), dict[str, object]()
     for c in recompilations(f, run):

@@ -47,8 +47,13 @@ Section = tuple[str, Any]  # a key of the report; its value, or an iterator over
 
 
 def as_json(run: Run, directory: RunDir | None = None, job: Job | None = None) -> dict[str, Any]:
-    """Return the whole JSON report of a run as plain data. All of it is in memory, so this is for small runs.
-    ``job`` is the whole run with several processes of which ``run`` is one; None: it is the only one."""
+    """Return the whole JSON report of the run ``run`` as plain data. All of it is in memory, so this is for
+    small runs.
+
+    Args:
+      job: all processes that were recorded together, if there are several; ``run`` is then one of these
+        processes. None: report ``run`` alone.
+    """
     found: dict[str, Any] = json.loads(dumps(_collected(sections(run, directory, job))))
     return found
 
@@ -63,9 +68,13 @@ def _collected(found: Iterable[Section]) -> dict[str, Any]:
 
 
 def pieces(run: Run, directory: RunDir | None = None, job: Job | None = None) -> Iterator[str]:
-    """Yield the text of the JSON report in parts of about PIECE characters, so that it is never in memory as
-    a whole. ``job`` is the whole run with several processes of which ``run`` is one; None: it is the only
-    one."""
+    """Yield the text of the JSON report of the run ``run`` in parts of about PIECE characters, so that it is
+    never in memory as a whole.
+
+    Args:
+      job: all processes that were recorded together, if there are several; ``run`` is then one of these
+        processes. None: report ``run`` alone.
+    """
     waiting: list[str] = []
     size = 0
     for text in _written(sections(run, directory, job)):
@@ -90,8 +99,12 @@ class Document:
 
 def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) -> Iterator[Section]:
     """Yield the keys of the JSON report in their order, each as (key, value). The value of a long list is an
-    iterator over its entries, which can be read only once. ``job`` is the whole run with several processes of
-    which ``run`` is one; None: it is the only one."""
+    iterator over its entries, which can be read only once.
+
+    Args:
+      job: all processes that were recorded together, if there are several; ``run`` is then one of these
+        processes. None: report ``run`` alone.
+    """
     parts = variants.of(run, directory)
     compilations = sorted(run.compilations.values(), key=lambda c: (c.t_ns, c.process.pid, c.call))
     functions = sorted(run.functions.values(), key=lambda f: (-f.seconds, f.id))
@@ -126,9 +139,12 @@ def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) 
 
 def findings(parts: Sequence[variants.Variant], job: Job | None = None) -> Iterator[contract.Finding]:
     """Yield the entries of ``findings`` in the JSON report: first those about differences between processes,
-    then those of the run and of the runs inside its directory. ``parts`` are the run, then the runs inside
-    its directory (other settings or numbers of devices). ``job`` is the run with several processes of which
-    the run is one; None: it has only one."""
+    then those of the run and of the runs inside its directory.
+
+    Args:
+      parts: the run, then the runs inside its directory (other settings or numbers of devices).
+      job: all processes that were recorded together, if there are several. None: only the run is reported.
+    """
     for f in ranks.of_ranks(job):
         yield contract.Finding.of(f)
     for f in rank_rules.without_published(variants.findings(parts), job):
@@ -157,8 +173,8 @@ def _written(found: Iterable[Section], depth: int = 0) -> Iterator[str]:
 
 
 def _entries(values: Iterator[Any], depth: int) -> Iterator[Iterable[str]]:
-    """Yield the text of the entries of a JSON list, with ``depth`` spaces before each line except the first.
-    Entries are formatted together, about PIECE bytes at a time, because this is faster."""
+    """Yield the text of a JSON list with the entries ``values``, with ``depth`` spaces before each line
+    except the first. Entries are formatted together, about PIECE bytes at a time, because this is faster."""
     waiting: list[bytes] = []
     size = 0
     for value in values:
@@ -176,8 +192,8 @@ def _entries(values: Iterator[Any], depth: int) -> Iterator[Iterable[str]]:
 
 
 def _indented(entries: list[bytes], depth: int) -> str:
-    """Return the JSON entries of a list as formatted text, with ``depth`` spaces before each line except the
-    first."""
+    """Return the entries of a JSON list, each given as JSON in ``entries``, as formatted text. Before each
+    line except the first are ``depth`` spaces."""
     nested = b"[" * depth + b",".join(entries) + b"]" * depth
     around = (
         sum(range(1, depth + 1)) + depth

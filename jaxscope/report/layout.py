@@ -52,12 +52,15 @@ BLANK = Line(Text())
 
 
 def line(*spans: Span, indent: int = 0, hang: int = 0, right: Span | None = None) -> Line:
-    """Return a line of a report from pieces of text: ``line("took ", ("6.9 s", "bold"))``.
+    """Return a line of a report from pieces of text: ``line("took ", ("6.9 s", "bold"))``. Control characters
+    are escaped, and nothing is interpreted as markup.
 
-    A piece is a text, or a pair of text and role; a role (``bold``, ``dim``, ``error``, ...) becomes a color
-    or style. Control characters are escaped, and nothing is interpreted as markup. ``right`` is a piece at
-    the right edge. ``indent`` is the number of spaces before the line. If the line is wrapped, ``hang``
-    further spaces are before its second and later parts.
+    Args:
+      spans: the pieces. Each is a text, or a pair of text and role; a role (``bold``, ``dim``, ``error``,
+        ...) becomes a color or style.
+      indent: number of spaces before the line.
+      hang: number of further spaces before the second and later parts of a line that is wrapped.
+      right: a piece that is printed at the right edge; None: none.
     """
     return Line(text(*spans), indent, hang, None if right is None else text(right))
 

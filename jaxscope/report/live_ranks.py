@@ -181,12 +181,12 @@ def _all_came(job: Job, d: Divergence) -> bool:
 
 
 def _ahead(d: Divergence) -> Divergence | None:
-    """Return ``d``, a difference between ranks (processes), as one of the kind EXTRA: a few ranks compiled a
-    program that the others did not. If ``d`` says that ranks lack a program, this is the same seen from the
-    other side, provided that at most half of the ranks have the program.
+    """Return ``d``, a difference between ranks (processes), in the form that a few ranks compiled a program
+    and the others did not (the kind EXTRA). A difference of the kind MISSING, some ranks lack a program, is
+    changed to this form if at most half of the ranks have the program.
 
-    None if ``d`` is another difference. Also None if the ranks have no program in common before this one, or
-    if one of the others is compiling something: they may only be late.
+    Return None for any other difference. Also None if the ranks have no program in common before this one, or
+    if one of the other ranks is compiling something, because it may only be late.
     """
     if d.kind == MISSING and d.here is None and len(d.most) <= len(d.ranks):
         d = d._replace(kind=EXTRA, ranks=d.most, most=d.ranks, here=d.there, there=None)

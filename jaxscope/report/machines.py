@@ -66,9 +66,10 @@ def machine_lines(machines: Sequence[Machine], *, sources: bool = False) -> Iter
 
 
 def _memory(m: Machine) -> str:
-    """Return a machine's memory as text: the memory of a chip, as the vendor states it, and the memory of a
-    device, as the compiler states it: ``16 GiB, 15.7 GiB of a device usable``. The compiler's figure comes
-    first if it is larger, because a vendor's page may round down."""
+    """Return the memory of the machine ``m`` as text: ``16 GiB, 15.7 GiB of a device usable``. The first
+    figure is the memory of a chip, as the vendor states it; the second is the memory of a device, as the
+    compiler states it. The compiler's figure comes first if it is larger, because a vendor's page may round
+    down."""
     stated = size(m.memory.value) if m.memory else "not stated"
     if m.usable is None:
         return stated

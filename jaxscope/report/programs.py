@@ -137,7 +137,7 @@ def _memory(memory: Memory | None, hlo: Compiled | None, lowered: Reading | None
 
 def _by_path(lowered: Reading | None) -> list[contract.Contributor] | None:
     """Return the arguments and results of a program by the user's names, largest first, with their bytes on
-    one device; None if the StableHLO is unknown."""
+    one device. ``lowered`` is the program's parsed StableHLO; None: unknown, and the result is None, too."""
     if lowered is None:
         return None
     values = [("argument", v) for v in lowered.arguments] + [("output", v) for v in lowered.results]

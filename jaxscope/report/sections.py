@@ -33,9 +33,13 @@ LONG = 0.1  # compilations that took a smaller share of the compile time are not
 
 def death(run: Run, places: Places, *, out_of_memory: bool = False) -> Iterator[Line]:
     """Yield lines about the exception that ended the program. If the exception says that an array was
-    deleted, the lines also say which call may have donated the array. ``out_of_memory`` says whether to yield
-    lines about an out-of-memory error, too. The full report has a section of its own for this error, and sets
-    False. ``places`` shortens file names."""
+    deleted, the lines also say which call may have donated the array.
+
+    Args:
+      places: shortens file names.
+      out_of_memory: whether to yield lines about an out-of-memory error, too. The full report sets False,
+        because it has a section about this error.
+    """
     main = run.main
     died = main.died if main is not None else None
     if died is None or (out_of_memory_ended(died) and not out_of_memory):
@@ -105,8 +109,9 @@ def without_advice(run: Run, places: Places) -> Iterator[Line]:
 
 def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
     """Return the lines of code whose compilations took at least a tenth of the compile time, although no
-    finding is about them: for each, its compilations, the names of the compiled functions, and the cost
-    (``2.1 s, 40 %``). Such compilations are mostly first ones, which a program cannot avoid."""
+    finding is about them. Each is (the line with its compilations, the names of the compiled functions as
+    text, the cost as text: ``2.1 s, 40 %``). Such compilations are mostly first ones, which a program cannot
+    avoid."""
     total = payers.total_seconds(run)
     entries = payers.unadvised(run, registry.findings(run))
     found = []
@@ -124,7 +129,7 @@ def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
 
 def each_step(run: Run, places: Places) -> Iterator[Line]:
     """Yield a line for each loop that runs operations outside jit: how many programs and how many such
-    operations an iteration runs."""
+    operations an iteration runs. ``places`` shortens file names."""
     for n, step in enumerate(payers.steps(run)):
         if not n:
             yield BLANK
@@ -144,7 +149,8 @@ def inside_others(f: Function) -> bool:
 
 
 def ranked(run: Run, wanted: Callable[[Function], bool]) -> list[Function]:
-    """Return the functions for which ``wanted`` is true and that were called or compiled, slowest first."""
+    """Return the functions of ``run`` that were called or compiled, slowest first. ``wanted`` takes a
+    function and returns whether to include it."""
     active = [
         f for f in run.functions.values() if wanted(f) and (f.compilations or f.calls or f.fast_path_misses)
     ]
@@ -195,12 +201,15 @@ def not_yours(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
 
 
 def slowest_recompile(run: Run, functions: list[Function], places: Places, *, indent: int) -> Iterator[Line]:
-    """Yield a line, after ``indent`` spaces, about the slowest recompile of ``functions``, which are not the
-    user's, if it took at least a tenth of the compile time.
+    """Yield a line about the slowest recompile of ``functions``, if it took at least a tenth of the compile
+    time. Here a compilation is a recompile if the same line of code had compiled the same operation or
+    function before. So if a library compiles an operation once for each of its layers, none of these
+    compilations is a recompile.
 
-    A compilation is a recompile here if the same line of code had compiled the same operation or function
-    before. If a library compiles an operation once for each of its layers, none of these compilations is a
-    recompile. ``places`` shortens file names.
+    Args:
+      functions: functions that are not the user's: operations outside jit, functions of libraries.
+      places: shortens file names.
+      indent: the number of spaces before the line.
     """
     least = LONG * payers.total_seconds(run)
     ids = {f.id for f in functions}

@@ -102,15 +102,19 @@ def section(intents: Sequence[Intent], places: Places, *, everything: bool = Fal
 
 
 def _alike(rows: Sequence[tuple[str, str, str, str, str]]) -> bool:
-    """Return whether the table can show one sharding in each row, the compiled one: no row has another
-    sharding, and at least one row also has the requested or the actual one. A row is (argument or result, its
-    type, requested, compiled, actual), all as text; empty: there is none."""
+    """Return whether the table needs only one column of shardings, the compiled ones. This is so if every row
+    has a compiled sharding, no row has a requested or actual one that differs from it, and at least one row
+    has a requested or actual one.
+
+    Args:
+      rows: (argument or result, its type, requested, compiled, actual) as text; an empty text: there is none.
+    """
     return all(r[3] and {*r[2:]} <= {"", r[3]} for r in rows) and any(r[2] or r[4] for r in rows)
 
 
 def _cells(row: Sequence[str], widths: Sequence[int]) -> tuple[str, ...]:
-    """Return the cells of a table row without those of columns that are empty in all rows. ``widths`` has the
-    width of each column, which is 0 for an empty one."""
+    """Return the texts of ``row``, a table row, without those in columns that are empty in all rows.
+    ``widths`` has the width of each column; 0: the column is empty."""
     return tuple(t for t, w in zip(row, widths, strict=True) if w)
 
 

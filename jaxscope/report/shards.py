@@ -35,9 +35,9 @@ class Grid(NamedTuple):
 
 
 def grid_of(s: Sharding, shape: Sequence[int]) -> Grid | None:
-    """Return a table that shows which device holds which slice of an array with this sharding and shape. It
-    has a column for each coordinate of the last mesh axis, and a row for each combination of coordinates of
-    the other axes.
+    """Return a table that shows which device holds which slice of an array with the sharding ``s`` and the
+    shape ``shape``. It has a column for each coordinate of the last mesh axis, and a row for each combination
+    of coordinates of the other axes.
 
     If the sharding has no mesh, the table has a row for each device. None if the slices are unknown, or if
     one device holds the whole array.
@@ -63,9 +63,9 @@ def grid_of(s: Sharding, shape: Sequence[int]) -> Grid | None:
 
 
 def drawing(s: Sharding, shape: Sequence[int]) -> Iterator[Line]:
-    """Yield lines of text that show which device holds which slice of an array with this sharding and shape,
-    as a table with the axes of the mesh. No lines if the slices are unknown, or if one device holds the whole
-    array."""
+    """Yield lines of text that show which device holds which slice of an array with the sharding ``s`` and
+    the shape ``shape``, as a table with the axes of the mesh. No lines if the slices are unknown, or if one
+    device holds the whole array."""
     grid = grid_of(s, shape)
     if grid is None:
         return
@@ -87,9 +87,9 @@ def drawing(s: Sharding, shape: Sequence[int]) -> Iterator[Line]:
 
 
 def _labels(axes: Sequence[tuple[str, int]]) -> list[str]:
-    """Return a heading for each combination of coordinates on some mesh axes, (name, size) each, the last
-    axis changing fastest: ``["data 0, fsdp 0", "data 0, fsdp 1", ...]``. The list ends early if it is longer
-    than a table can show."""
+    """Return a heading for each combination of coordinates on some mesh axes: ``["data 0, fsdp 0", "data 0,
+    fsdp 1", ...]``. The coordinate on the last axis changes fastest. The list ends early if it is longer than
+    a table can show. ``axes`` has (name, size) of each axis."""
     labels = [""]
     for name, size in axes:
         labels = [f"{old}, {escape(name, 30)} {k}".removeprefix(", ") for old in labels for k in range(size)]

@@ -56,12 +56,12 @@ class Shown(contract.Entry):
 
 
 def show(document: Document, path: str, name: str, *, everything: bool = False) -> Shown:
-    """Return the part of the report at ``path``, in at most MOST_BYTES of JSON.
+    """Return the part of the report ``document`` at ``path``, in at most MOST_BYTES of JSON.
 
     Args:
       path: for example ``findings/JX101/0``.
       name: the name of the run, for the commands in the result.
-      everything: do not limit the number of bytes.
+      everything: do not limit the number of bytes (``--all``).
 
     Raises:
       UsageError: there is nothing at ``path``.
@@ -114,8 +114,9 @@ def _value(part: Any, path: str, room: int, left_out: list[str]) -> Any:
 
 
 def _listed(part: Collection, path: str) -> Iterator[dict[str, Any]]:
-    """Yield a dict for each entry of a list in the report: its path, and those of its values that are numbers
-    or texts. ``path`` is the path of the list."""
+    """Yield a dict for each entry of ``part``, a list in the report. The dict has the path of the entry, and
+    those values of the entry that are numbers or texts; if the entry is a list itself, its length. ``path``
+    is the path of ``part``."""
     for name in part.names:
         at = f"{path}/{escaped(name)}"
         entry = part.entry(name)

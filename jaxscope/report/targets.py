@@ -27,10 +27,13 @@ LARGEST = 5  # buffers that are listed
 
 
 def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:
-    """Yield lines about the programs that were compiled for targets (machines to compile for, ``v5e:4x4``): a
-    line for each program, and whether it fits into memory. They are for the summary at the end of
-    ``jaxscope run``. Only the ``most`` functions that took longest to compile are included. ``label`` has the
-    settings of ``--vary`` of the run, as text."""
+    """Yield lines for the summary at the end of ``jaxscope run`` about the programs that were compiled for
+    targets (machines to compile for, ``v5e:4x4``): a line for each program, and whether it fits into memory.
+
+    Args:
+      most: the number of functions to include, those that took longest to compile.
+      label: the settings of ``--vary`` of the run, as text; empty: none.
+    """
     for f, programs in of_run(run)[:most]:
         for p in programs:
             status, style = state(p)

@@ -71,9 +71,13 @@ def render(
     everything: bool = False,
     job: Job | None = None,
 ) -> None:
-    """Print the text report of ``run`` to the console ``to``. With ``everything`` (``--all``), shorten
-    nothing. If several processes were recorded together, ``run`` is one of them, and ``job`` has all of
-    them: the report then also compares the processes. ``job`` is None for a single process."""
+    """Print the text report of the run ``run`` to the console ``to``.
+
+    Args:
+      everything: shorten nothing (``--all``).
+      job: all processes that were recorded together, if there are several; ``run`` is then one of these
+        processes, and the report also compares them. None: report ``run`` alone.
+    """
     put(to, _page(run, directory, to.width, everything=everything, job=job))
 
 
@@ -91,7 +95,8 @@ def summary(
       parts: the run and the runs inside its directory; None: load them.
       unseen: whether the terminal does not show the program's output; then the lines include the exception
         that ended the program.
-      job: if the run is one process of a run with several processes, that whole run; else None.
+      job: all processes that were recorded together, if there are several; they are then compared. None: only
+        the run is reported.
     """
     parts = variants.of(load(directory), directory) if parts is None else parts
     to = console(sys.stderr)
@@ -282,9 +287,13 @@ def _function_in_summary(run: Run, f: Function, places: Places) -> Iterator[Line
 
 
 def which(directory: RunDir | None, *, latest: str | None = None) -> str:
-    """Return the argument that names a run in a jaxscope command, such as ``train-2``, with a space before
-    it; empty if the directory is unknown. Commands use the newest run by default: for this run return
-    ``latest``, unless ``latest`` is None."""
+    """Return a space and the argument that names a run in a jaxscope command: `` train-2``. Empty if
+    ``directory``, the directory of the run, is None.
+
+    Args:
+      latest: the text to return for the newest run, which commands use without an argument; None: name this
+        run like any other.
+    """
     if directory is None:
         return ""
     home = store.here() / store.runs_home()

@@ -62,8 +62,8 @@ class Slice(NamedTuple):
 
 
 def pieces(recorded: Sequence[Recorded]) -> Iterator[str]:
-    """Yield the text of the timeline file, in parts, of the run or of what each of its ranks (processes)
-    recorded."""
+    """Yield the text of the timeline file in parts. ``recorded`` is the run, or what each of its ranks
+    (processes) recorded."""
     began = [r.run.began_ns for r in recorded if r.run.began_ns is not None]
     zero = min(began, default=0)
     yield '{"displayTimeUnit":"ms","traceEvents":[\n'
@@ -157,8 +157,8 @@ def _counted(part: Recorded) -> _Counted:
 
 
 def _steps(counted: Sequence[tuple[int, int]]) -> Iterator[Slice]:
-    """Yield a bar for each training step, from (time in ns, number of steps so far), in order of time. If the
-    time of a step's end is unknown, one bar covers several steps."""
+    """Yield a bar for each training step. If the time of a step's end is unknown, one bar covers several
+    steps. ``counted`` has (time in ns, number of steps so far), in order of time."""
     for (begin, before), (end, after) in itertools.pairwise(counted):
         if after > before and end > begin:
             name = f"step {after:,}" if after == before + 1 else f"steps {before + 1:,} to {after:,}"
@@ -168,7 +168,12 @@ def _steps(counted: Sequence[tuple[int, int]]) -> Iterator[Slice]:
 def _waits(found: Iterable[ev.Transferred], places: Places) -> dict[str, list[Slice]]:
     """Return bars for the time that the program waited for copies: source line -> bars. A log entry has only
     the sum of all waits so far. So a bar stands for the waits between two entries: it is as long as all of
-    them together, and ends with the last one."""
+    them together, and ends with the last one.
+
+    Args:
+      found: the log entries about copies, in order of time.
+      places: shortens file names.
+    """
     slices: dict[str, list[Slice]] = {}
     before: dict[object, ev.Transferred] = {}
     for e in found:
@@ -214,9 +219,14 @@ def _about(run: Run, c: Compilation, places: Places) -> Json:
 
 
 def _tracks(first: int, name: str, found: Iterable[Slice]) -> list[tuple[int, str, list[Slice]]]:
-    """Distribute the bars ``found`` over tracks of the timeline called ``name``, as few as possible, so that
-    bars on one track do not overlap unless one is completely inside the other. Return for each track its id
-    (from ``first`` on), its name and its bars."""
+    """Distribute bars over as few tracks of the timeline as possible, so that two bars on one track do not
+    overlap unless one is completely inside the other. Return (id, name, bars) of each track.
+
+    Args:
+      first: the id of the first track; the following tracks have the next numbers.
+      name: the name of the first track: ``trace``. The next ones are called ``trace 2``, ``trace 3``, ...
+      found: the bars.
+    """
     tracks: list[tuple[int, str, list[Slice]]] = []
     open_ends: list[list[int]] = []  # of each track, the ends of the slices that are open, the innermost last
     for s in sorted(found, key=lambda s: (s.begin, -s.end)):

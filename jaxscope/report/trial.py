@@ -260,8 +260,9 @@ def _finding(run: Run, f: Finding) -> OneFinding:
 
 
 def compare_outputs(before: str, after: str, tolerance: float) -> Outputs:
-    """Compare what a program printed before and after a change, line by line. The outputs count as equal if
-    all words are equal and no number differs by more than ``tolerance``, relative to the larger one."""
+    """Compare ``before`` and ``after``, which a program printed before and after a change, line by line. The
+    outputs count as equal if all words are equal and no number differs by more than ``tolerance``, relative
+    to the larger one."""
     if before == after:
         return Outputs(True, True, tolerance, 0.0, None)
     largest: float | None = 0.0

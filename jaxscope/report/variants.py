@@ -105,9 +105,9 @@ def _here(run: Run) -> Iterable[tuple[Function, list[Program]]]:
 
 
 def groups(variants: Sequence[Variant]) -> dict[str, list[Variant]]:
-    """Return the runs grouped by their settings of ``--vary``: settings as text -> the runs with these
-    settings. The text has only the settings that differ between runs: ``--remat=full``. Runs that differ only
-    in the number of devices are one group."""
+    """Return ``variants`` (the run, then the runs inside its directory) grouped by their settings of
+    ``--vary``: settings as text -> the runs with these settings. The text has only the settings that differ
+    between runs: ``--remat=full``. Runs that differ only in the number of devices are one group."""
     everywhere_alike = {
         item for item in variants[0].settings.items() if all(item in v.settings.items() for v in variants)
     }
@@ -129,8 +129,12 @@ def of_each(
     variants: Sequence[Variant], findings_of: Callable[[Sequence[Variant]], Sequence[Finding]]
 ) -> list[Finding]:
     """Return the findings of the runs with each setting of ``--vary``. A finding that occurs with several
-    settings is returned once, with the names of the settings. ``findings_of`` takes the runs with one setting
-    and returns their findings."""
+    settings is returned once, with the names of the settings.
+
+    Args:
+      variants: the run, then the runs inside its directory (other settings or numbers of devices).
+      findings_of: a function that takes the runs with one setting and returns their findings.
+    """
     by_setting = groups(variants)
     found = {label: findings_of(runs) for label, runs in by_setting.items()}
     return merging.of_settings(found, {label: runs[0].settings for label, runs in by_setting.items()})

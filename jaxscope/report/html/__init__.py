@@ -36,9 +36,14 @@ UNLIMITED = 1_000_000  # characters in a line, so that tables of the HTML report
 def pieces(
     run: Run, directory: RunDir | None = None, job: Job | None = None, *, everything: bool = False
 ) -> Iterator[str]:
-    """Yield the HTML report of a run in parts, so that it need not be in memory as a whole. ``job`` is the
-    whole run with several processes of which ``run`` is one; None: it is the only one. With ``everything``
-    (``--all``), shorten no lists."""
+    """Yield the HTML report of the run ``run`` in parts, so that it need not be in memory as a whole.
+
+    Args:
+      job: all processes that were recorded together, if there are several; ``run`` is then one of these
+        processes. None: report ``run`` alone.
+      everything: shorten fewer lists (``--all``). The lists of functions, programs and findings end at a
+        fixed length in any case.
+    """
     script = _packaged("page.js")
     name = title(run, directory)
     yield _head(name, script)
@@ -98,11 +103,12 @@ def _chapters(
     None or empty if there is nothing to show.
 
     Args:
-      job: the run with all processes, of which ``run`` is one; None: it is the only one.
+      job: all processes that were recorded together, if there are several; ``run`` is then one of these
+        processes. None: report ``run`` alone.
       places: shortens file names.
       parts: the run, then the runs inside its directory (other settings or numbers of devices).
       found: the findings to show.
-      everything: shorten no lists (``--all``).
+      everything: shorten fewer lists (``--all``).
     """
     return [
         ("timeline-of-the-run", "Timeline", timeline.section(run, job, places)),
@@ -176,7 +182,13 @@ def _answer(
     run: Run, directory: RunDir | None, name: str, places: Places, found: Sequence[Finding]
 ) -> Iterator[Html]:
     """Yield the top of the page: the seconds spent recompiling, facts of the run, how it failed, and what to
-    change first. ``places`` shortens file names."""
+    change first.
+
+    Args:
+      name: the heading of the page.
+      places: shortens file names.
+      found: the findings, the most important one first.
+    """
     lost = list(sections.recompile_seconds(run))
     spent = compiling(run)
     yield el("h1", name)
@@ -209,6 +221,6 @@ def _packaged(name: str) -> str:
 
 
 def _digest(content: str) -> str:
-    """Return the hash of an inline style or script (``sha256-...``), by which a Content-Security-Policy
-    allows it."""
+    """Return the hash of an inline style or script with the text ``content``: ``sha256-...``. A
+    Content-Security-Policy with this hash allows the style or script."""
     return f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}"

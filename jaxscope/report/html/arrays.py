@@ -20,7 +20,8 @@ FILLS = 8
 
 def section(run: Run, places: Places, *, everything: bool) -> Html | None:
     """Return the section on live arrays, which shows the snapshot with the most bytes; None if no snapshot
-    was taken or its arrays are small."""
+    was taken or its arrays are small. ``places`` shortens file names. With ``everything`` (``--all``), all
+    arrays are listed."""
     written = lines(arrays.section(run, places, everything=everything), below="Live arrays")
     if not written:
         return None
@@ -70,9 +71,13 @@ def _devices(s: Snapshot) -> Html | None:
 
 
 def mesh(g: Group, sharding: Sharding, shape: list[int]) -> Html | None:
-    """Return a table of the mesh that shows which slice of the array ``g``, with this sharding and shape,
-    each device holds. Devices with equal slices have the same color. None if the slices are unknown, or if
-    one device holds the whole array."""
+    """Return a table that shows which slice of an array each device of the mesh holds. Devices with equal
+    slices have the same color. None if the slices are unknown, or if one device holds the whole array.
+
+    Args:
+      g: a group of equal arrays; one of them is shown.
+      sharding, shape: the sharding and the shape of these arrays.
+    """
     grid = shards.grid_of(sharding, shape)
     if grid is None:
         return None

@@ -22,8 +22,8 @@ SEVERITIES = {ERROR: "errors", WARNING: "warnings", NOTE: "notes"}
 
 
 def section(run: Run, found: Sequence[Finding], places: Places) -> Html:
-    """Return the HTML report's section on findings. The HTML id of a finding stays the same in later runs, so
-    that a link to the finding stays valid."""
+    """Return the HTML report's section on the findings ``found``. The HTML id of a finding stays the same in
+    later runs, so that a link to the finding stays valid. ``places`` shortens file names."""
     counts = {s: sum(f.severity == s for f in found) for s in SEVERITIES}
     boxes = [
         el("label", el("input", type="checkbox", checked=True, data_severity=s), f" {SEVERITIES[s]} ({n:,})")
@@ -96,8 +96,8 @@ def _evidence(f: Finding, places: Places) -> Html | None:
 
 
 def first(run: Run, f: Finding, places: Places) -> Html:
-    """Return the most important finding for the top of the page: what was found, its source line and what to
-    change."""
+    """Return the finding ``f``, the most important one, for the top of the page: what was found, its source
+    line and what to change. ``places`` shortens file names."""
     where = places.inside(f.source)
     return el(
         "div",
@@ -112,7 +112,7 @@ def first(run: Run, f: Finding, places: Places) -> Html:
 
 def needed_once(run: Run, places: Places) -> Html | None:
     """Return HTML about the longest first compilations, each at least a tenth of the compile time, with their
-    source lines; None if no first compilation took so long.
+    source lines; None if no first compilation took so long. ``places`` shortens file names.
 
     The page shows this if there are no findings. The first run of a program cannot avoid such compilations,
     but the persistent cache can save them in later runs.

@@ -22,7 +22,8 @@ VALUE = 160
 
 def section(run: Run, places: Places, *, everything: bool) -> Html | None:
     """Return the HTML report's section on the user's functions, the slowest function first; None if no
-    function was called or compiled."""
+    function was called or compiled. ``places`` shortens file names. With ``everything`` (``--all``), the
+    entry of each function is not shortened."""
     found = sections.ranked(run, lambda f: f.user and not sections.inside_others(f))
     if not found:
         return None
@@ -44,8 +45,13 @@ def section(run: Run, places: Places, *, everything: bool) -> Html | None:
 
 def entry(run: Run, f: Function, places: Places, *, open_: bool, everything: bool) -> Html:
     """Return one function as HTML: how often it was called and compiled, its recompiles, its cache keys (the
-    values that JAX compares to find a trace or a program it can reuse) and its shardings. With ``open_``, it
-    is unfolded when the page is opened."""
+    values that JAX compares to find a trace or a program it can reuse) and its shardings.
+
+    Args:
+      places: shortens file names.
+      open_: whether the function is unfolded when the page is opened.
+      everything: shorten nothing (``--all``), except the cache keys.
+    """
     site = places.function(f)
     head = joined([
         el("span", seconds(f.seconds), class_="right bold"),
@@ -65,10 +71,15 @@ def entry(run: Run, f: Function, places: Places, *, open_: bool, everything: boo
 
 
 def _keys(run: Run, numbered: Sequence[tuple[int, Compilation]], places: Places) -> Html:
-    """Return a table of cache keys (the values that JAX compares to find a trace or a program it can reuse):
-    a column for each compilation (with its number), and a row for each part of the key that differs between
-    compilations. The parts that are equal in all compilations are in a second table, which is folded at
-    first."""
+    """Return a table of the cache keys of one function (the values that JAX compares to find a trace or a
+    program it can reuse). It has a column for each compilation, and a row for each part of the key that
+    differs between compilations. The parts that are equal in all compilations are in a second table, which is
+    folded at first.
+
+    Args:
+      numbered: (number, compilation) for each compilation of the function.
+      places: shortens file names.
+    """
     every = [(n, c, compared(run, c)) for n, c in numbered]
     keyed = [(n, c, k) for n, c, k in every if k is not None]
     if not keyed:

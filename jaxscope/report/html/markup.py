@@ -75,8 +75,8 @@ def joined(parts: Iterable[str | None]) -> Html:
 
 
 def spans(found: Iterable[Span]) -> Html:
-    """Return pieces of text as HTML. A piece with a role, ``("slow", "warning")``, becomes a ``<span>`` with
-    the CSS class of the role."""
+    """Return the pieces of text ``found`` as HTML. A piece with a role, ``("slow", "warning")``, becomes a
+    ``<span>`` with the CSS class of the role."""
     return joined(
         text(s) if isinstance(s, str) else el("span", s[0], class_=ROLES.get(s[1], s[1]) or None)
         for s in found
@@ -99,11 +99,14 @@ def styled(found: Text) -> Html:
 def lines(
     found: Iterable[Line], *, heading: str = "h3", below: str | None = None, names: bool = False
 ) -> Html:
-    """Return lines of the text report as HTML, with titles in the element ``heading``.
+    """Return lines of the text report as HTML. Consecutive lines that are rows of a table become a table,
+    titles become headings, and other lines become paragraphs.
 
-    Consecutive lines that are rows of a table become a table, titles become headings, and other lines become
-    paragraphs. ``below`` is the heading of the page above these lines; a title with the same text is left
-    out. ``names`` says whether the first cell of each row is the name of the row (``<th>``).
+    Args:
+      heading: the HTML element for titles: ``h3``.
+      below: the heading that the page already has above these lines; a title with the same text is left out.
+        None: no title is left out.
+      names: whether the first cell of each row is the name of the row (``<th>``).
     """
     elements: list[Html] = []
     for is_table, members in groupby(found, key=lambda line: bool(line.cells)):
@@ -119,9 +122,13 @@ def lines(
 
 
 def _row(found: Line, columns: int, *, names: bool) -> Html:
-    """Return a report line as a row of an HTML table with ``columns`` columns. If the line has fewer cells,
-    its last cell extends over the remaining columns. With ``names``, the first cell is the name of the row
-    (``<th>``)."""
+    """Return a line of the text report as a row of an HTML table.
+
+    Args:
+      columns: the number of columns of the table. If the line has fewer cells, its last cell extends over the
+        remaining columns.
+      names: whether the first cell is the name of the row (``<th>``).
+    """
     first, *rest = found.cells
     name = el("th", first, scope="row") if names else el("td", first)
     spans = [columns - len(rest)] * (len(rest) < columns - 1)

@@ -27,7 +27,8 @@ STEP, RADIUS = 44, 13
 
 def section(run: Run, places: Places, *, everything: bool) -> Html | None:
     """Return the HTML report's section on the programs of the user's functions, those of the slowest function
-    first; None if no program was recorded."""
+    first; None if no program was recorded. ``places`` shortens file names. With ``everything`` (``--all``),
+    the lists in the entry of each program are not shortened."""
     found: dict[str, list[Compilation]] = {}
     for f in sections.ranked(run, lambda f: f.user):
         for _, c in run.numbered(f):
@@ -46,9 +47,15 @@ def section(run: Run, places: Places, *, everything: bool) -> Html | None:
 def entry(
     run: Run, id: str, compilations: Sequence[Compilation], places: Places, *, open_: bool, everything: bool
 ) -> Html:
-    """Return the compiled program with this id, which ``compilations`` produced, as HTML. With ``open_``, it
-    is unfolded when the page is opened. ``places`` shortens file names. With ``everything`` (``--all``),
-    shorten no lists."""
+    """Return one compiled program as HTML.
+
+    Args:
+      id: the id of the program.
+      compilations: the compilations that produced the program.
+      places: shortens file names.
+      open_: whether the program is unfolded when the page is opened.
+      everything: shorten no lists (``--all``).
+    """
     c = compilations[0]
     texts = run.texts_of(run.programs[id])
     memory = c.compiled.memory if c.compiled is not None else None
@@ -110,9 +117,9 @@ def _memory(memory: Memory) -> Html | None:
 
 
 def _meshes(hlo: Compiled) -> Iterator[Html]:
-    """Yield HTML with a drawing for each set of mesh axes over which the program's collectives communicate.
-    Each drawing shows the devices and how much they send. Nothing is drawn for a mesh of more than two axes
-    or too many devices."""
+    """Yield HTML with a drawing for each set of mesh axes over which the collectives of a program
+    communicate. Each drawing shows the devices and how much they send. Nothing is drawn for a mesh of more
+    than two axes or too many devices. ``hlo`` is the parsed HLO of the program."""
     mesh = hlo.mesh or []
     large = [(name, n) for name, n in mesh if n > 1]
     drawable = (
@@ -143,9 +150,13 @@ def _meshes(hlo: Compiled) -> Iterator[Html]:
 
 def _drawn(large: Sequence[tuple[str, int]], used: set[str], words: str) -> Html:
     """Return a drawing (SVG) of the device mesh: a circle for each device, and lines between the devices that
-    communicate. ``words`` describe it for screen readers. ``large`` is (name, size) of the one or two mesh
-    axes with more than one device. ``used`` are the names of the axes over which the collectives
-    communicate."""
+    communicate.
+
+    Args:
+      large: (name, size) of each mesh axis with more than one device; one or two axes.
+      used: the names of the axes over which the collectives communicate.
+      words: a description of the drawing for screen readers.
+    """
     (above, rows), (across, columns) = large if len(large) == 2 else [("", 1), large[0]]
     left, top = (60, 34) if above else (24, 34)
 

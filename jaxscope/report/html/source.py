@@ -46,13 +46,13 @@ def _numbered(lines: Sequence[str], numbers: Iterable[int], marked: int) -> Iter
 def with_costs(
     run: Run, costs: Mapping[Place, LineCost], places: Places, measured: Mapping[Place, float]
 ) -> Html | None:
-    """Return tables of the source lines that cost something in a compiled program, with flops, bytes and
-    collectives of each line, and with the lines around them; None if no line costs anything.
-
-    A file that cannot be read is shown without its source text. ``places`` shortens file names.
+    """Return tables of the source lines that cost something in a compiled program, with the flops, bytes and
+    collectives of each line. The tables also show the lines around them. None if no line costs anything. A
+    file that cannot be read is shown without its source text.
 
     Args:
       costs: (file, line) -> cost in the compiled program.
+      places: shortens file names.
       measured: (file, line) -> measured seconds in one step; empty: nothing was measured.
     """
     ranked = sorted(costs, key=lambda p: (-(costs[p].flops or 0), -(costs[p].moved_bytes or 0), p))

@@ -28,11 +28,12 @@ LEGEND = {"trace": "trace", "lower": "lower", "compile": "compile", "hit": "from
 
 
 def section(run: Run, job: Job | None, places: Places) -> Html | None:
-    """Return the timeline of a run, and a table of the same compilations; None if nothing was compiled.
+    """Return the timeline of the run ``run``, and a table of the same compilations; None if nothing was
+    compiled.
 
     Args:
-      job: if ``run`` is one process of a run with several processes, that whole run: the timeline then has a
-        row for each process. Else None.
+      job: all processes that were recorded together, if there are several; the timeline then has a row for
+        each. None: show ``run`` alone.
       places: shortens file names.
     """
     found = lanes(run)
@@ -141,9 +142,15 @@ def _lane(run: Run, lane: Lane, length: float, places: Places) -> Html:
 
 
 def _blocks(lane: Lane, phase: int, length: float) -> Html | None:
-    """Return an SVG path with the blocks of one phase (an index in ``PHASES``: trace, lower or compile) in
-    one row of the timeline, ``lane``, whose axis is ``length`` seconds long; None if there are none. Blocks
-    that touch each other are merged."""
+    """Return the blocks of one phase in one row of the timeline, as an SVG path; None if the row has no such
+    block. Blocks that touch each other are merged.
+
+    Args:
+      lane: the row of the timeline.
+      phase: the index of the phase in ``PHASES``: 0 trace, 1 lower, 2 compile, 3 loaded from the persistent
+        cache.
+      length: the length of the time axis in seconds.
+    """
     spans = lane.spans[lane.spans[:, 2] == phase][:, :2] / 1e9
     blocks: list[list[int]] = []
     for begin, end in sorted((_at(b, length), _at(e, length)) for b, e in spans.tolist()):
@@ -245,7 +252,7 @@ def _ranks(run: Run, job: Job, length: float) -> Iterable[Html]:
 
 def _table(run: Run, places: Places) -> Html:
     """Return the compilations of the user's functions as an HTML table in order of time, for readers who
-    cannot see the drawing of the timeline."""
+    cannot see the drawing of the timeline. ``places`` shortens file names."""
     numbered = [c for f in run.functions.values() if f.user for _, c in run.numbered(f)]
     numbered.sort(key=lambda c: (c.t_ns, c.id))
     heads = ("at", "compilation", "step", "time", "phases", "cause", "line")
