@@ -231,7 +231,8 @@ def spelled(keys: str, *, all_of_them: bool = False) -> str:
 
 
 def key_of(id: str, table: Sequence[Action] = ACTIONS) -> str:
-    """Return the first key of the action ``id`` as displayed, for example ``/``."""
+    """Return the first key of the action ``id`` as displayed, for example ``/``. The action is looked up in
+    ``table``."""
     return next(spelled(a.keys) for a in table if a.id == id)
 
 
@@ -260,8 +261,13 @@ def namespaced(action: Action) -> str:
 
 
 def footer(scopes: Iterable[str], width: int, table: Sequence[Action] = ACTIONS) -> list[Action]:
-    """Return the actions of ``scopes`` that fit into a footer of ``width`` columns. Those with the highest
-    priority are chosen. The result has the order of the table, not of the priority."""
+    """Return the actions that fit into a footer of ``width`` columns, those with the highest priority. The
+    result has the order of ``table``, not of the priority.
+
+    Args:
+      scopes: where an action must apply to be in the footer: in one kind of pane, or in one screen.
+      table: the actions to choose from.
+    """
     able = [a for a in in_scopes(scopes, table) if a.footer and a.keys]
     chosen: list[Action] = []
     left = width - 1

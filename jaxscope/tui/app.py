@@ -160,8 +160,8 @@ class App(Verbs):
 
     def refresh_css(self, animate: bool = True) -> None:
         """Apply the style rules to the screens, unless all of them have the current styles. When the screen
-        is switched, Textual asks for this once for the new screen and once for the previous one, whose styles
-        did not change."""
+        is switched, Textual asks for this twice: for the new screen and for the previous one, whose styles
+        did not change. ``animate`` is Textual's: whether changes are animated."""
         with contextlib.suppress(AttributeError, KeyError, textual.app.ScreenError):
             if all(screen._css_update_count == self._css_update_count for screen in self.screen_stack):
                 return
@@ -282,8 +282,14 @@ class App(Verbs):
         instruction: str | None = None,
         place: Frame | None = None,
     ) -> None:
-        """Select what all screens show: a function, and optionally one of its compilations, an HLO
-        instruction and a line of the user's source (``place``). ``function`` and ``compilation`` are ids."""
+        """Select what all screens show.
+
+        Args:
+          function: the id of a function.
+          compilation: the id of one of its compilations; None: none is selected.
+          instruction: the name of an HLO instruction; None: none is selected.
+          place: a line of the user's source; None: none is selected.
+        """
         self.function, self.compilation, self.instruction, self.place = (
             function,
             compilation,

@@ -69,8 +69,10 @@ def number_column(
     """Return a column of numbers, aligned to the right and sorted with the largest number first.
 
     Args:
+      title: the heading of the column.
       value: returns the number of an item.
       text: returns the text of a cell, from this number.
+      width: width in characters.
       wide, unknown: as in ``Column``.
     """
     return Column(

@@ -104,7 +104,7 @@ class Picker(ModalScreen[T | None], Generic[T]):
     The result is the chosen item; None: the dialog was closed without a choice.
 
     Args:
-      ident: returns an id of an item that no other item has.
+      ident: takes an item and returns its id, which differs from the ids of all other items.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS

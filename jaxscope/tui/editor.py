@@ -47,9 +47,15 @@ def openable(file: str) -> str | None:
 
 
 def command(file: str, line: int, environ: Mapping[str, str] | None = None) -> list[str] | None:
-    """Return the command that opens ``file``, a result of ``openable``, at ``line``. The editor is that in
-    ``$VISUAL``, or else in ``$EDITOR``, of ``environ`` (None: of this process); if it is unknown, it gets the
-    file without the line. None: neither variable can be used."""
+    """Return the command that opens a file in the user's editor; None if no editor is set, or if the variable
+    cannot be parsed. ``$VISUAL`` is used, or else ``$EDITOR``.
+
+    Args:
+      file: the path of the file, a result of ``openable``.
+      line: the line at which the editor opens the file; if the editor is unknown, it opens the file at the
+        start.
+      environ: the environment variables; None: those of this process.
+    """
     known = os.environ if environ is None else environ
     try:
         words = shlex.split(known.get("VISUAL") or known.get("EDITOR") or "")

@@ -45,8 +45,8 @@ REST = 4  # the pause between two computations of findings, as a multiple of the
 class Feed:
     """Read a run while it grows, and compute its findings.
 
-    A run may contain further runs: those of the same program with other settings or numbers of devices, which
-    are called sub-runs.
+    A run may contain further runs, the sub-runs: those of the same program with other settings or numbers of
+    devices.
 
     Attributes:
       ready: whether the events that existed at the start are read, so that ``run`` can be used.
@@ -92,8 +92,8 @@ class Feed:
 
     def places(self, *, whole: bool = False) -> Places:
         """Return an object that shortens the file names of the run. The same object is returned until the run
-        has grown. ``whole``: keep the part of a path below the working directory, so that the file can be
-        opened."""
+        has grown. With ``whole``, it keeps the part of a path below the working directory, so that the file
+        can be opened."""
         known = self._places.get(whole)
         size = (len(self.run.functions), len(self.run.compilations))
         if known is None or known[0] != size:
@@ -144,9 +144,9 @@ class Feed:
             part.stop()
 
     def take(self) -> bool:
-        """Add new events to this run, and those of its sub-runs to theirs, for at most FOLD_S seconds each.
-        Return whether to redraw. The thread that draws calls this method, so that a run does not change while
-        it is drawn."""
+        """Add new events to the runs of this feed and of its sub-runs, for at most FOLD_S seconds in each
+        run. Return whether to redraw. The thread that draws calls this method, so that a run does not change
+        while it is drawn."""
         grown = self._take()
         if not self.paused:
             for part in self.parts:

@@ -100,8 +100,9 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         return Strip.blank(width)
 
     def mark_of(self, line: int) -> object:
-        """Return a value that changes when line number ``line`` must be drawn again for a reason other than
-        the cursor, the width or scrolling: for example whether the line is linked to another pane."""
+        """Return a value that depends on how line number ``line`` looks, for example on whether it is linked
+        to another pane. If the value changes, the line is drawn again. Cursor, width and scrolling are not
+        part of the value."""
         return None
 
     @abstractmethod

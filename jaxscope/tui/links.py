@@ -99,8 +99,8 @@ def joined(pieces: Iterable[tuple[str, Stage]]) -> Links:
 
 
 def of_texts(hlo: str, stablehlo: str) -> Links:
-    """Return the links of the lines of both texts to the user's source lines. A text that cannot be read has
-    no links. Never raises."""
+    """Return the links of the lines of both texts of a program, ``hlo`` and ``stablehlo``, to the user's
+    source lines. A text that cannot be read has no links. Never raises."""
     return Links(_safely(_stablehlo, stablehlo), _safely(_hlo, hlo))
 
 

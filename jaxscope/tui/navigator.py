@@ -50,8 +50,14 @@ class Navigator(Protocol):
         instruction: str | None = None,
         place: Frame | None = None,
     ) -> None:
-        """Select the function with the id ``function`` on all screens, and optionally one of its
-        compilations, an HLO instruction and a source line (``place``)."""
+        """Select what all screens show.
+
+        Args:
+          function: the id of a function.
+          compilation: the id of one of its compilations; None: none is selected.
+          instruction: the name of an HLO instruction; None: none is selected.
+          place: a line of the user's source; None: none is selected.
+        """
 
     def go(self, name: str) -> None:
         """Switch to the screen with this name, such as ``arrays``, once the keys already typed are

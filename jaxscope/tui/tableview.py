@@ -30,7 +30,8 @@ FILTER_S = 0.01  # seconds of filtering at a time, for which a key may have to w
 
 class TableView(LineView, Generic[T]):
     """Show items in columns. When items are added, removed or moved, the cursor stays on its item, and the
-    item stays at its place on the screen. ``ident`` returns an id of an item that no other item has."""
+    item stays at its place on the screen. ``ident`` takes an item and returns its id, which differs from the
+    ids of all other items."""
 
     BINDINGS: ClassVar[list[Binding]] = bindings("table")
     SCOPES: ClassVar[tuple[str, ...]] = ("table", "lines")

@@ -19,7 +19,8 @@ import jaxscope
 
 
 class Others:
-    """Starts worker processes, one for each call; ``stop`` ends those that still run."""
+    """Starts worker processes, one for each call of ``call`` or ``each``; the method ``stop`` ends those that
+    still run."""
 
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[bytes]] = set()

@@ -55,9 +55,9 @@ class Snapshots:
         return True
 
     def default(self, *, running: bool) -> int:
-        """Return the index of the snapshot to show first; -1: there is none. This is the latest one while the
-        program runs, or if it was taken because memory ran out. Otherwise it is the one with the most
-        bytes."""
+        """Return the index of the snapshot to show first; -1: there is none. This is the latest one if the
+        program runs (``running``), or if the latest one was taken because memory ran out. Otherwise it is the
+        one with the most bytes."""
         if running or not self.found:
             return len(self.found) - 1
         if self.found[-1].error is not None:
@@ -154,10 +154,11 @@ class _Node:
 
 
 def tree(snapshot: Snapshot, toggled: Collection[str], *, flat: bool = False) -> list[Row]:
-    """Return the names of the arrays in a snapshot as rows, those with the most bytes first.
+    """Return the names of the arrays in ``snapshot`` as rows, those with the most bytes first.
 
     Args:
-      toggled: the ids of the rows that the user opened or closed: they are no longer as they were at first.
+      toggled: the ids of the rows that the user opened although they were closed at first, or closed although
+        they were open.
       flat: return a row for each group of equal arrays, instead of a tree of names. A filter needs this,
         because it also searches rows that are closed in the tree.
     """
@@ -345,9 +346,14 @@ def heading(r: Row) -> list[list[Part]]:
 
 
 def facts(r: Row, snapshots: Snapshots, places: Places) -> list[list[Part]]:
-    """Return what else is known about the arrays of a row, a line for each fact. These are the placement of
-    the largest group of equal arrays, its intended shardings, the line that created its arrays, and how the
-    row's arrays grow or what keeps them alive."""
+    """Return what else is known about the arrays of the row ``r``, a line for each fact: the placement of the
+    largest group of equal arrays, its intended shardings, the line that created its arrays, and how the row's
+    arrays grow or what keeps them alive.
+
+    Args:
+      snapshots: all snapshots, from which it is known how arrays grow.
+      places: shortens file names.
+    """
     g = r.largest
     made: list[list[Part]] = []
     if g.sharding is not None:
@@ -374,9 +380,9 @@ def facts(r: Row, snapshots: Snapshots, places: Places) -> list[list[Part]]:
 
 
 def user(run: Run, r: Row) -> Compilation | None:
-    """Return the latest compilation of a user's function in whose call an argument has the same name as one
-    of the row's arrays: it shows what the arrays are passed to. None if there is none among the last 2,000
-    compilations."""
+    """Return a compilation that shows what the arrays of the row ``r`` are passed to: the latest one of a
+    user's function in whose call an argument has the same name as one of the arrays. None if there is none
+    among the last 2,000 compilations."""
     paths = {g.path for g in r.groups}
     for c in reversed(list(run.compilations.values())[-2_000:]):
         if (

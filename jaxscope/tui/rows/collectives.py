@@ -165,12 +165,14 @@ def columns(run: Run, places: Places) -> list[Column[Row]]:
 
 
 def mesh(r: Row, texts: Mapping[str, Texts], width: int) -> list[list[Part]]:
-    """Draw the device mesh of a row of collectives, and the bytes that each device sends over each axis in
-    one call of the program.
+    """Draw the device mesh of ``r``, a row of collectives, and the bytes that each device sends over each
+    axis in one call of the program. Thick lines join the devices between which the row's collectives
+    communicate. The mesh itself is not drawn if more than two axes are longer than 1, or if it needs too much
+    room. Empty if the mesh is unknown.
 
-    Thick lines join the devices between which the row's collectives communicate. The mesh itself is not drawn
-    if more than two axes are longer than 1, or if it needs too much room. Empty if the mesh is unknown.
-    ``texts`` are the analyzed texts by program id, ``width`` is the number of characters of a line.
+    Args:
+      texts: the analyzed texts by program id.
+      width: the number of characters of a line.
     """
     read = texts.get(r.program.id)
     hlo = read.hlo if read is not None else None
@@ -227,8 +229,8 @@ def _grid(mesh: Sequence[tuple[str, int]], used: Collection[str], width: int) ->
 
 
 def detail(run: Run, r: Row, places: Places) -> list[list[Part]]:
-    """Return everything known about the collectives of a row, which differ only in their names: a line for
-    each fact."""
+    """Return everything known about the collectives of the row ``r``, which differ only in their names: a
+    line for each fact. ``places`` shortens file names."""
     c = r.collective
     made: list[list[Part]] = [
         [

@@ -24,8 +24,12 @@ Lines = list[list[Part]]
 
 def why(run: Run, output: Sequence[str], places: Places, *, brief: bool = False) -> Lines:
     """Return lines with the error that ended the program, its stack and its cause; empty if it did not fail.
-    ``output`` are the last lines that the program printed. With ``brief``, show only the innermost frame and
-    the total of the live arrays."""
+
+    Args:
+      output: the last lines that the program printed.
+      places: shortens file names.
+      brief: show only the innermost frame and the total of the live arrays.
+    """
     main = run.main
     died = main.died if main is not None else None
     ended_badly = run.exited is not None and (run.exited.exit_code or run.exited.signal is not None)
@@ -78,8 +82,9 @@ def _alive(snapshot: model.Snapshot) -> Lines:
 
 
 def _from_output(run: Run, output: Sequence[str]) -> Lines:
-    """Return the error at the end of the program's output, then its frames, innermost first. If the output
-    has no error, return how the program ended and the last lines of the output."""
+    """Return the error in ``output``, the last lines that the program printed, then the frames of the error,
+    innermost first. If the output has no error, return how the program ended and the last lines of the
+    output."""
     tail = [line for line in output if line.strip()][-60:]
     start = next((n for n in range(len(tail) - 1, -1, -1) if tail[n].lstrip().startswith("Traceback ")), None)
     last = range(len(tail) - 1, max(-1, len(tail) - 1 - LAST), -1)

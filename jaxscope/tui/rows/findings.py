@@ -21,7 +21,7 @@ _HEADING = re.compile(r"^## +")
 def shown(findings: Sequence[Finding], hidden: Collection[str]) -> list[Finding]:
     """Return the findings to list: all findings whose code the user did not hide, then the first finding of
     each hidden code. The row of this first finding shows how many findings have the code, and lets the user
-    show them again."""
+    show them again. ``hidden`` are the hidden codes."""
     first = {f.code: f for f in reversed(findings) if f.code in hidden}
     return [f for f in findings if f.code not in hidden] + [first[code] for code in sorted(first)]
 
@@ -62,13 +62,13 @@ def columns(places: Places, findings: Sequence[Finding], hidden: Collection[str]
 
 def detail(f: Finding, places: Places) -> list[list[Part]]:
     """Return paragraphs about a finding: what was found, its severity, cost and line, how to fix it and the
-    evidence, then the documentation of its rule."""
+    evidence, then the documentation of its rule. ``places`` shortens file names."""
     return [*seen(f, places), [], *rule(f.code)]
 
 
 def seen(f: Finding, places: Places) -> list[list[Part]]:
     """Return paragraphs about a finding: what was found, its severity, cost and line, how to fix it, and the
-    evidence."""
+    first 20 pieces of evidence. ``places`` shortens file names."""
     made: list[list[Part]] = [[mark(f), " ", (f.code, "name"), f"  {sentence(f)}"]]
     facts = [f.severity, f.certainty]
     if f.seconds:

@@ -174,8 +174,8 @@ def key_row_id(r: KeyRow) -> str:
 
 
 def reasons(run: Run, c: Compilation, against: Compilation | None = None) -> list[Part]:
-    """Return the causes of the compilation ``c`` in words, with the earlier call with which it is compared:
-    ``against``, or if that is None, the one with the nearest cache key."""
+    """Return the causes of the compilation ``c`` in words, and the earlier call with which it is compared.
+    This call is ``against``; None: the call with the nearest (most similar) cache key."""
     comparison = compared(run, c)
     if against is not None:
         causes = diff.keys(run, against, run, c)
@@ -251,7 +251,7 @@ def other_columns(run: Run) -> list[Column[Other]]:
 
 def where(c: Compilation, places: Places) -> str:
     """Return where and when a call happened, as text: its line, its step, and the seconds of its phases:
-    ``train.py:88 in main · step 376 · trace 0.20 s``."""
+    ``train.py:88 in main · step 376 · trace 0.20 s``. ``places`` shortens file names."""
     parts = []
     if site := places.inside(c.site):
         parts.append(site)

@@ -190,16 +190,14 @@ def strip(
     keys: tuple[str, str],
     width: int,
 ) -> list[Part]:
-    """Return the line that lists the machines ``found``, the host and the targets:
-    ``t T targets:  [host cpu]  v5e:16x16 ✓  h100:8 …``.
-
-    Empty if there is only the host. If there is not enough room, the first machines are left out, so that the
-    selected one is visible.
+    """Return the line that lists the machines ``found``, the host and the targets: ``t T targets:  [host cpu]
+    v5e:16x16 ✓  h100:8 …``. Empty if there is only the host. If there is not enough room, the first machines
+    are left out, so that the selected one is visible.
 
     Args:
       chosen: the selected machine, shown in brackets.
-      c: the compilation whose state is shown for each target; None: of all programs on a target, the state
-        of the one that is furthest from finished is shown.
+      c: the compilation whose state is shown for each target; None: show the state of the program on the
+        target that is furthest from finished.
       main: the main run, which has the compilation ``c``.
       keys: two keys, to show in the line: the first selects the next machine, the second opens the screen
         that compares the machines.
@@ -250,9 +248,8 @@ def programs(machine: Machine) -> dict[str, Program]:
 
 
 def summary(seen: Seen) -> list[Part]:
-    """Return the line about a target's program:
-    ``train_step #2 for v5e:4x4  compiled · 412 instructions · ...``.
-    """
+    """Return the line about the program of ``seen`` (a compilation on one machine): ``train_step #2 for
+    v5e:4x4  compiled · 412 instructions · ...``."""
     c = seen.compilation
     name = function_name(seen.asked.function) if c is None else compilation_name(seen.run, c)
     parts: list[Part] = [(name, "name"), (f" for {called(seen.machine)}", "collective")]
@@ -296,8 +293,12 @@ def verdict(seen: Seen) -> list[Part]:
 
 def absent(seen: Seen, stage: str) -> str:
     """Explain why a program's text is missing on a machine, and what to do. If the program does not fit into
-    memory, the text says which buffers fill the memory. ``stage`` is the missing text: ``stablehlo`` or
-    ``hlo``."""
+    memory, the text says which buffers fill the memory.
+
+    Args:
+      seen: the compilation on this machine.
+      stage: the missing text: ``stablehlo`` or ``hlo``.
+    """
     name, p = called(seen.machine), seen.program
     if p is None:
         return _never(seen)
@@ -349,7 +350,8 @@ def _never(seen: Seen) -> str:
 
 
 def _filling(seen: Seen) -> Iterator[str]:
-    """Yield lines that say which buffers fill the memory of a device, for a program that does not fit."""
+    """Yield lines that say which buffers fill the memory of a device, for ``seen``, whose program does not
+    fit."""
     assert seen.program is not None
     fit = target_programs.fit(seen.run, seen.program)
     if fit is None or fit.used is None:

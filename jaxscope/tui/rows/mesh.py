@@ -131,9 +131,9 @@ def _legend(cells: Sequence[Cell], parts: dict[tuple[int, ...], int], shape: Seq
 
 
 def _by_axis(s: Sharding, shape: Sequence[int], width: int) -> Lines:
-    """Draw one line for each mesh axis, which says what the axis does to the array (``splits dimension 0
-    (512) into 4 parts``, copies). This is used if the mesh has too many devices to draw them all.
-    """
+    """Draw what each axis of the mesh of the sharding ``s`` does to an array with the shape ``shape``: it
+    splits the array (``splits dimension 0 (512) into 4 parts``), or copies it. This is used if the mesh has
+    too many devices to draw them all. ``width`` is the number of characters of a line."""
     grid, spec = sh.grid(s), sh.spec_axes(s.spec)
     if grid is None or spec is None:
         found = sh.layout(s, len(shape))

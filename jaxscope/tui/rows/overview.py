@@ -25,7 +25,11 @@ LATEST = 50  # compilations that are listed
 
 def now(run: Run, places: Places, *, running: bool) -> list[Part]:
     """Return what is being compiled and for how long; if nothing is, the total time spent compiling.
-    ``running`` says whether the program still runs."""
+
+    Args:
+      places: shortens file names.
+      running: whether the program still runs.
+    """
     lines = unfinished(run, places, running=running)
     if not lines:
         return compiling(run)
@@ -36,7 +40,7 @@ def now(run: Run, places: Places, *, running: bool) -> list[Part]:
 
 def waited(run: Run, places: Places) -> list[Part]:
     """Return how long the program waited for values from the devices, and on which line most. Empty if that
-    is a small part of the run."""
+    is a small part of the run. ``places`` shortens file names."""
     found = waits(run)
     total = sum(t.blocked_seconds or 0.0 for t in found)
     if not long(run, total):
@@ -49,9 +53,9 @@ def waited(run: Run, places: Places) -> list[Part]:
 
 
 def step_time(run: Run, places: Places) -> list[Part]:
-    """Return how long a training step takes, and the line of the user's code that takes most of it; empty if
-    that is unknown, or not worth showing: the known costs are a small share of the step, and the devices
-    hardly wait."""
+    """Return how long a training step takes, and the line of the user's code that takes most of it. Empty if
+    that is unknown, or if the known costs are a small share of the step and the devices hardly wait.
+    ``places`` shortens file names."""
     found = step_seconds(run)
     return in_short(found, places) if found is not None and worth_showing(found) else []
 

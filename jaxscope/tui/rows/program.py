@@ -39,8 +39,8 @@ def default(run: Run) -> Compilation | None:
 
 
 def neighbor(run: Run, c: Compilation, by: int) -> Compilation | None:
-    """Return a later (``by`` positive) or earlier compilation of the function of ``c``: with ``by`` 1 the
-    next one, with -1 the previous one, None if there is none. If ``c`` compiled nothing, return the latest
+    """Return the compilation ``by`` places after ``c`` among the compilations of the same function: 1 is the
+    next one, -1 the previous one. None if there is none. If ``c`` compiled nothing, return the latest
     compilation of the function."""
     numbered = [x for _, x in run.numbered(c.function)]
     if c not in numbered:
@@ -160,8 +160,8 @@ def fusion_id(f: Fusion) -> str:
 
 
 def difference(run: Run, directory: RunDir, before: Compilation, after: Compilation, width: int) -> str:
-    """Return what ``jaxscope diff`` prints about two compilations, in lines of ``width`` characters. This
-    reads the texts of both programs, so the thread that draws must not call it."""
+    """Return what ``jaxscope diff`` prints about the compilations ``before`` and ``after``, in lines of
+    ``width`` characters. This reads the texts of both programs, so the thread that draws must not call it."""
     buffer = io.StringIO()
     found = diff.compilations(run, before, run, after)
     pair = report.Pair(run, directory, run, directory)

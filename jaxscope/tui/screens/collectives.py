@@ -39,7 +39,8 @@ class Collectives(ByMachine):
 
     def spoken_of(self) -> Compilation | None:
         """Return the compilation of the main run that the user can compare across all targets: the one in the
-        row under the cursor, or else the latest of the selected function."""
+        row under the cursor. Without such a row, it is the latest compilation of the selected function; if
+        none is selected, the compilation that is opened first."""
         run, row = self.feed.run, self.table.current
         if row is not None and row.program.compilations:
             c = machines.counterpart(row.program.compilations[0], self.machine().recording.run, run)

@@ -198,8 +198,8 @@ class ProgramView(ByMachine):
         return {*self.by["hlo"], *self.by["stablehlo"]}
 
     def _arrive(self) -> bool:
-        """Go to the source line or HLO instruction that another screen selected. Return False if none was
-        selected."""
+        """Go to the source line or HLO instruction that another screen selected. Return False if it selected
+        no line, and no instruction that this program has."""
         app = self.scope
         place, name, app.place, app.instruction = app.place, app.instruction, None, None
         if place is not None:
