@@ -51,9 +51,9 @@ def over(
       part: the compilations of a test or a block; None: check the whole run.
       programs: whether to check each program, too; False if the programs for a target (another machine) are
         checked instead.
-      late: findings about compilations after step N, which the caller reports. Limits on the number of
-        compilations that are met without these compilations are left out, so that nothing is reported twice;
-        ``with_counts`` names such limits in the evidence of ``late``.
+      late: findings about compilations after step N, which the caller reports. A limit on the number of
+        compilations is not reported if it is exceeded only because of these compilations, so that nothing is
+        reported twice.
     """
     functions = functions or {}
     reported = {id for item in late for id in item.compilations}
@@ -69,9 +69,14 @@ def with_counts(
     run: Run, limits: Limits, functions: Mapping[str, Limits] | None, late: Sequence[Late]
 ) -> list[Finding]:
     """Return the findings of ``late``, those about compilations after step N, the last step that may compile.
-    If a limit on the number of compilations is exceeded only because of these compilations, the limit is
-    named in the evidence of one of these findings. ``limits`` are the limits on the whole run, ``functions``
-    has the limits by name or pattern of functions."""
+    If a limit on the number of compilations is exceeded only because of these compilations, one of these
+    findings names the limit in its evidence.
+
+    Args:
+      limits: the limits on the whole run.
+      functions: name or pattern of functions -> their limits; None: there are none.
+      late: the findings, each with the ids of its compilations.
+    """
     reported = {id for item in late for id in item.compilations}
     extra: dict[int, list[Evidence]] = {}
     for count in _counts(run, limits, functions or {}, None):
@@ -87,8 +92,8 @@ def with_counts(
 
 
 def _no_such_axes(run: Run, limits: Sequence[Limits]) -> Iterator[Finding]:
-    """Yield an error for each limit on collectives over a mesh axis (``all-gather@data``) that does not exist
-    in the run, because nothing could ever exceed such a limit."""
+    """Yield an error for each mesh axis that does not exist in the run, although one of ``limits`` is on
+    collectives over it (``all-gather@data``). Nothing could ever exceed such a limit."""
     limited = {k.partition("@")[2] for x in limits for k in (*x.collectives, *x.collective_bytes)} - {""}
     known = axes(run) if limited else set()
     for axis in sorted(limited - known) if known else ():
@@ -237,8 +242,8 @@ def _evidence(run: Run, c: Compilation) -> Evidence:
 
 
 def _advice(run: Run, compilations: Sequence[Compilation], cause: Cause) -> Fix:
-    """Return advice on how to avoid those of ``compilations`` that have the same cause as the last one,
-    ``cause``. All are of one function."""
+    """Return advice on how to avoid the compilations in ``compilations`` that have the cause ``cause``, the
+    cause of the last one. All compilations are of one function."""
     if cause.kind == "first":
         return Fix(message("fix-one-jit"))
     same = [(c, why) for c in compilations if _alike(why := causes.of(run, c)[0], cause)]

@@ -169,9 +169,13 @@ def within(part: Part | None, compilations: Sequence[Compilation]) -> list[Compi
 
 
 def unknown_steps(run: Run | None = None, part: Part | None = None) -> UsageError:
-    """Return the error that nothing counted the training steps, with a hint on how to count them: if ``run``
-    is given, by the calls of its function that is compiled most often. Only functions of ``part``, the
-    compilations of a block or a test, are suggested; None: all."""
+    """Return the error that nothing counted the training steps. Its hint says how to count them. If ``run``
+    is given, the hint also suggests counting the calls of the function that is compiled most often.
+
+    Args:
+      run: the run that was checked; None: unknown.
+      part: the compilations of a block or a test; only their functions are suggested. None: all functions.
+    """
     busiest = None
     if run is not None:
         users = [f for f in run.functions.values() if f.user and f.compiled and within(part, f.compilations)]
@@ -218,9 +222,10 @@ def _nameless(f: Function) -> bool:
 
 
 def _outermost(run: Run, late: Sequence[Miss]) -> list[Miss]:
-    """Return ``late`` without compilations that happened while another function in ``late`` was traced,
-    because that function's finding covers them. Whether one was inside the other is decided by the times,
-    too: the recorded nesting may be wrong, because Python reuses the addresses of frames."""
+    """Return ``late`` (compilations after step N) without those that happened while another function in
+    ``late`` was traced, because that function's finding covers them. Recorded nesting and times both have to
+    say that one compilation was inside the other: the nesting alone may be wrong, because Python reuses the
+    addresses of frames."""
     by_id = {m.compilation.id: m for m in late if not _of_library(m.compilation)}
     return [m for m in late if not any(_runs_at(by_id.get(o.id), m) for o in _around(run, m.compilation))]
 
@@ -298,8 +303,8 @@ def _finding(run: Run, n: int, change: Change, since: str | None) -> Finding:
 
 def _shown(group: Sequence[Miss], change: Change) -> list[Miss]:
     """Return the compilations of ``group`` that the finding lists: the first few and the last. There are
-    fewer if the finding also lists other functions (``change.others``) that were recompiled for the same
-    reason."""
+    fewer if ``change``, the cause in the finding, was also the reason why other functions (``change.others``)
+    were recompiled."""
     most = EVIDENCE_AMONG_OTHERS if change.others else EVIDENCE
     return [*group[: most - 1], *group[most - 1 :][-1:]]
 

@@ -59,8 +59,8 @@ def no_recompiles(after: int = 1, functions: str | Sequence[str] | None = None) 
 
 
 def max_compilations(n: int, function: str | None = None) -> Judge:
-    """Return a check that the user's functions, all together, or only that with the name ``function``, are
-    compiled at most ``n`` times in the test."""
+    """Return a check that functions are compiled at most ``n`` times in the test. ``function`` is the name of
+    the function to check; None: all of the user's functions together."""
     most = _read(limits.count, "n", n)
     names = _names("function", function)
 
@@ -133,7 +133,8 @@ def usage(name: str) -> str:
 
 
 def read(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Judge:
-    """Return the check that the mark ``name`` of a test, with these arguments, asks for.
+    """Return the check that the mark ``name`` of a test asks for. ``args`` and ``kwargs`` are the positional
+    and the keyword arguments of the mark.
 
     Raises:
       UsageError: the mark does not accept these arguments; the hint shows how to write it.

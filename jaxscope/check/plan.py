@@ -131,8 +131,8 @@ class Plan:
           directory: the directory of ``run``; None: unknown, then the recording is not checked for
             completeness.
           parts: ``run`` and the runs inside its directory, if they are already loaded; None: load them.
-          job: if ``run`` is one process of a run with several processes, that whole run: differences between
-            its processes are then reported, too. Else None.
+          job: all processes that were recorded together, if there are several; ``run`` is then one of these
+            processes, and differences between them are reported, too. None: check ``run`` alone.
 
         Raises:
           BaselineError: the baseline file cannot be read.

@@ -59,9 +59,12 @@ class Limited(msgspec.Struct, frozen=True):
         source: Frame | None = None,
         evidence: Sequence[Words] = (),
     ) -> Finding:
-        """Return the error that this program exceeds a limit, with the figure and the limit as ``title``.
+        """Return the error that this program exceeds a limit.
 
         Args:
+          code: the code of the finding.
+          title: the figure and the limit.
+          fix: what to do.
           source: the user's line; None: the line of the call that compiled the program.
           evidence: texts about details; empty: the title.
         """
@@ -310,8 +313,8 @@ def _communication(run: Run, p: Limited, limits: Limits) -> Iterator[Finding]:
 
 
 def _bytes(x: Collective) -> int | None:
-    """Return how many bytes the results of a collective have in one call of the program, at most: the size of
-    one result times the number of executions. None: unknown."""
+    """Return how many bytes the results of the collective ``x`` have in one call of the program, at most: the
+    size of one result times the number of executions. None: unknown."""
     return None if x.bytes is None or x.executions is None else x.bytes * x.executions
 
 
@@ -326,8 +329,10 @@ def _too_many(
     """Yield an error if the collectives of a program exceed a limit, or a note if it cannot be checked.
 
     Args:
+      p: the program.
       key: which collectives the limit is for: ``kind``, ``kind@axis`` or ``*@axis``.
       limit: the largest allowed sum of ``figure``.
+      collectives: the collectives of the program.
       figure: returns what one collective adds to the sum: 1, or its bytes; None: unknown.
       amount: converts a sum to a field of a message: ``int``, or ``Bytes``.
     """

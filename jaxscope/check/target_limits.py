@@ -86,12 +86,15 @@ def _command(targets: Sequence[str], argv: Sequence[str]) -> str:
 
 
 def of_rules(a: Aim, found: Sequence[Finding], *, rules: bool) -> list[Finding]:
-    """Return ``found``, the findings of a run, together with those about its programs for the targets ``a``
-    (machines to compile for, ``v5e:4x4``).
+    """Return ``found``, the findings of the run, together with findings about its programs for targets
+    (machines to compile for, ``v5e:4x4``). If targets were given on the command line, findings that are only
+    about other targets are left out.
 
-    If targets were given on the command line, findings that are only about other targets are left out.
-    ``rules`` says whether to add all findings of the rules in the runs on other numbers of devices; if not,
-    only programs that do not fit into a target's memory are added.
+    Args:
+      a: the targets to check, and the runs.
+      found: the findings of the run.
+      rules: whether to add all findings of the rules in the runs on other numbers of devices. If not, only
+        programs that do not fit into a target's memory are added.
     """
     every = list(found)
     if rules:
@@ -109,10 +112,14 @@ def of_rules(a: Aim, found: Sequence[Finding], *, rules: bool) -> list[Finding]:
 
 def over(a: Aim, limits: Limits, functions: Mapping[str, Limits]) -> list[Finding]:
     """Return a finding for each limit that a program for a target (a machine to compile for, ``v5e:4x4``)
-    exceeds, and for each that cannot be checked. ``limits`` are the limits of each program, ``functions`` has
-    the limits by name or pattern of functions, ``a`` has the targets to check. If targets were given on the
-    command line, all limits apply to them. If not, only the limits of ``a.tables`` apply, to every recorded
-    target."""
+    exceeds, and for each that cannot be checked. If targets were given on the command line, all limits apply
+    to them. If not, only the limits of ``a.tables`` apply, to every recorded target.
+
+    Args:
+      a: the targets to check, and the runs.
+      limits: the limits of each program.
+      functions: name or pattern of functions -> their limits.
+    """
     found: list[Finding] = []
     for run in a.runs:
         for name in (t.name for t in run.targets):

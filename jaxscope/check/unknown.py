@@ -46,8 +46,8 @@ def program_failed(failure: Words, source: Frame | None, *, surely: bool) -> Fin
 
 
 def no_such_function(run: Run, pattern: str) -> Finding:
-    """Return an error (JX901) that no recorded function matches a name or pattern in the options of a check.
-    Its fix suggests a similar name."""
+    """Return an error (JX901) that no recorded function matches ``pattern``, a name or pattern of functions
+    in the options of a check. Its fix suggests a similar name."""
     names = {f.display_name for f in run.functions.values() if f.user}
     near = difflib.get_close_matches(pattern, names, 1, 0.5)
     text = message("no-such-function", pattern=repr(pattern))

@@ -73,8 +73,8 @@ def failing(found: Iterable[Finding], *, strict: bool) -> list[Finding]:
 
 
 def compare(baseline: Baseline, now: Extracted) -> Comparison:
-    """Compare the figures of a run with those of a baseline. If JAX's version, the platform or the devices
-    differ, no figure is compared, and a note says what differs."""
+    """Compare ``now``, the figures of a run, with ``baseline``, the saved figures of an earlier run. If JAX's
+    version, the platform or the devices differ, no figure is compared, and a note says what differs."""
     baseline, renamed = _with_current_names(baseline, now)
     different = _environment_differences(baseline, now.baseline)
     new, known = _split(baseline, now, raised=not different)
@@ -96,9 +96,10 @@ def compare(baseline: Baseline, now: Extracted) -> Comparison:
 
 
 def _with_current_names(baseline: Baseline, now: Extracted) -> tuple[Baseline, dict[str, str]]:
-    """Rename those functions of a baseline whose file was moved since it was written, or is now run from
-    another directory, so that they can be compared with the functions of the run. Return the baseline with
-    the new names, and a dict from each old name to its new one: ``old.py::step`` -> ``new.py::step``."""
+    """Rename those functions of ``baseline`` whose file was moved since it was written, or is now run from
+    another directory, so that they can be compared with the functions of the run, ``now``. Return the
+    baseline with the new names, and a dict from each old name to its new one: ``old.py::step`` ->
+    ``new.py::step``."""
     moved = {
         **_moved(baseline.functions, now.functions),
         **_moved(baseline.eager, now.eager),
@@ -145,8 +146,8 @@ def _moved(before: Collection[str], after: Collection[str]) -> dict[str, str]:
 
 
 def _environment_differences(before: Baseline, after: Baseline) -> list[Message]:
-    """Return a message for each difference in JAX version, platform and devices between a baseline and a run.
-    If the list is empty, the figures of the baseline and of the run can be compared."""
+    """Return a message for each difference in JAX version, platform and devices between ``before``, the
+    baseline, and ``after``, the run. If the list is empty, their figures can be compared."""
 
     def devices(b: Baseline) -> str | None:
         return ", ".join(f"{n} x {kind}" for kind, n in sorted(b.devices.items())) or None
@@ -183,8 +184,8 @@ def merged(found: list[Finding]) -> list[Finding]:
 
 
 def _split(baseline: Baseline, now: Extracted, *, raised: bool) -> tuple[list[Finding], list[Finding]]:
-    """Divide the findings of the rules in a run into new ones, which the baseline does not have, and known
-    ones. Return both lists. If the run has a finding 3 times and the baseline once, 2 of them are new. With
+    """Return two lists of the findings of the rules in ``now``, the run: new ones, which ``baseline`` does
+    not have, and known ones. If the run has a finding 3 times and the baseline once, 2 of them are new. With
     ``raised``, new notes become warnings."""
     new: list[Finding] = []
     known: list[Finding] = []
@@ -333,8 +334,8 @@ def _counts(old: schema.Function, entry: FunctionEntry) -> Iterator[Finding]:
 
 
 def _eager(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
-    """Yield findings about operations outside jit that were compiled more often than in the baseline (an
-    error for each calling function), or less often (one note)."""
+    """Yield findings about operations outside jit that were compiled more often in ``now``, the run, than in
+    ``baseline`` (an error for each calling function), or less often (one note)."""
     for where, ops in now.eager.items():
         old = baseline.eager.get(where, {})
         more = {op: members for op, members in ops.items() if len(members) > old.get(op, 0)}

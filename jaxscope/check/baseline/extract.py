@@ -135,7 +135,8 @@ def _caller(names: Names, site: Frame) -> str:
 
 def _eager(run: Run, names: Names) -> dict[str, dict[str, list[Compilation]]]:
     """Return the operations and library functions that the user's lines compiled outside jit: name of the
-    calling function (``train.py::main``) -> name of the operation -> its compilations."""
+    calling function (``train.py::main``) -> name of the operation -> its compilations. ``names`` gives the
+    functions of the run their names."""
     found: dict[str, dict[str, list[Compilation]]] = {}
     for f in run.functions.values():
         for c in f.compilations if not f.user else ():
@@ -146,8 +147,8 @@ def _eager(run: Run, names: Names) -> dict[str, dict[str, list[Compilation]]]:
 
 def _transfers(run: Run, names: Names) -> dict[str, dict[str, list[Transfer]]]:
     """Return the copies between host and devices that the user's lines requested, if copies were counted:
-    name of the function that requested them (``train.py::main``) -> kind and direction
-    (``float, device_to_host``) -> copies."""
+    name of the function that requested them (``train.py::main``) -> kind and direction (``float,
+    device_to_host``) -> copies. ``names`` gives the functions of the run their names."""
     found: dict[str, dict[str, list[Transfer]]] = {}
     for t in transfers.transfers(run):
         if t.source is not None and t.count and t.kind not in transfers.NOT_ASKED:

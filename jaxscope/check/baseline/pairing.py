@@ -81,8 +81,15 @@ class Pair(NamedTuple):
         self, code: str, title: Words, source: Frame | None, evidence: Iterable[Words], advice: Words
     ) -> Finding:
         """Return an error about this program. Its evidence includes the arguments that changed, because they
-        may explain the error. ``source`` is the line of the user's code; None: the line that defines the
-        function."""
+        may explain the error.
+
+        Args:
+          code: the code of the finding: ``JX705``.
+          title: what became worse.
+          source: the line of the user's code; None: the line that defines the function.
+          evidence: texts about what was observed.
+          advice: what to do.
+        """
         compilations = self.entry.program.compilations
         last = compilations[-1] if compilations else None
         f = self.function.function
@@ -115,9 +122,16 @@ def definition(f: Function) -> Frame | None:
 
 
 def note(code: str, text: Message, fix: Words, f: Function | None = None, about: str = "") -> Finding:
-    """Return a finding about the function ``f`` (None: none) with the severity note, which makes a check fail
-    only with ``--strict``. ``about`` is the name of what the note is about, if that is not a function of the
-    run. Notes with different names are not merged."""
+    """Return a finding with the severity note, which makes a check fail only with ``--strict``.
+
+    Args:
+      code: the code of the finding: ``JX705``.
+      text: what the note says.
+      fix: what to do.
+      f: the function that the note is about; None: it is about no function.
+      about: the name of what the note is about, if that is not a function of the run. Notes with different
+        names are not merged.
+    """
     source = definition(f) if f is not None else None
     return Finding(
         code,

@@ -110,9 +110,13 @@ def _with_one_reason(found: list[tuple[Pair, Regression]]) -> Finding:
 
 
 def without_counterpart(entry: FunctionEntry, unmatched: list[Pair]) -> Finding | None:
-    """Return an error about ``unmatched``, programs of ``entry`` that were compiled for arguments which no
-    program in the baseline has, each with a program of the baseline, to show how the arguments differ; None
-    if there are no such programs."""
+    """Return an error about programs that were compiled for arguments which no program in the baseline has;
+    None if there are no such programs.
+
+    Args:
+      entry: the function with these programs.
+      unmatched: each of these programs with a program of the baseline, to show how the arguments differ.
+    """
     if not unmatched:
         return None
     first = unmatched[0]
@@ -216,8 +220,10 @@ def _first_source(pair: Pair, items: str, key: Callable[[Any], str], name: str) 
 
 
 def _products(pair: Pair, _: float) -> Result:
-    """Report matrix products of a new kind, or fewer of one kind and more of another. A kind is the dtypes
-    and the precision. More products of the same kind are no regression: they only mean a larger program."""
+    """Return a regression for matrix products of a new kind, or for fewer of one kind and more of another,
+    between the two programs of ``pair``. A kind is the dtypes and the precision. More products of the same
+    kind are no regression: they only mean a larger program. The second parameter, the tolerance, is not
+    used."""
     grew, fell = _sorted(metrics.PRODUCTS, pair)
     changed = [d for d in grew if fell or not d.before]
     if not changed or (not fell and not pair.old.products):
@@ -229,8 +235,9 @@ def _products(pair: Pair, _: float) -> Result:
 
 
 def _loops(pair: Pair, _: float) -> Result:
-    """Report any change in the number of loops between the program in the baseline and that in the run. Fewer
-    loops are not better, because loops may have been unrolled."""
+    """Return a regression for any change in the number of loops between the two programs of ``pair``. Fewer
+    loops are not better, because loops may have been unrolled. The second parameter, the tolerance, is not
+    used."""
     grew, fell = _sorted(metrics.LOOPS, pair)
     if not grew and not fell:
         return [], []
@@ -299,11 +306,14 @@ def _new_collective(
     pair: Pair, key: str, old: Collectives, new: Collectives
 ) -> tuple[Frame | None, str | None]:
     """Return the line of a collective that the baseline does not have, and the user's function around the
-    line; None where unknown.
+    line; None where unknown. Of the collectives with the name ``key``, the last one is chosen in the
+    functions that have more of them than in the baseline, because earlier ones in the HLO text were usually
+    there before. If no function has more, the line of the first one is returned, and None.
 
-    Only collectives with the name ``key`` (``all-reduce over data``), ``old`` in the baseline and ``new`` in
-    the run, are candidates. If the run has more of them in some function than the baseline, the last one in
-    these functions is chosen, because earlier ones in the HLO text were usually there before.
+    Args:
+      pair: the program in the baseline and the program in the run.
+      key: the name of the collective: ``all-reduce over data``.
+      old, new: the collectives with this name in the baseline and in the run.
     """
     hlo = pair.entry.texts.hlo
     found = [c for c in hlo.collectives if metrics.collective_key(c) == key] if hlo is not None else []

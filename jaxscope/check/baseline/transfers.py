@@ -14,9 +14,9 @@ from jaxscope.schema.messages import Count, Message, Parts, message
 
 
 def compare(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
-    """Yield an error for each function and kind of copy (``float, device_to_host``) with more copies than in
-    the baseline for the same number of steps. One note lists those with fewer copies. If the run did not
-    count copies, a note says so."""
+    """Yield an error for each function and kind of copy (``float, device_to_host``) with more copies in
+    ``now``, the run, than in ``baseline`` for the same number of steps. One note lists those with fewer
+    copies. If the run did not count copies, a note says so."""
     if baseline.transfers is None:
         return
     if now.baseline.transfers is None:
