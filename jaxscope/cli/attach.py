@@ -119,7 +119,8 @@ def _stop(kept: Kept, run: RunDir) -> Ended | Left:
 
 def _end(run: RunDir, kept: Kept, patience: float) -> Ended | None:
     """Return how the program ended. The keeper (the process that started the program) writes this to the log
-    of ``run``. None if it wrote nothing within ``patience`` seconds."""
+    of ``run``. None if it wrote nothing within ``patience`` seconds. ``kept`` are the process ids of the
+    program and of the keeper."""
     from jaxscope.model.load import load
 
     until = time.monotonic() + patience

@@ -185,11 +185,13 @@ def _not_checked(e: UsageError) -> Finding:
 
 
 def _same_program(which: str | None, directory: RunDir) -> None:
-    """Require that the run to check is of the same program as the newest run.
+    """Require that the run to check is of the same program as the newest run, if the user asked for the
+    latest run. ``latest`` means the newest run that recorded anything. If a newer run of another program
+    recorded nothing, the user probably meant that newer run.
 
-    ``latest`` means the newest run that recorded anything. If a newer run of another program recorded
-    nothing, the user probably meant that newer run. ``which`` is the run on the command line; for other
-    values than ``latest`` or None nothing is checked. ``directory`` is the run that was chosen.
+    Args:
+      which: the run on the command line. If it is neither ``latest`` nor empty nor None, nothing is checked.
+      directory: the directory of the run to check.
 
     Raises:
       UsageError: the programs differ.
@@ -250,8 +252,8 @@ def _program(directory: RunDir) -> list[str]:
 
 
 def written(run: Run, directory: RunDir, findings: list[Finding], output_format: str, *, failed: bool) -> str:
-    """Return the findings as text in an output format, one of ``config.FORMATS``. ``failed`` says whether the
-    check failed; some formats state it."""
+    """Return the findings as text in the format ``output_format``, one of ``config.FORMATS``: ``json``,
+    ``github``, ... ``failed`` says whether the check failed; some formats state it."""
     from jaxscope.model import sources
     from jaxscope.report.formats import concise, data, full, github, gitlab, junit, markdown, sarif
     from jaxscope.report.formats.placed import place

@@ -323,10 +323,13 @@ def _arguments(
     specs: Sequence[tuple[str, tuple[int, ...], list[str | None] | None] | str],
     axes: list[tuple[str, int]] | None,
 ) -> list[Any]:
-    """Return the arguments to trace the function with: a ``jax.ShapeDtypeStruct`` for each shape in
-    ``specs``, the results of ``_spec``, and what the named functions return. ``module`` is the module in
-    which a function without a module's name is looked up. ``axes`` are the names and sizes of the mesh's axes
-    (``--mesh``).
+    """Return the arguments to trace the function with: a ``jax.ShapeDtypeStruct`` for each shape, and what
+    the named functions return.
+
+    Args:
+      module: the module in which a function without a module's name is looked up.
+      specs: the results of ``_spec``: shapes, and names of functions that make an argument.
+      axes: (name, size) of each axis of the mesh (``--mesh``); None: no mesh.
 
     Raises:
       UsageError: a mesh that is missing, or does not match the devices.

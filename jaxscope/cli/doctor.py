@@ -129,8 +129,8 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _general(page: _Page) -> str | None:
-    """Print versions, the run directory and the compilers for targets. Return the version of JAX; None if JAX
-    cannot be imported."""
+    """Print versions, the run directory and the compilers for targets on ``page``. Return the version of JAX;
+    None if JAX cannot be imported."""
     from jaxscope.present.text import missing_accelerators
 
     page.fact("jaxscope", __version__)
@@ -203,8 +203,8 @@ def _version(package: str) -> tuple[str | None, str]:
 
 
 def _compiler(platform: str) -> tuple[str | None, str | None]:
-    """Return whether a compiler for targets of ``platform`` is installed, as (reason, name). If it is
-    installed, the reason is None and the name has its version; otherwise the name is None."""
+    """Return (reason, name) about the compiler for targets of ``platform``. If it is installed, the reason is
+    None, and the name has its version. If not, the reason says what is missing, and the name is None."""
     client = importlib.import_module("jaxscope.targets.client")
     lacking: str | None = client.missing(platform)
     return lacking, None if lacking is not None else client.compiler(platform) or "there"

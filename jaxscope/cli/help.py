@@ -49,7 +49,8 @@ def _kind(line: str) -> str:
 
 def _table(lines: list[str], width: int) -> list[str]:
     """Return the lines of a table, with the second column wrapped to ``width``. If this column would have
-    less than half of the width, it is put below the first column instead, in all rows."""
+    less than half of the width, it is put below the first column instead, in all rows. ``lines`` are the rows
+    of the table before wrapping."""
     rows = [_TWO_COLUMNS.fullmatch(line) for line in lines]
     starts = [m.start(4) for line, m in zip(lines, rows, strict=True) if m is not None and len(line) > width]
     below = any(at > width // 2 for at in starts)

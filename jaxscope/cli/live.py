@@ -45,9 +45,9 @@ def handle_follow(args: argparse.Namespace) -> int:
 
 
 def together(besides: list[Beside]) -> Beside | None:
-    """Return one function that runs all functions of ``besides``, each in a thread, and waits for them; None
-    if there are none. A function in ``besides`` works while the program runs; its parameters are an event
-    that is set when the program ends, and the program's process id."""
+    """Return one function that runs each function of ``besides`` in a thread of its own and waits for all of
+    them; None if ``besides`` is empty. These functions work while the program runs. Their parameters are an
+    event that is set when the program ends, and the program's process id."""
     if len(besides) < 2:
         return besides[0] if besides else None
 
@@ -116,8 +116,8 @@ def compare_ranks(
 
 
 def _is_first(record: RunDir, rank: int | None, ended: threading.Event) -> bool:
-    """Return whether ``record`` is the directory of rank 0. Wait until the rank is known; return False if
-    ``ended`` is set before, because the program has ended."""
+    """Return whether ``record`` is the directory of rank 0. If ``rank``, the number of this rank, is None,
+    wait until it is recorded. Return False if ``ended`` is set before, because the program has ended."""
     if rank is not None:
         return rank == 0
     from jaxscope.model.rank_log import Known, RankLog

@@ -22,7 +22,8 @@ NAMED = 6  # functions listed in the message about an ambiguous name
 
 
 def chosen(which: str | None, rank: int | None = None) -> RunDir:
-    """Return the directory of the run that the word RUN on the command line names.
+    """Return the directory of the run that ``which``, the word RUN on the command line, names; None: the
+    newest run that recorded anything.
 
     A run of a job with many processes contains one recording for each rank. For such a run, return the
     recording of ``rank``, by default of the first rank. Print a note on stderr if several runs have this
@@ -48,9 +49,13 @@ def chosen(which: str | None, rank: int | None = None) -> RunDir:
 
 
 def job_of(which: str | None, directory: RunDir) -> Job | None:
-    """Read the recordings of all ranks of the job that the word ``which`` on the command line names (None:
-    the newest run), and return them as a ``Job``. None if it names a run of one process, or a single rank.
-    ``directory`` is what ``chosen`` found for this word."""
+    """Read the recordings of all ranks (processes) of a job and return them as a ``Job``. None if the user
+    named a run of one process, or a single rank.
+
+    Args:
+      which: the word on the command line that names the run; None: the newest run.
+      directory: the directory that ``chosen`` returned for this word.
+    """
     if directory.path.parent.name != store.RANKS or store.find(which).path == directory.path:
         return None
     from jaxscope.cli.progress import reading
@@ -66,8 +71,8 @@ def job_of(which: str | None, directory: RunDir) -> Job | None:
 
 
 def functions(run: Run, text: str) -> tuple[list[Function], int | None]:
-    """Return (functions, number) for FUNCTION or FUNCTION#n on the command line: the functions that match,
-    and n, the number of the compilation; None if it is not given.
+    """Return the functions that ``text``, FUNCTION or FUNCTION#n on the command line, names, and the number n
+    of the compilation: ``([step], 2)`` for ``step#2``. The number is None if it is not given.
 
     The functions are printed on stderr unless ``text`` is the whole name of a single function.
 

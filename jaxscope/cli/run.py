@@ -190,10 +190,15 @@ def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> progr
 def _beside(
     opts: argparse.Namespace, record: RunDir | None, *, summary: bool = False
 ) -> runner.Beside | None:
-    """Return a function that does what ``--live``, ``--compare-ranks`` and ``--stop-on-divergence`` request,
-    in threads of this process while the program runs. None if nothing is to be done. ``record`` is the run
-    directory; None: the program cannot be recorded. With ``summary``, one will be printed: the function then
-    also imports the modules for it."""
+    """Return a function that does its work in threads of this process while the program runs; None if there
+    is nothing to do. It prints what ``--live`` requests, compares the ranks of a job unless the options
+    forbid it (those of a large job only with ``--compare-ranks`` or ``--stop-on-divergence``), and with
+    ``--stop-on-divergence`` ends the program.
+
+    Args:
+      record: the run directory; None: the program cannot be recorded.
+      summary: whether a summary will be printed; then the function also imports the modules for it.
+    """
     if record is None:
         return None
     found: list[runner.Beside] = [live.live(record)] if opts.live else []
@@ -217,7 +222,13 @@ def _beside(
 
 def _import_report(record: RunDir, ended: threading.Event, pid: int) -> None:
     """Import the modules that the summary needs as soon as the program is recorded, so that the summary comes
-    sooner after the program's end. If the program ends (``ended``) before, return without the import."""
+    sooner after the program's end. Return without the import if the program ends before.
+
+    Args:
+      record: the run directory.
+      ended: is set when the program ends.
+      pid: not used; each function that runs beside the program has this parameter.
+    """
     while not ended.wait(IMPORT_S):
         if record.recorded:
             with contextlib.suppress(Exception):  # it will be raised again, and reported, by the summary
@@ -408,9 +419,14 @@ def _report(
 
 
 def _write_metrics(where: str | None, record: RunDir | None, read: Callable[[], Ended]) -> None:
-    """Write the numbers of each training step of the run, which ``read`` returns, to the file or dashboard
-    ``where`` (``--metrics``); nothing for None. If that fails, only print a message, because jaxscope has to
-    end with the exit code of the program."""
+    """Write the numbers of each training step of the run to a file or a dashboard. If that fails, only print
+    a message, because jaxscope has to end with the exit code of the program.
+
+    Args:
+      where: the file or dashboard (``--metrics``); None: write nothing.
+      record: the run directory; None: the program cannot be recorded, and nothing is written.
+      read: reads the log, and returns the recorded run.
+    """
     if where is None or record is None:
         return
     try:
@@ -445,8 +461,8 @@ def _other_ranks(record: RunDir) -> Job | None:
 
 
 def _something(record: RunDir, ended: program_events.Ended, read: Callable[[], Ended]) -> bool:
-    """Return whether the run ``record`` has anything to report. If no process began to record, that is known
-    without the modules that read a log, which take long to import.
+    """Return whether the run ``record`` has anything to report. If no process began to record, the log is not
+    read, because the modules that read it take long to import.
 
     Args:
       ended: how the program ended.
@@ -466,10 +482,15 @@ def _checked(
     limits: dict[str, Any] | None,
     read: Callable[[], Ended],
 ) -> int:
-    """Return the program's exit code (``ended``), or CHECK_FAILED if the program succeeded and the check with
-    the options ``limits`` (None: no check) failed. If a signal ended the program, end this process with the
-    same signal. ``record`` is None if the program could not be recorded; ``read`` returns the recorded
-    run."""
+    """Return the exit code of ``jaxscope run``: CHECK_FAILED if the program succeeded and the check failed,
+    else the program's exit code. If a signal ended the program, end this process with the same signal.
+
+    Args:
+      record: the run directory; None: the program could not be recorded.
+      ended: how the program ended.
+      limits: the options of the check; None: no check.
+      read: reads the log, and returns the recorded run.
+    """
     if limits is None or not ended.succeeded:
         return ended.leave()
     try:

@@ -125,8 +125,8 @@ def handle_list(args: argparse.Namespace) -> int:
 
 
 def print_table(runs: Sequence[RunDir]) -> None:
-    """Print one line for each run, with all columns in full. If the lines do not fit into the terminal, print
-    several lines for each run."""
+    """Print one line for each of ``runs`` and for each run inside its directory, with all columns in full. If
+    the lines do not fit into the terminal, print several lines for each run."""
     from jaxscope.report.console import terminal_width
 
     rows = [
@@ -323,8 +323,8 @@ def _by_rank(places: Sequence[RunDir]) -> dict[int, RunDir]:
 
 
 def _agreed(chosen: Sequence[RunDir], *, yes: bool) -> bool:
-    """Return whether the runs may be removed. Ask the user if stdin and stderr are a terminal and ``yes``
-    (``--yes``) is not set; otherwise return True."""
+    """Return whether the runs ``chosen`` may be removed. Ask the user if stdin and stderr are a terminal and
+    ``yes`` (``--yes``) is not set; otherwise return True."""
     from jaxscope.present.text import count, size
 
     if yes or not chosen or not all(s is not None and s.isatty() for s in (sys.stdin, sys.stderr)):
@@ -343,8 +343,8 @@ def _agreed(chosen: Sequence[RunDir], *, yes: bool) -> bool:
 
 
 def _remove(found: RunDir) -> bool:
-    """Remove a run and print its directory, and on stderr the files in it that jaxscope did not write, which
-    are kept. Return False if the run does not exist any more.
+    """Remove the run in ``found`` and print its directory. Files in it that jaxscope did not write are kept,
+    and named on stderr. Return False if the run does not exist any more.
 
     Raises:
       LogError: the run cannot be removed.

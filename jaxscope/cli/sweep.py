@@ -113,8 +113,8 @@ def checks(spec: str, rounds: list[Round]) -> dict[str, Any]:
 def run_all(
     rounds: list[Round], record: RunDir | None, once: Callable[[Round, RunDir | None], Ended], **options: Any
 ) -> Ended:
-    """Execute all rounds (executions of the program) in order. Return how the first failed round ended; if
-    none failed, how the last round ended.
+    """Execute all of ``rounds`` (executions of the program) in order. Return how the first failed round
+    ended; if none failed, how the last round ended.
 
     If a round fails, the others still run. Ctrl-C or a signal to this process ends all of them. If the
     program cannot be recorded, only the first round runs.
@@ -122,7 +122,7 @@ def run_all(
     Args:
       record: the run directory, for the first round; None: the program cannot be recorded.
       once: executes one round and records it in the given directory.
-      options: has one entry, ``options``: a function that returns the recording options of a round.
+      options: has one entry, ``options``: a function that takes a round and returns its recording options.
 
     Raises:
       LogError: the directory of a round cannot be created; that round and the following ones are not run.
@@ -150,7 +150,7 @@ def run_all(
 def _within(record: RunDir | None, each: Round, **options: Any) -> RunDir:
     """Create the run directory of ``each``, a round (an execution of the program) after the first, inside the
     run directory ``record``. Return the new directory. ``options`` has one entry, ``options``: a function
-    that returns the recording options of a round.
+    that takes a round and returns its recording options.
 
     Raises:
       LogError: the directory cannot be created.

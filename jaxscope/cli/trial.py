@@ -210,8 +210,9 @@ def _passed_on(opts: argparse.Namespace) -> list[str]:
 
 
 def _in_tree(word: str, repository: Repository) -> str:
-    """Return ``word``, the first word of the program's command line. If it is the absolute path of a file in
-    the user's checkout, return the path of the same file in the temporary checkout instead."""
+    """Return ``word``, the first word of the program's command line. If ``word`` is the absolute path of a
+    file in the user's checkout of ``repository``, return the path of the same file in the temporary checkout
+    instead."""
     path = Path(word)
     if path.is_absolute() and path.is_relative_to(repository.root):
         return str(repository.tree / path.relative_to(repository.root))
@@ -220,7 +221,8 @@ def _in_tree(word: str, repository: Repository) -> str:
 
 def _own_checkout_unused(run: Any, repository: Repository) -> None:
     """Check that the program imported the files of the temporary checkout, and not those of the user's
-    checkout, which do not have the change to try.
+    checkout, which do not have the change to try. ``run`` is what the program recorded, ``repository`` has
+    both checkouts.
 
     Raises:
       JaxscopeError: a function of the run is defined in the user's checkout.

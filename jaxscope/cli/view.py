@@ -55,8 +55,8 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def begun() -> RunDir | None:
-    """Return the newest run if its program is running and has not imported jax yet; else None. ``latest``
-    skips such a run, because it has recorded nothing."""
+    """Return the newest run if its program is running and has not imported jax yet; else None. The word
+    ``latest`` on the command line skips such a run, because it has recorded nothing."""
     runs = store.all_runs()
     if not runs or runs[-1].recorded:
         return None
@@ -89,13 +89,15 @@ def by_default() -> bool:
 
 
 def show(directory: RunDir, *, owned: bool = False, alive: Callable[[], bool] | None = None) -> str | None:
-    """Show the terminal interface until the user leaves it, and return how: None, ``terminated``, ``detach``
-    or ``stop``.
+    """Show the terminal interface until the user leaves it. Return how it was left: ``terminated`` if SIGTERM
+    was received or the terminal was closed; ``detach`` or ``stop`` if the user decided that the running
+    program continues or ends; None otherwise. The user's decision is returned even if the interface fails
+    afterwards.
 
-    ``terminated`` means that SIGTERM was received, or the terminal was closed. ``detach`` and ``stop`` are
-    the answers of a user who was asked, if ``owned`` (this process started the program), what to do with the
-    running program. They are returned even if the interface fails afterwards. ``alive`` returns whether the
-    program still runs.
+    Args:
+      directory: the directory of the run.
+      owned: whether this process started the program; only then the user is asked about the running program.
+      alive: returns whether the program still runs; None: only the recording says this.
 
     Raises:
       JaxscopeError: the interface failed; Textual printed the reason on stderr.
