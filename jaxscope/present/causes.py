@@ -93,7 +93,8 @@ _ENTRIES = {
 
 
 def values(c: Cause) -> tuple[str | None, str | None]:
-    """Return the values of a cause before and after the change as text; None: there is no such value."""
+    """Return the value of the cause ``c`` before the change and the value after it, as text: ``("f32[4]",
+    "f32[5]")``. None in place of a text: there is no such value."""
     a, b = c.before, c.after
     if isinstance(a, StaticValue) and isinstance(b, StaticValue):
         return _statics(c, a, b)
@@ -138,9 +139,9 @@ def _value(c: Cause, value: Value | None) -> str | None:
 
 
 def _array(c: Cause, value: ArrayType) -> str:
-    """Return a value of the cause ``c`` as text: ``f32[4]``. The text also has the weak type if this differs,
-    and the Python type of the value if it explains the difference: ``f32[4] (numpy array)``.
-    """
+    """Return ``value``, one of the two values of the cause ``c``, as text: ``f32[4]``. The text also has the
+    weak type if the two values differ in it, and the Python type of the value if it explains the difference:
+    ``f32[4] (numpy array)``."""
     if value.shape is None and value.dtype is not None:
         return short_dtype(value.dtype) + (" weak" if value.weak_type and c.kind == "weak_type" else "")
     if c.kind == "tree":
@@ -318,9 +319,9 @@ def _tree(c: Cause) -> str:
 
 
 def _came_or_went(c: Cause, what: str) -> str | None:
-    """Return a clause that says that the value ``what`` was added or removed, as ``x (f32[4]) was added``.
+    """Return a clause that says that the value ``what`` was added or removed: ``x (f32[4]) was added``.
 
-    None: the cause has both values, so that the value was changed.
+    None: the cause ``c`` has a value before and a value after, so that the value was changed.
     """
     before, after = values(c)
     if before is None and after is not None and c.before is None:

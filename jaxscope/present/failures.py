@@ -25,9 +25,9 @@ def uncaught(died: Died) -> list[Span]:
 
 
 def removed(run: Run) -> list[Span]:
-    """Return which name or argument the installed JAX does not have (any more), and what to write instead, if
-    the use of it ended the program; else an empty list. For example ``jax.tree_map was removed in JAX 0.6.0:
-    write jax.tree.map``."""
+    """Return a text about the name or argument of JAX that the program used when it ended with an exception,
+    because the installed JAX does not have it (any more): ``jax.tree_map was removed in JAX 0.6.0: write
+    jax.tree.map``. Empty if the program did not fail for this reason."""
     found, died = deaths.removed_name(run), run.main.died if run.main is not None else None
     if found is None or died is None:
         return []
@@ -46,8 +46,8 @@ def removed(run: Run) -> list[Span]:
 
 
 def donations(run: Run, message: str, places: Places) -> list[list[Span]]:
-    """Return a line for each call that may have donated the deleted array of the error ``message``. Empty if
-    ``message`` is about another error."""
+    """Return a line for each call that may have donated the deleted array which the error ``message`` is
+    about. Empty if ``message`` is about another error. ``places`` shortens file names."""
     lines: list[list[Span]] = []
     for c, path in deaths.donors(run, message):
         site = places.frame(c.site)
@@ -73,12 +73,13 @@ def out_of_memory(died: Died) -> bool:
 
 
 def memory_needed(run: Run, site: Frame | None) -> list[list[Span]]:
-    """Return a line with the memory on each device, by part, of the program that ran out of memory; empty if
-    unknown.
+    """Return a line about the program that ran out of memory: the memory that it needs on each device, by
+    part. Empty if unknown.
 
-    This is taken to be the program that was compiled last at the line ``site`` (if nothing was compiled
-    there, the one with the highest peak). If its compilation failed, the line has the memory of the previous
-    compilation of the same function, or no figures if there is none.
+    It is not recorded which program ran out of memory. The function takes the program that was compiled last
+    at the line ``site``; if nothing was compiled there, the program with the highest peak. If its compilation
+    failed, the line has the memory of the previous compilation of the same function, or no figures if there
+    is none.
     """
     compiled = [
         c

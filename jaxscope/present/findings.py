@@ -40,8 +40,9 @@ def headline(f: Finding) -> str:
 
 
 def place(f: Finding, places: Places, words: str) -> str | None:
-    """Return the line of the finding ``f`` as ``train.py:31``; None if unknown, or if the text ``words``,
-    beside which the line would be printed, contains it already."""
+    """Return the line of the finding ``f`` as ``train.py:31``; None if the line is unknown. Also None if
+    ``words``, the text beside which the line would be printed, contains the line already. ``places`` shortens
+    file names."""
     where = places.frame(f.source)
     return None if where is None or re.search(rf"{re.escape(where)}(?!\d)", words) else where
 
@@ -62,8 +63,8 @@ def fix_text(f: Finding) -> str | None:
 
 
 def evidence(e: Evidence) -> str:
-    """Return one piece of evidence of a finding as text, with the target or the setting of ``run --vary`` in
-    which it was observed."""
+    """Return ``e``, one piece of evidence of a finding, as text. The text names the target or the setting of
+    ``run --vary`` in which the evidence was observed, if there is one."""
     found = text(e.text)
     if e.target is not None:
         return text(message("evidence-for-target", target=e.target, evidence=found))

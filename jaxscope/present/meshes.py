@@ -17,8 +17,8 @@ _TYPES = re.compile(r"axis_types=\(([\w, ]*)\)")
 
 
 def called(setting: str) -> str:
-    """Return words for one of the two settings in JAX's cache key that describe the mesh:
-    ``the mesh around the call``, or ``the device list of the mesh around the call``."""
+    """Return words for ``setting``, the name of one of the two settings in JAX's cache key that describe the
+    mesh: ``the mesh around the call``, or ``the device list of the mesh around the call``."""
     return (
         "the device list of the mesh around the call"
         if setting == MESH_DEVICES

@@ -34,9 +34,13 @@ def memory_parts(memory: Memory) -> list[tuple[str, int]]:
 
 
 def in_short(texts: Texts, memory: Memory | None) -> str:
-    """Return a summary of a program in one line; empty if nothing is known. For example ``49 fusions · 9
-    collectives (726 KiB over data) · peak 494 KiB per device``. ``memory`` is the compiler's memory analysis;
-    None: unknown."""
+    """Return a summary of a program in one line: ``49 fusions · 9 collectives (726 KiB over data) · peak 494
+    KiB per device``. Empty if nothing is known.
+
+    Args:
+      texts: the parsed StableHLO and HLO of the program.
+      memory: the compiler's memory analysis; None: unknown.
+    """
     parts = []
     hlo = texts.hlo
     if hlo is not None and hlo.instructions:
@@ -58,8 +62,8 @@ def sent_by_axes(program: Compiled) -> list[tuple[str, Bounds]]:
 
 
 def between(n: Bounds) -> str:
-    """Return a range of bytes: ``3.4 MiB``, ``at least 3.4 MiB``, ``at most 3.4 MiB`` or ``1.2 to 3.4 MiB``.
-    ``?``: nothing is known."""
+    """Return ``n``, a lower and an upper bound of a number of bytes, as text: ``3.4 MiB``, ``at least 3.4
+    MiB``, ``at most 3.4 MiB`` or ``1.2 to 3.4 MiB``. ``?``: nothing is known."""
     if n.exact is not None:
         return size(n.exact)
     if n.most is None:
@@ -76,7 +80,8 @@ def axes(c: Collective) -> str:
 
 
 def executions(n: int | None) -> str:
-    """Return how often an instruction runs in one call of the program, as ``4x``; ``?x`` if unknown."""
+    """Return ``n``, how often an instruction runs in one call of the program, as text: ``4x``. ``?x`` if
+    ``n`` is None."""
     return "?x" if n is None else f"{n:,}x"
 
 
@@ -96,15 +101,16 @@ def overlap(c: Collective) -> str:
 
 def line_of(c: Collective, places: Places) -> str:
     """Return the source line of a collective, as ``train.py:88 in main``; empty if unknown. The text begins
-    with ``probably`` if the line was not recorded for the instruction itself."""
+    with ``probably`` if the line was not recorded for the instruction itself. ``places`` shortens file
+    names."""
     found = places.inside(c.source)
     return "" if found is None else f"probably {found}" if c.source_certainty == LIKELY else found
 
 
 def reason(c: Collective, places: Places) -> str:
-    """Return why a program has the collective ``c``:
-    ``sharding constraint P('data') at train.py:88 in main``, ``weight params['w'] (FSDP)``,
-    ``requested by the program`` or ``inserted by the partitioner``. Empty if unknown."""
+    """Return why a program has the collective ``c``: ``sharding constraint P('data') at train.py:88 in
+    main``, ``weight params['w'] (FSDP)``, ``requested by the program`` or ``inserted by the partitioner``.
+    Empty if unknown. ``places`` shortens file names."""
     if c.constrained_at is not None:
         return f"sharding constraint {c.constraint or ''} at {places.inside(c.constrained_at)}"
     if c.weight is not None:

@@ -49,7 +49,8 @@ def text(value: Field) -> str:
 
 
 def short(words: Words) -> str:
-    """Return the short form of a message, for a table; the full text if it has none."""
+    """Return ``words``, a message or a text, in the short form for a table. If there is no short form, return
+    the full text."""
     if isinstance(words, Message) and words.slug in SHORT:
         return _filled(SHORT[words.slug], words)
     return text(words)

@@ -22,7 +22,7 @@ _VERBS = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}
 
 def title(run: Run, directory: RunDir | None) -> str:
     """Return the user's command without the interpreter, as ``train.py --epochs 3``. If the command is
-    unknown, return the name of the run."""
+    unknown, return the name of the run: the name of ``directory``, or ``a run`` if that is None."""
     words = directory.argv if directory is not None else None
     if words is None:
         main = run.main
@@ -43,9 +43,9 @@ def verb(phase: str) -> str:
 
 
 def compiling(run: Run, *, shares: bool = True) -> list[Span]:
-    """Return how much of the run's time went into tracing, lowering and compiling; empty if unknown. For
-    example ``28.1 s of 134 s (21 %) went into tracing, lowering and compiling``. If other processes were
-    recorded, their seconds follow. ``shares=False`` leaves out the percentage."""
+    """Return how much of the run's time went into tracing, lowering and compiling: ``28.1 s of 134 s (21 %)
+    went into tracing, lowering and compiling``. Empty if unknown. If several processes were recorded, the
+    text also has the seconds of the others. ``shares=False`` leaves out the percentage."""
     total, started = run.recorded_seconds, run.started
     if total is None:
         return []
@@ -93,9 +93,13 @@ def not_compiling(run: Run) -> list[Span]:
 
 
 def unfinished(run: Run, places: Places, *, running: bool) -> list[list[Span]]:
-    """Return a line for each phase (trace, lower, compile) without a recorded end, the outermost first. For
-    example ``In progress: compiling train_step #4 for 3.2 s  (train.py:88)``. ``running`` says whether the
-    program still runs."""
+    """Return a line for each phase (trace, lower, compile) without a recorded end, the outermost first: ``In
+    progress: compiling train_step #4 for 3.2 s  (train.py:88)``.
+
+    Args:
+      places: shortens file names.
+      running: whether the program still runs.
+    """
     lasting = bool(run.lasting())
     ended = "Unfinished when it ended: " if lasting else "Unfinished where its log ends: "
     lines: list[list[Span]] = []
@@ -115,7 +119,9 @@ def unfinished(run: Run, places: Places, *, running: bool) -> list[list[Span]]:
 
 
 def ending(run: Run, directory: RunDir | None) -> tuple[str, bool]:
-    """Return how the run ended, as ``exit code 1``, and whether that is a failure."""
+    """Return how the run ended, as text, and whether it ended badly: ``("exit code 1", True)``. It also ended
+    badly if its recording stopped early. ``directory`` is the run's directory; None: the text cannot say
+    whether the program still runs."""
     where = state(run, directory) if directory is not None else "stopped" if run.complete else "unknown"
     cut = cut_short(run)
     if run.exited is not None:

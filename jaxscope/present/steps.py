@@ -16,8 +16,8 @@ REST = "Python code, dispatch, and waiting that was not recorded"
 
 
 def worth_showing(s: StepSeconds) -> bool:
-    """Return whether the costs within a training step are worth showing: the known ones are a large enough
-    share of the step's time, or the devices wait long enough for the host."""
+    """Return whether the costs within a training step, ``s``, are worth showing. They are if the known costs
+    are a large enough share of the step's time, or if the devices wait long enough for the host."""
     known = sum(part.seconds for part in s.spent)
     return known >= LEAST * s.seconds or (s.device_waits or 0.0) >= LEAST
 
@@ -34,8 +34,8 @@ def total(s: StepSeconds) -> list[Span]:
 
 
 def part(p: Spent, places: Places) -> list[Span]:
-    """Return what a step spends time on, and the line of the user that causes it:
-    ``waiting for float(loss) train.py:31``."""
+    """Return what a step spends time on, and the line of the user that causes it: ``waiting for float(loss)
+    train.py:31``. ``places`` shortens file names."""
     where = places.frame(p.line) or "an unknown line"
     if p.caller is not None:
         where += f", called at {places.frame(p.caller)}"
@@ -49,8 +49,8 @@ def share(seconds: float, s: StepSeconds) -> str:
 
 
 def in_short(s: StepSeconds, places: Places) -> list[Span]:
-    """Return the time of a step with its costliest line, if that line is worth showing. For example ``a step
-    takes 41 ms: 30 ms waiting for float(loss)  train.py:31``."""
+    """Return the time of a step with its costliest line, if that line is worth showing: ``a step takes 41 ms:
+    30 ms waiting for float(loss)  train.py:31``. ``places`` shortens file names."""
     spans: list[Span] = ["a step takes ", (short_seconds(s.seconds), "figure")]
     if s.spent and s.spent[0].seconds >= LEAST * s.seconds:
         spans += [": ", f"{short_seconds(s.spent[0].seconds)} ", *part(s.spent[0], places)]

@@ -48,8 +48,8 @@ def short_seconds(value: float) -> str:
 
 
 def count(n: float, one: str, many: str | None = None) -> str:
-    """Return a number with its noun, as ``1 trace`` or ``1,200 traces``. ``many`` is the plural; None:
-    ``one`` with an s."""
+    """Return the number ``n`` with its noun, as ``1 trace`` or ``1,200 traces``. ``one`` is the noun, and
+    ``many`` its plural; None: ``one`` with an s."""
     number = f"{n:,}" if isinstance(n, int) else f"{n:.3g}"
     return f"{number} {one if number == '1' else many or one + 's'}"
 
@@ -99,8 +99,8 @@ def brief(text: str, room: int) -> str:
 
 
 class Places:
-    """Write the lines of a run as text with short file names: the last part of the path (``train.py``),
-    unless two files have the same last part.
+    """Write the lines of a run as text with short file names: the last part of the path (``train.py``). If
+    two files have the same last part, more of the path is kept.
 
     Args:
       whole: keep the path relative to the program's working directory, so that the file can be opened.
@@ -156,8 +156,8 @@ def function_name(f: Function) -> str:
 
 
 def wrapper_name(wrapper: str) -> str:
-    """Return the user's name of a function transformation, escaped. ``jaxlib.PjitFunction``, which is the
-    class of ``jax.jit(f)``, becomes ``jax.jit``."""
+    """Return the name by which users know a function transformation, escaped. For ``jaxlib.PjitFunction``,
+    the class of ``jax.jit(f)``, this is ``jax.jit``."""
     return escape("jax.jit" if wrapper == "jaxlib.PjitFunction" else wrapper)
 
 

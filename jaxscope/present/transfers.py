@@ -22,8 +22,9 @@ def waiting(waited: float) -> list[Span]:
 
 
 def name(t: Transfer) -> str:
-    """Return the expression that transferred a value, as ``float(loss)``. If that is unknown, return the
-    arguments that were transferred, or else the kind of the transfer."""
+    """Return the expression that transferred a value, as ``float(loss)``. If the expression is unknown,
+    return the arguments of a jitted function that were transferred when it was called: ``batch['x'] of
+    train_step``. For other transfers return their kind: ``device_put``."""
     if t.text is None and t.function is not None:
         paths = ", ".join(t.paths[:3]) + (", ..." if len(t.paths) > 3 else "")
         return brief(f"{paths} of {function_name(t.function)}", 80)
