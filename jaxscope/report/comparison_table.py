@@ -244,9 +244,9 @@ def _axes(axes: str) -> str:
 
 
 def table(columns: Sequence[Column], width: int) -> Iterator[Line]:
-    """Yield the table that compares programs, as lines of at most ``width`` characters. No lines if no figure
-    of any program is known. Columns that do not fit next to each other follow below, with the names of the
-    figures again."""
+    """Yield the table that compares the programs of ``columns``, as lines of at most ``width`` characters. No
+    lines if no figure of any program is known. Columns that do not fit next to each other follow below, with
+    the names of the figures again."""
     table_rows, heads = rows(columns), len(headings(columns))
     if len(table_rows) == heads:
         return

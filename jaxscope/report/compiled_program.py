@@ -253,8 +253,8 @@ def _problems(hlo: Compiled | None, lowered: Reading | None) -> Iterator[Line]:
 
 
 def table(rows: Sequence[Sequence[str]]) -> Iterator[Line]:
-    """Yield each row of cells as a line, with aligned columns. A column that is empty in all rows is left
-    out."""
+    """Yield each of ``rows``, a row of cells, as a line, with aligned columns. A column that is empty in all
+    rows is left out."""
     used = [i for i in range(len(rows[0]) if rows else 0) if any(r[i] for r in rows)]
     widths = {i: max(cell_len(r[i]) for r in rows) for i in used[:-1]}
     for r in rows:

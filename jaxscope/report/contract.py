@@ -899,9 +899,10 @@ class Memory(Entry):
       by_path: arguments and results by the user's names, largest first.
       fits: whether the program fits into the memory of the target for which it was compiled; null: unknown,
         or the program ran here.
-      used_bytes: bytes that the program needs on the target; null for the same reasons.
-      parts: the compiler's breakdown of ``used_bytes``: name -> bytes; null for the same reasons.
-      largest: the program's largest buffers; null for the same reasons.
+      used_bytes: bytes that the program needs on the target; null: unknown, or the program ran here.
+      parts: the compiler's breakdown of ``used_bytes``: name -> bytes; null: unknown, or the program ran
+        here.
+      largest: the program's largest buffers; null: unknown, or the program ran here.
     """
 
     argument_bytes: int | None = None
@@ -999,7 +1000,7 @@ class Program(Texts):
     exist here). For a program that ran, the fields from ``state`` on are null.
 
     Attributes:
-      of: for a program for a target, the id of the program that ran in the same call; else null.
+      of: id of the program that ran in the same call, if this one was compiled for a target; else null.
       stablehlo, hlo: the hashes under which the run directory keeps the StableHLO and the HLO; null: not
         kept.
       target: the name of the target; null: the program ran.
@@ -1149,8 +1150,8 @@ class Transfer(Entry):
       caller: the line that called the function of ``source``; null: several lines did, or none of the user's.
       expression: the copied expression in the source.
       views: number of the copies that copied nothing, because host and device share the memory.
-      function: if the copies are those of arguments of a jitted function, made when it was called, id of the
-        function; else null.
+      function: id of the jitted function whose arguments were copied when it was called; null: the copies are
+        not of arguments.
       paths: the paths of these arguments.
     """
 
@@ -1217,8 +1218,8 @@ class StepLine(Entry):
         compile).
       source: the line; null: unknown.
       expression: the expression in the source; null: several, or unknown.
-      caller: if ``source`` is in a helper function that several lines call, the line that calls it here; else
-        null.
+      caller: the line that calls the function of ``source``, if that is a helper function which several lines
+        call; else null.
       seconds: seconds in one step, on average.
     """
 

@@ -124,7 +124,7 @@ class Comparison:
         compiled an additional program, and all other ranks have waited for ``patience_s``.
 
         This is certain only if the ranks wait after each compilation until all have compiled the same program
-        (``holds``); otherwise return False. ``now`` is in ns.
+        (``holds``); otherwise return False. ``now`` is the present time in ns.
         """
         ahead = _ahead(d) if self._holds else None
         since = [blocked_since(r) for r in ahead.most] if ahead is not None else []
@@ -174,8 +174,9 @@ class Comparison:
 
 
 def _all_came(job: Job, d: Divergence) -> bool:
-    """Return whether every rank (process) of the run has compiled so many programs that the difference ``d``
-    between ranks is final: it is known to which side each rank belongs."""
+    """Return whether the difference ``d`` between ranks (processes) is final. It is final if all ranks of the
+    run are known in ``job``, and each has compiled so many programs that it is known to which side it
+    belongs."""
     complete = job.size is None or len(job.ranks) >= job.size
     return complete and all(sum(s.ordered for s in r.seen) > d.position for r in job.ranks)
 
