@@ -193,9 +193,9 @@ class TableView(LineView, Generic[T]):
         return self._widths[1]
 
     def _fit(self, width: int) -> list[tuple[Column[T], int]]:
-        """Return the columns that fit into ``width`` characters, each with its own width in characters.
-        The width that a column states is the least: it becomes wider if its cells need it and other columns
-        leave room. If there is too little room, columns whose cells are all empty are left out."""
+        """Return the columns that fit into ``width`` characters, each with its own width in characters. A
+        column has at least the width that it states. It becomes wider if its cells need more and other
+        columns leave room. If there is too little room, columns whose cells are all empty are left out."""
         measured = self.items[:MEASURED]
         bar = int(BAR_SHARE * width)
         needs = [

@@ -72,7 +72,7 @@ def why(run: Run, output: Sequence[str], places: Places, *, brief: bool = False)
 
 
 def _alive(snapshot: model.Snapshot) -> Lines:
-    """Return the total of the live arrays of a snapshot, and the largest groups by name."""
+    """Return the total of the live arrays of ``snapshot``, and its largest groups of arrays by name."""
     largest = sorted(snapshot.groups, key=lambda g: -(g.global_bytes or 0))[:HOLDING]
     made: Lines = [["  ", *alive(snapshot), ("  5", "key"), (" shows where", "dim")]]
     for g in largest:

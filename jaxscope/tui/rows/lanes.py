@@ -21,9 +21,14 @@ class Axis(msgspec.Struct, frozen=True):
     begin: float = 0.0
 
     def zoomed(self, lane: Lane | None, whole: float, *, closer: bool) -> Axis:
-        """Return an axis of half the length (``closer``) or twice the length, within a run of ``whole``
-        seconds. The middle stays the same. With half the length and a ``lane`` (the drawn times of one
-        function), the middle becomes the median start of its phases that begin on the old axis."""
+        """Return an axis with half the length, or with twice the length, around the same middle.
+
+        Args:
+          lane: the drawn times of one function. With half the length, the middle becomes the median start of
+            its phases that begin on this axis. None: keep the middle.
+          whole: the length of the run in seconds, which the new axis does not exceed.
+          closer: whether to halve the length; otherwise it is doubled.
+        """
         length = self.length / 2 if closer else self.length * 2
         if length >= whole or length < SHORTEST_S:
             return Axis(whole) if length >= whole else self

@@ -230,7 +230,7 @@ def strip(
 
 
 def _of_all(machine: Machine) -> tuple[str, str]:
-    """Return (glyph, style) for the state of all programs of a machine: the state of the program that is
+    """Return (glyph, style) for the state of all programs of ``machine``: the state of the program that is
     furthest from being compiled."""
     states = {p.state for p in programs(machine).values()}
     for state in (COMPILING, WAITING, EXHAUSTED, CRASHED, FAILED, LATE, MISSING, ABANDONED, OK, SKIPPED):

@@ -27,8 +27,8 @@ SHOWN = 4  # names of operations in a line
 
 
 def default(run: Run) -> Compilation | None:
-    """Return the compilation to open first: the latest one with a recorded text. It belongs to the slowest of
-    the user's functions with such a compilation, or else to the slowest other function. If no text was
+    """Return the compilation to open first. This is the latest one with a recorded text, of the slowest of
+    the user's functions that has such a compilation, or else of the slowest other function. If no text was
     recorded, return the latest compilation of the slowest function; None: nothing was compiled."""
     functions = sorted(run.functions.values(), key=lambda f: (not f.user, -f.seconds, f.id))
     for f in functions:
