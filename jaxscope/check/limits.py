@@ -58,8 +58,8 @@ class Limits(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, **dict.fromkeys(OF_A_RUN))
 
     def without(self, special: Iterable[Limits]) -> Limits:
-        """Return these limits without those that one of ``special`` sets, too, because the special limits (of
-        a function or a target) replace the general ones."""
+        """Return a copy of these limits in which each limit that one of ``special`` sets is removed. The
+        special limits, those of a function or a target, replace the general ones."""
         nothing = Limits()
         names = Limits.__struct_fields__
         replaced = {n for own in special for n in names if getattr(own, n) != getattr(nothing, n)}

@@ -298,6 +298,7 @@ def _cut_short(run: Run, directory: RunDir) -> Message | None:
 
 
 def one_error(errors: Sequence[UsageError]) -> UsageError:
-    """Return one error with the texts and hints of several errors about options that could not be checked."""
+    """Return one error with the texts and hints of ``errors``, which are about options that could not be
+    checked."""
     hint = "; ".join(e.hint for e in errors if e.hint) or None
     return UsageError(f"not checked: {'; '.join(e.message for e in errors)}", hint=hint, slug=errors[0].slug)

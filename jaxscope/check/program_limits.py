@@ -87,9 +87,9 @@ class Limited(msgspec.Struct, frozen=True):
 
 
 def of_programs(run: Run, f: Function, limits: Limits, part: Part | None) -> Iterator[Finding]:
-    """Yield a finding for each limit that a program of the function ``f`` exceeds, or that cannot be checked.
-    Only programs that ran are checked, each once. ``part`` are the compilations of a test or a block; None:
-    all."""
+    """Yield a finding for each of ``limits`` that a program of the function ``f`` exceeds, or that cannot be
+    checked. Only programs that ran are checked, each once. ``part`` are the compilations of a test or a
+    block; None: check all."""
     if not limits.of_programs:
         return
     seen: set[str] = set()
@@ -106,8 +106,8 @@ def of_programs(run: Run, f: Function, limits: Limits, part: Part | None) -> Ite
 
 
 def of_target(run: Run, f: Function, target: str, limits: Limits) -> Iterator[Finding]:
-    """Yield a finding for each limit that a program of the function ``f``, compiled for the target called
-    ``target`` (a machine to compile for, ``v5e:4x4``), exceeds, or that cannot be checked.
+    """Yield a finding for each of ``limits`` that a program of the function ``f``, compiled for the target
+    called ``target`` (a machine to compile for, ``v5e:4x4``), exceeds, or that cannot be checked.
 
     If a program does not fit into the target's memory, the peak memory is the number in the compiler's error
     message. Programs for which the compiler gave no result are left out.
@@ -206,8 +206,10 @@ def _on_device(key: Key, c: Compilation | None = None) -> Iterator[tuple[str, in
     """Yield (path, bytes, copies) for each array argument of a call: its bytes on one device, and the number
     of devices that have the same part of it; None: unknown.
 
-    Shapes and shardings are read from ``key``, the cache key of the call. The key has no shardings of NumPy
-    arrays and others that are no jax.Array: these are read from the compilation ``c``, if it is given.
+    Args:
+      key: the cache key of the call, with the shapes of all arguments and the shardings of each jax.Array.
+      c: the compilation of the call, which has the shardings of the other arguments (NumPy arrays); None:
+        these are unknown.
     """
     for i, leaf in enumerate(key.arguments):
         if leaf.shape is None or leaf.dtype is None:

@@ -64,9 +64,9 @@ def aim(runs: Sequence[Run], given: Iterable[str], tables: Mapping[str, Limits])
 
 
 def not_recorded(a: Aim, argv: Sequence[str]) -> UsageError | None:
-    """Return an error if nothing was compiled for one of the targets (machines to compile for, ``v5e:4x4``)
-    that were given on the command line; else None. ``argv``, the program's command line, is used to suggest
-    the command that compiles for the target."""
+    """Return an error if nothing was compiled for one of the targets of ``a`` (machines to compile for,
+    ``v5e:4x4``) that were given on the command line; else None. ``argv``, the program's command line, is used
+    to suggest the command that compiles for the target."""
     there = [t.name for run in a.runs for t in run.targets]
     missing = [name for name in a.names if name not in there]
     if not missing:

@@ -66,9 +66,9 @@ def findings(baseline: Baseline, now: Extracted, chosen: Filter) -> list[Finding
 
 
 def failing(found: Iterable[Finding], *, strict: bool) -> list[Finding]:
-    """Return the findings that make a check fail: errors and warnings, with ``strict`` also notes. A note
-    about a figure that became better never makes a check fail, and neither does a note that another run may
-    not have, because measured seconds decide that it is reported."""
+    """Return the findings in ``found`` that make a check fail: errors and warnings. With ``strict`` these are
+    also notes, except two kinds: notes about a figure that became better, and notes that depend on measured
+    seconds, so that another run may not have them."""
     return [f for f in found if f.severity != NOTE or (strict and f.code != IMPROVED and not f.by_chance)]
 
 

@@ -147,13 +147,17 @@ def note(code: str, text: Message, fix: Words, f: Function | None = None, about:
 
 
 def pairs(old: schema.Function, entry: FunctionEntry) -> tuple[list[Pair], list[Pair]]:
-    """Decide which program of a function in the run (``entry``) is compared with which program in the
-    baseline (``old``). Return the pairs; then the programs of the run without a counterpart, each with a
-    program of the baseline that has no counterpart either, to show how they differ.
+    """Decide which program of a function in the run is compared with which program in the baseline. Return
+    two lists. The first has the pairs. The second has programs of the run without a counterpart, each
+    together with a program of the baseline that has none either, to show how they differ.
 
     First, programs with equal arguments are paired; then, of the others, programs whose arguments have equal
     shapes. So another dtype or sharding counts as a change of a program, and another batch size as another
     program. If there is only one program in the baseline and one in the run, they are always paired.
+
+    Args:
+      old: the function in the baseline.
+      entry: the function in the run.
     """
     left, rest = list(old.programs), list(entry.programs)
     found: list[tuple[SavedMetrics, ProgramEntry]] = []

@@ -149,10 +149,10 @@ def without_counterpart(entry: FunctionEntry, unmatched: list[Pair]) -> Finding 
 
 
 def _sorted(metric: Metric, pair: Pair, tolerance: float = 0.0) -> tuple[list[Difference], list[Difference]]:
-    """Return two lists: the figures of ``metric`` that grew from the program in the baseline to that in the
-    run (``pair``), and those that shrank. Changes up to ``tolerance``, a share of the old figure, are left
-    out. In both lists a figure ``total`` comes first, ``peak_bytes`` last, and of the others the largest
-    change first."""
+    """Return two lists: the figures of ``metric`` that grew, and those that shrank, from the program in the
+    baseline to the program in the run (``pair``). In both lists a figure ``total`` comes first, then the
+    other figures with the largest change first, and ``peak_bytes`` last. ``tolerance`` is the largest change,
+    as a share of the old figure, that is left out: 0.05 is 5 %."""
 
     def rank(d: Difference) -> tuple[Any, ...]:
         return d.what != "total", d.what == "peak_bytes", -abs(d.share or float("inf")), d.what
