@@ -146,9 +146,9 @@ def command(argv: list[str]) -> int:
 
 
 def _unexpected(e: Exception, argv: Sequence[str]) -> int:
-    """Print an internal error of jaxscope in one line and return exit code 2. The code is not 1, because
-    ``jaxscope check`` returns 1 if it finds something. If ``argv`` requests JSON, the error is printed as
-    JSON."""
+    """Print ``e``, an internal error of jaxscope, in one line and return exit code 2. The code is not 1,
+    because ``jaxscope check`` returns 1 if it finds something. If ``argv`` requests JSON, the error is
+    printed as JSON."""
     if os.environ.get("JAXSCOPE_DEBUG") == "1":
         import traceback
 
@@ -244,7 +244,7 @@ def wants_json(argv: Sequence[str]) -> bool:
 
 
 def _complain(e: JaxscopeError, argv: Sequence[str]) -> None:
-    """Print an error on stderr: as a line of JSON if the command line ``argv`` requests JSON, else as
+    """Print the error ``e`` on stderr: as a line of JSON if the command line ``argv`` requests JSON, else as
     text."""
     from jaxscope.present.escape import escape
 
