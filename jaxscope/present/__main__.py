@@ -1,6 +1,7 @@
 """``python -m jaxscope.present [WORD ...]``: print the templates of all messages, for reading.
 
-With words, only templates that contain them; with the code of a rule (``JX506``), those that its module uses.
+With words, it prints only the templates that contain all of them. With the code of a rule (``JX506``), it
+prints only the templates that the module of this rule uses.
 """
 
 from __future__ import annotations
@@ -15,8 +16,13 @@ from jaxscope.rules import registry
 
 def lines(words: Sequence[str] = ()) -> Iterator[str]:
     """Yield the lines to print: the templates of all messages by slug, in families, with the short form of a
-    template below it. ``words`` select the templates to print: the module of each rule among the words
-    (``JX506``) uses the template, and its slug or its text contains each other word."""
+    template below it.
+
+    Args:
+      words: which templates to print; empty: all. The code of a rule (``JX506``) selects the templates that
+        the module of the rule uses. Any other word selects the templates that have it in their slug or text.
+        A template must be selected by all words.
+    """
     widest = max(len(slug) for family in FAMILIES.values() for slug in family)
     rules = registry.rules()
     used = [inspect.getsource(sys.modules[rules[word].check.__module__]) for word in words if word in rules]

@@ -112,15 +112,16 @@ def phases(c: Compilation) -> list[str]:
 
 
 def nearest_name(run: Run, nearest: Compilation) -> str:
-    """Return a name for the earlier call ``nearest``, with which a call is compared: ``#2``, its number among
-    the compilations of the function. ``an earlier fast-path miss`` if that call compiled nothing."""
+    """Return a name for the earlier call ``nearest``, with which a call is compared. This is ``#2``, its
+    number among the compilations of the function, or ``an earlier fast-path miss`` if that call compiled
+    nothing."""
     n = number_of(run, nearest)
     return f"#{n}" if n else "an earlier fast-path miss"
 
 
 def known_cause(run: Run, c: Compilation) -> str:
-    """Return the decisive cause of a compilation in a few words, as ``shape batch['ids']``. ``…`` if the
-    cache key of the compilation was not compared with earlier keys yet, so that the cause is unknown."""
+    """Return the decisive cause of a compilation in a few words, as ``shape batch['ids']``. Return ``…`` if
+    the cause is unknown, because the cache key of the compilation was not compared with earlier keys yet."""
     if c.key is not None and c.id not in run.comparisons:
         return "…"
     cause = causes.of(run, c)[0]

@@ -72,8 +72,8 @@ def between(n: Bounds) -> str:
 
 
 def axes(c: Collective) -> str:
-    """Return the mesh axes over which a collective communicates, as ``data,model``; ``?`` if unknown.
-    ``part of data`` if each group of devices that communicate has only a part of that axis."""
+    """Return the mesh axes over which a collective communicates, as ``data,model``. Return ``?`` if they are
+    unknown, and ``part of data`` if each group of devices that communicate has only a part of that axis."""
     if c.axes_around:
         return f"part of {','.join(c.axes_around)}"
     return "?" if c.axes is None else ",".join(c.axes) or "one device"
@@ -86,8 +86,8 @@ def executions(n: int | None) -> str:
 
 
 def times(c: Collective) -> str:
-    """Return how often a collective runs in one call of the program, as ``4x``; empty if once. ``at most 4x``
-    if the collective is in a branch of a conditional, which may not be taken."""
+    """Return how often a collective runs in one call of the program, as ``4x``; empty if it runs once. Return
+    ``at most 4x`` if the collective is in a branch of a conditional, which may not be taken."""
     if c.branches:
         return "at most once" if c.executions == 1 else f"at most {executions(c.executions)}"
     return "" if c.executions == 1 else executions(c.executions)
