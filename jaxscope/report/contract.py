@@ -192,9 +192,9 @@ class RunFacts(Entry):
     Attributes:
       name: the name of the run.
       argv: the program and its arguments.
-      settings: the settings of ``--vary`` with which it ran.
-      started: when it began: ISO 8601, UTC.
-      seconds: wall time.
+      settings: the settings of ``--vary`` with which the program ran.
+      started: when the program began: ISO 8601, UTC.
+      seconds: wall time of the program.
       complete: whether all processes were recorded to their end.
       recording_stopped: processes whose recording stopped early.
       died: the exception that ended the program.
@@ -1353,12 +1353,12 @@ class Finding(Entry):
 
 
 class OverAxes(Entry):
-    """The collectives of one program that communicate over the same mesh axes, summed.
+    """The sum of the collectives of one program that communicate over the same mesh axes.
 
     Attributes:
       axes: the mesh axes; null: unknown.
       count: number of collective instructions.
-      executions: how often these instructions run in one call of the program, together; null: unknown.
+      executions: how often all these instructions together run in one call of the program; null: unknown.
       wire_bytes: bytes that one device sends for them in one call; null: unknown.
     """
 

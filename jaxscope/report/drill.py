@@ -74,6 +74,8 @@ class Document:
     """The JSON report of one run, whose parts are only computed when they are requested.
 
     Args:
+      directory: the directory of the run; None: unknown, then the report lacks the settings of ``--vary``
+        and the runs inside the directory.
       job: all processes that were recorded together, if there are several; ``run`` is then one of these
         processes. None: report ``run`` alone.
     """

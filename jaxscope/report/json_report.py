@@ -51,6 +51,8 @@ def as_json(run: Run, directory: RunDir | None = None, job: Job | None = None) -
     small runs.
 
     Args:
+      directory: the directory of the run; None: unknown, then the report lacks the settings of ``--vary``
+        and the runs inside the directory.
       job: all processes that were recorded together, if there are several; ``run`` is then one of these
         processes. None: report ``run`` alone.
     """
@@ -72,6 +74,8 @@ def pieces(run: Run, directory: RunDir | None = None, job: Job | None = None) ->
     never in memory as a whole.
 
     Args:
+      directory: the directory of the run; None: unknown, then the report lacks the settings of ``--vary``
+        and the runs inside the directory.
       job: all processes that were recorded together, if there are several; ``run`` is then one of these
         processes. None: report ``run`` alone.
     """
@@ -102,6 +106,8 @@ def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) 
     iterator over its entries, which can be read only once.
 
     Args:
+      directory: the directory of the run; None: unknown, then the report lacks the settings of ``--vary``
+        and the runs inside the directory.
       job: all processes that were recorded together, if there are several; ``run`` is then one of these
         processes. None: report ``run`` alone.
     """

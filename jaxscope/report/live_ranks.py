@@ -67,8 +67,12 @@ class Comparison:
 
     def poll(self, *, last: bool = False) -> list[str]:
         """Read what the ranks have logged since ``poll`` was last called. Return a line for each new
-        difference between ranks, and one if they hang. With ``last``, ``poll`` is not called again: a
-        difference is then reported at once, although other ranks may still compile the program."""
+        difference between ranks, and one if they hang.
+
+        Args:
+          last: whether this is the last call. A difference is then reported at once, although other ranks may
+            still compile the program.
+        """
         job = self._following.poll()
         if self._holds:
             self.agreed = job.agreed()

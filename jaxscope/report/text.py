@@ -74,6 +74,8 @@ def render(
     """Print the text report of the run ``run`` to the console ``to``.
 
     Args:
+      directory: the directory of the run; None: unknown, then the report lacks the settings of ``--vary``
+        and the runs inside the directory.
       everything: shorten nothing (``--all``).
       job: all processes that were recorded together, if there are several; ``run`` is then one of these
         processes, and the report also compares them. None: report ``run`` alone.

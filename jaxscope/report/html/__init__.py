@@ -39,6 +39,8 @@ def pieces(
     """Yield the HTML report of the run ``run`` in parts, so that it need not be in memory as a whole.
 
     Args:
+      directory: the directory of the run; None: unknown, then the report lacks the settings of ``--vary``
+        and the runs inside the directory.
       job: all processes that were recorded together, if there are several; ``run`` is then one of these
         processes. None: report ``run`` alone.
       everything: shorten fewer lists (``--all``). The lists of functions, programs and findings end at a
@@ -103,6 +105,8 @@ def _chapters(
     None or empty if there is nothing to show.
 
     Args:
+      directory: the directory of the run; None: unknown, then the report lacks the settings of ``--vary``
+        and the runs inside the directory.
       job: all processes that were recorded together, if there are several; ``run`` is then one of these
         processes. None: report ``run`` alone.
       places: shortens file names.
