@@ -100,11 +100,11 @@ def late_after(
 ) -> list[Late]:
     """Return findings about functions that were traced, lowered or compiled in steps n + 1, n + 2, ...
 
-    Functions of the user count, and functions that the user passed to jit. An operation outside jit counts if
-    it was compiled. A call that only misses JAX's fast path does not count. If one reported function is
-    traced inside another, only the outer one is reported. The findings are errors, also if it is unknown
-    whether a compilation was before or after step n; for a library function that a user's line compiled, the
-    finding is a note.
+    The user's functions and functions that the user passed to jit are checked. An operation outside jit
+    counts if it was compiled. A call that only misses JAX's fast path does not count. If one reported
+    function is traced inside another, only the outer one is reported. The findings are errors, also if it is
+    unknown whether a compilation was before or after step n. For a library function that a user's line
+    compiled, the finding is a note.
 
     Args:
       n: the last step that may compile; 0: nothing may compile at all, and steps need not be counted.
@@ -114,8 +114,8 @@ def late_after(
         the run.
       since: the name of what is recorded, for messages (``this block``), if functions may have been compiled
         before the recording started; None: everything is recorded.
-      keep: is called with the code JX190 and the line of a compilation; False: leave the compilation out,
-        because an option or a comment excludes it.
+      keep: a function that takes the code JX190 and the line of a compilation. It returns False if an option
+        or a comment excludes the compilation.
 
     Raises:
       UsageError: ``n`` is not a step, or ``n`` is not 0 and steps are not counted.

@@ -153,7 +153,8 @@ class Filter:
         Comments in all user's files of ``run`` are checked.
 
         Call this method after all findings have passed the filter. ``looked_at`` takes a code and returns
-        whether this check could report it at all. If not, a comment with this code is not useless.
+        whether this check could report the code at all. If it could not, a comment with the code is not
+        reported.
         """
         found = []
         for file in sorted(_files(run)):

@@ -178,9 +178,9 @@ def _over(
 
 
 def _unknown(run: Run, name: str) -> Iterator[Finding]:
-    """Yield a note for each program, and for each of the user's functions, that was not compiled for the
-    target ``name`` (a machine to compile for), so that its limits cannot be checked. The note has the
-    reason."""
+    """Yield a note (JX901) for each program that was not compiled for the target ``name`` (a machine to
+    compile for), with the reason, and for each of the user's functions without a program for it. The limits
+    of these programs cannot be checked."""
     programs = [p for p in run.retargeted.values() if p.target == name]
     for p in programs:
         if p.state not in (OK, EXHAUSTED):

@@ -230,12 +230,11 @@ def _functions(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
 
 
 def _with_unmatched_programs(counts: list[Finding], unmatched: Finding | None) -> Iterator[Finding]:
-    """Yield ``counts``, findings about how often one function was compiled, and ``unmatched``, the finding
-    about its programs that the baseline does not have (or None).
+    """Yield ``counts``, findings about how often one function was traced, lowered and compiled, and
+    ``unmatched``, the finding about its programs that the baseline does not have (or None).
 
-    If one of ``counts`` says that there are more compilations than in the baseline, the evidence of
-    ``unmatched`` is added to it and ``unmatched`` is not yielded: the additional compilations made these
-    programs, and are reported once.
+    If one of ``counts`` is an error (JX701), the evidence of ``unmatched`` is added to it and ``unmatched``
+    is not yielded: the additional compilations made these programs, and are reported once.
     """
     for f in counts:
         if unmatched is not None and f.code == COMPILATIONS:
@@ -298,8 +297,13 @@ def _recompiled(f: Function, surplus: Sequence[tuple[Compilation, Cause]], total
 
 
 def _counts(old: schema.Function, entry: FunctionEntry) -> Iterator[Finding]:
-    """Yield errors if a function (``entry``) was traced, lowered or compiled more often than in the baseline
-    (``old``), or for other causes. If one of these counts fell and none grew, yield a note."""
+    """Yield errors if a function was traced, lowered or compiled more often than in the baseline, or for
+    other causes. If one of these counts fell and none grew, yield a note.
+
+    Args:
+      old: the function in the baseline.
+      entry: the function in the run.
+    """
     f, new = entry.function, entry.saved
     name = f.display_name
     counts = [
