@@ -228,8 +228,12 @@ def _codes_by_file(value: Any, where: str) -> dict[str, list[str]]:
 
 
 def _keys(path: Path, table: dict[str, Any]) -> dict[str, str]:
-    """Check ``table``, ``[tool.jaxscope.keys]`` of ``path`` as TOML has it, in which the user changes keys of
-    the terminal interface, and return it as action -> keys: ``{"find": "ctrl+f,/"}``.
+    """Check the table ``[tool.jaxscope.keys]``, in which the user changes keys of the terminal interface, and
+    return it as action -> keys: ``{"find": "ctrl+f,/"}``.
+
+    Args:
+      path: the file with the table, for messages.
+      table: the table as TOML has it.
 
     Raises:
       UsageError: there is no such action, or a value is not a text or not a key.

@@ -31,8 +31,9 @@ afterwards:
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add the command ``jaxscope launch`` to ``subparsers`` (of argparse). ``handle`` parses its words,
-    because they are options of ``jaxscope run``, then the program's own command line."""
+    """Add the command ``jaxscope launch`` to ``subparsers`` (of argparse). argparse does not parse the words
+    after it: they are options of ``jaxscope run`` and then the program's own command line, which ``handle``
+    separates."""
     verb = subparsers.add_parser(
         "launch", help="run a job on this machine", add_help=False, prefix_chars="\0"
     )

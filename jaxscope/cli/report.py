@@ -141,8 +141,9 @@ def _schema(brief_one: bool) -> str:
 
 
 def _json(run: Run, directory: RunDir, job: Job | None, *, short: bool) -> str | Iterable[str]:
-    """Return the JSON report of a run; with ``short`` the brief one of at most 8 KB. The whole report is an
-    iterable of texts to write one after the other."""
+    """Return the JSON report of the run ``run``. With ``short``, it is the brief one of at most 8 KB, as one
+    text. The whole report is an iterable of texts to write one after the other. ``job`` has all processes
+    that were recorded together; None: report ``run`` alone."""
     from jaxscope.report.json_report import pieces
 
     if not short:
@@ -154,8 +155,9 @@ def _json(run: Run, directory: RunDir, job: Job | None, *, short: bool) -> str |
 
 
 def _text(args: argparse.Namespace, run: Run, directory: RunDir, job: Job | None) -> None:
-    """Print the text report: of one function if ``--function`` names one, else of the run and its job. With
-    ``--output`` it is written to that file, without colors."""
+    """Print the text report: of one function if ``--function`` names one, else of the run. With ``--output``
+    it is written to that file, without colors. ``job`` has all processes that were recorded together, which
+    are then compared; None: report ``run`` alone."""
     from jaxscope.report.console import console
 
     buffer = io.StringIO()

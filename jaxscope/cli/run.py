@@ -100,9 +100,14 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _complete(opts: argparse.Namespace) -> None:
-    """Complete ``opts`` with the configuration, and set ``opts.launched`` to the job (a program in several
-    processes) that this process belongs to; None: no job. Raises JaxscopeError if the options contradict each
-    other or need a package that is not installed: now, not after the program has run for hours."""
+    """Complete ``opts``, the options on the command line, with the configuration. Set ``opts.launched`` to
+    the job (a program in several processes) that this process belongs to; None: no job.
+
+    The options are checked here, so that a mistake is not only found after the program has run for hours.
+
+    Raises:
+      JaxscopeError: the options contradict each other, or need a package that is not installed.
+    """
     if opts.tui and not view.on_a_terminal():
         print_message("--tui needs a terminal and there is none: the program runs without it")
     options.configure(opts)

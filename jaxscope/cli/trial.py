@@ -54,8 +54,8 @@ END = 2000  # characters of the program's stderr that are shown where it failed
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add the command ``jaxscope try`` to ``subparsers`` (of argparse). ``handle`` parses its words, because
-    the program's own command line follows the options."""
+    """Add the command ``jaxscope try`` to ``subparsers`` (of argparse). argparse does not parse the words
+    after it: they are options and then the program's own command line, which ``handle`` separates."""
     verb = subparsers.add_parser("try", help="compare before and after", add_help=False, prefix_chars="\0")
     verb.add_argument("words", nargs=argparse.REMAINDER)
     verb.set_defaults(handler=handle)
