@@ -541,8 +541,8 @@ def explanations(run: Run, c: Compilation) -> list[str]:
 
 
 def first_and_more(lines: Sequence[str], limit: int) -> list[str]:
-    """Return at most ``limit`` of ``lines``, which are causes as text. If some are left out, the last line
-    counts them: ``and 3 more causes``."""
+    """Return ``lines``, which are causes as text, shortened to at most ``limit`` lines. If some are left out,
+    the last line counts them: ``and 3 more causes``."""
     if len(lines) <= limit:
         return list(lines)
     return [*lines[: limit - 1], f"and {len(lines) - limit + 1} more causes"]

@@ -144,8 +144,9 @@ def ending(run: Run, directory: RunDir | None) -> tuple[str, bool]:
 
 
 def cut_short(run: Run) -> str:
-    """Return when and why the recording of a process stopped before the program's end, as text that follows
-    another: ``, the recording stopped after 3.2 s: ...``. Empty if no recording stopped early."""
+    """Return when and why the recording of a process stopped before the program's end: ``, the recording
+    stopped after 3.2 s: ...``. The text begins with a comma, because it is appended to another text. Empty if
+    no recording stopped early."""
     if not run.stopped:
         return ""
     first = run.stopped[0]
