@@ -125,11 +125,13 @@ def _marked(row: Row, ran: Sequence[bool]) -> Row:
 
 def nothing_over(axes: str, known: Mapping[str, object]) -> int | None:
     """Return 0 if a program certainly sends nothing over the mesh axes ``axes``, so that the table can show
-    0; None if that is unknown.
+    0; None if that is unknown. It is unknown if the axes of a collective are unknown, or if a collective uses
+    one of ``axes``.
 
-    It is unknown if a collective of the program uses one of these axes (joined with a comma: ``data,model``)
-    together with other axes, or only a part of one of them, or if the axes of a collective are unknown.
-    ``known`` has the axes of the program's collectives as keys.
+    Args:
+      axes: names of mesh axes, joined with a comma: ``data,model``.
+      known: has the axes over which the program's collectives communicate as keys, in the same form. ``axes``
+        itself is not among them.
     """
     names = _names(axes)
     return None if any(not k.isdisjoint(names) or UNKNOWN_AXES in k for k in map(_names, known)) else 0

@@ -117,8 +117,8 @@ class Document:
         return self.child(section).entry(name) if name in known[section] else None
 
     def sub_run(self, number: int) -> Document:
-        """Return the report of a run inside this run: the one at position ``number``, from 0, in the report's
-        list ``sub_runs``."""
+        """Return the report of one of the runs inside this run. ``number`` is its position in the list
+        ``sub_runs`` of the report, from 0."""
         part = variants.of(self._run, self._directory)[number + 1]
         return Document(part.run, part.directory)
 
