@@ -196,8 +196,8 @@ def strip(
 
     Args:
       chosen: the selected machine, shown in brackets.
-      c: the compilation whose state is shown for each target; None: show the state of the program on the
-        target that is furthest from finished.
+      c: the compilation whose state is shown for each target. None: each target shows the state of one of its
+        programs, the one that is furthest from finished.
       main: the main run, which has the compilation ``c``.
       keys: two keys, to show in the line: the first selects the next machine, the second opens the screen
         that compares the machines.

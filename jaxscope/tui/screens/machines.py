@@ -44,7 +44,8 @@ class ByMachine(View):
     def say_machines(self, c: Compilation | None) -> None:
         """Show the line that lists the machines (the host and the targets) and marks the selected one; the
         line is empty if there is only the host. ``c`` is the compilation whose state is shown for each
-        target; None: of all programs on a target, the state of the one that is furthest from finished."""
+        target. None: each target shows the state of one of its programs, the one that is furthest from
+        finished."""
         key = {a.id: actions.spelled(a.keys) for a in self.scope.actions}
         keys = key["machines.next"], key["machines.beside"]
         width = self.app.size.width
