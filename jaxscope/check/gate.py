@@ -215,8 +215,8 @@ def _of_library(c: Compilation) -> bool:
 
 
 def _nameless(f: Function) -> bool:
-    """Return whether the name of ``f`` is unknown, because it was lowered before the recording began and only
-    its compilation is recorded."""
+    """Return whether the name of ``f`` is unknown. This is so if the function was lowered before the
+    recording began, and only its compilation is recorded."""
     seen = f.seen
     return seen.library and not seen.eager and seen.file is None and seen.module is None
 
@@ -374,9 +374,10 @@ def _when(n: int, group: Sequence[Miss]) -> Message:
 
 
 def _unplaced(n: int, compilations: Sequence[Compilation], part: Part) -> Iterator[Finding]:
-    """Yield an error about ``compilations`` of which it is unknown whether they were before or after step
+    """Yield an error about ``compilations``, of which it is unknown whether they were before or after step
     ``n``, the last step that may compile. Either their process does not count steps, or two ways of counting
-    give different numbers: ``part`` (id of a compilation -> its step) has what is known."""
+    give different numbers. ``part`` is a dict: id of a compilation -> its step, or what is known about the
+    step."""
     by_reason: dict[object, tuple[Message, list[Compilation]]] = {}
     for c in compilations:
         step, pid = part[c.id], c.process.pid
