@@ -77,9 +77,9 @@ def memory_needed(run: Run, site: Frame | None) -> list[list[Span]]:
     part. Empty if unknown.
 
     It is not recorded which program ran out of memory. The function takes the program that was compiled last
-    at the line ``site``; if nothing was compiled there, the program with the highest peak. If its compilation
-    failed, the line has the memory of the previous compilation of the same function, or no figures if there
-    is none.
+    at the line ``site``; if nothing was compiled there, the program with the highest peak. If the compilation
+    of this program failed, the line has the memory of the previous compilation of the same function, or no
+    figures if there is none.
     """
     compiled = [
         c

@@ -71,9 +71,9 @@ def circumstances(c: Compilation, places: Places) -> str:
 
 
 def level(c: Compilation) -> str:
-    """Return what is unusual about a call: its kind, the phases that it reached, or that its program came
-    from the persistent cache. Examples: ``lowered, not traced``, ``fast-path miss`` (the call only left the
-    C++ cache of jit). Empty for a direct call that was traced, lowered and compiled."""
+    """Return what is unusual about the call ``c``: how it was called, which phases it reached, or that its
+    program came from the persistent cache. Examples: ``lowered, not traced``, ``fast-path miss`` (the call
+    only left the C++ cache of jit). Empty for a direct call that was traced, lowered and compiled."""
     parts = []
     if c.entry in _ENTRIES:
         parts.append(_ENTRIES[c.entry])

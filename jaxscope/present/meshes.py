@@ -27,9 +27,9 @@ def called(setting: str) -> str:
 
 
 def spelled(one: str | None, other: str | None) -> tuple[str, str]:
-    """Return the texts ``one`` and ``other`` of two meshes in short form, for a comparison:
-    ``("data=4", "data=2")``. If the short forms are equal, the devices are added, or else both texts are
-    returned unchanged."""
+    """Return the texts ``one`` and ``other`` of two meshes in short form, for a comparison: ``("data=4",
+    "data=2")``. If the short forms are equal but the devices differ, the devices are added. If the devices
+    are equal, too, or unknown, both texts are returned unchanged. None, no mesh, becomes ``none``."""
     found = short(one), short(other)
     placed = [_DEVICES.search(text or "") for text in (one, other)]
     if found[0] == found[1] and placed[0] and placed[1] and placed[0][1] != placed[1][1]:
