@@ -109,8 +109,8 @@ def step_now(log: Path) -> int:
 
 
 def read(log: Path) -> memoryview:
-    """Return all cells of the ``.counts`` file beside ``log``: the item at an index is the value of the
-    counter that has this index as ``cell`` in the log. Empty if there is no such file."""
+    """Return the numbers in the ``.counts`` file beside ``log``, in order. An event in the log has in its
+    field ``cell`` the index at which its counter is among these numbers. Empty if there is no such file."""
     try:
         with files.open_regular(log.with_suffix(SUFFIX), within=log.parent.parent) as f:
             data = f.read(MAX_BYTES)

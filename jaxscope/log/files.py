@@ -34,8 +34,8 @@ def write(
     path: Path, data: bytes | str | Iterable[bytes | str], *, within: Path | None = None, mode: int = PRIVATE
 ) -> None:
     """Write ``data`` to the file ``path`` in UTF-8, completely or not at all. Lone surrogates are escaped.
-    The new file gets ``mode`` less the umask. Below ``within``, the run directory that contains it, no link
-    is followed; None: follow links.
+    The new file gets ``mode`` less the umask. ``within`` is the run directory that contains ``path``;
+    symbolic links below it are not followed. None: they are followed.
 
     Raises:
       OSError: ``path`` cannot be written; an earlier file at ``path`` is unchanged.
@@ -80,8 +80,8 @@ def _write_and_close(fd: int, pieces: Iterable[bytes | str]) -> None:
 
 
 def open_regular(path: Path, *, within: Path | None = None) -> BinaryIO:
-    """Open a regular file for reading. Below ``within``, the run directory that contains it, no link is
-    followed. None: follow links, because the user named the file.
+    """Open the regular file ``path`` for reading. ``within`` is the run directory that contains ``path``;
+    symbolic links below it are not followed. None: they are followed, because the user named the file.
 
     Raises:
       OSError: the file does not exist, is not a regular file, or is reached through a link below ``within``.
@@ -90,12 +90,13 @@ def open_regular(path: Path, *, within: Path | None = None) -> BinaryIO:
 
 
 def read(path: Path, most: int, *, within: Path | None = None) -> bytes:
-    """Return the content of a regular file of at most ``most`` bytes. Below ``within``, the run directory
-    that contains it, no link is followed; None: follow links.
+    """Return the content of the regular file ``path``, which may have at most ``most`` bytes. ``within`` is
+    the run directory that contains ``path``; symbolic links below it are not followed. None: they are
+    followed.
 
     Raises:
       OSError: the file does not exist, is not a regular file, or is reached through a link below ``within``.
-        The number is EFBIG if the file is larger.
+        If the file is too large, the error's number is EFBIG.
     """
     with open_regular(path, within=within) as f:
         if os.fstat(f.fileno()).st_size <= most:
@@ -106,11 +107,11 @@ def read(path: Path, most: int, *, within: Path | None = None) -> bytes:
 
 
 def descriptor(path: Path, flags: int, *, within: Path | None = None, mode: int = PRIVATE) -> int:
-    """Open a regular file with the ``flags`` of ``os.open``, and return its descriptor.
+    """Open the regular file ``path`` with the ``flags`` of ``os.open``, and return its descriptor.
 
     With O_CREAT in ``flags``, a missing file is created with ``mode`` less the umask, and a link at ``path``
-    is an error. Below ``within``, the run directory that contains it, no link is followed; None: follow
-    links.
+    is an error. ``within`` is the run directory that contains ``path``; symbolic links below it are not
+    followed. None: they are followed.
 
     Raises:
       OSError: the file does not exist, is not a regular file, or is reached through a link below ``within``.
@@ -132,14 +133,14 @@ def descriptor(path: Path, flags: int, *, within: Path | None = None, mode: int 
 
 def append(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> int:
     """Open the file ``path`` for appending, and create it with ``mode`` (less the umask) if it is missing.
-    Return its descriptor. Below ``within``, the run directory that contains it, no link is followed; None:
-    follow links."""
+    Return its descriptor. ``within`` is the run directory that contains ``path``; symbolic links below it are
+    not followed. None: they are followed."""
     return descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, within=within, mode=mode)
 
 
 def extend(path: Path, data: bytes, *, within: Path | None = None) -> None:
     """Append ``data`` to the file ``path``, and create the file if it is missing. ``within`` is the run
-    directory that contains it, below which no link is followed; None: follow links."""
+    directory that contains ``path``; symbolic links below it are not followed. None: they are followed."""
     fd = append(path, within=within)
     try:
         os.write(fd, data)
@@ -149,8 +150,8 @@ def extend(path: Path, data: bytes, *, within: Path | None = None) -> None:
 
 def touch(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> None:
     """Set the modification time of the file ``path`` to now, and create it with ``mode`` (less the umask) if
-    it is missing. Below ``within``, the run directory that contains it, no link is followed; None: follow
-    links."""
+    it is missing. ``within`` is the run directory that contains ``path``; symbolic links below it are not
+    followed. None: they are followed."""
     fd = descriptor(path, os.O_WRONLY | os.O_CREAT, within=within, mode=mode)
     try:
         os.utime(fd)
@@ -162,8 +163,8 @@ def make_directory(
     path: Path, *, within: Path | None = None, mode: int = PRIVATE_DIRECTORY, parents: bool = False
 ) -> None:
     """Create the directory ``path`` with ``mode`` (less the umask) if it is missing; with ``parents``, also
-    missing directories between ``within`` and ``path``. Below ``within``, the run directory that contains it,
-    no link is followed; None: follow links.
+    missing directories between ``within`` and ``path``. ``within`` is the run directory that contains
+    ``path``; symbolic links below it are not followed. None: they are followed.
 
     Raises:
       OSError: the directory cannot be created, or something below ``within`` is a link or not a directory.
@@ -183,9 +184,9 @@ def make_directory(
 
 
 def make_new_directory(path: Path, *, within: Path | None = None, mode: int = PRIVATE_DIRECTORY) -> bool:
-    """Create the directory ``path`` and return True. Return False if something with that name exists. It gets
-    ``mode`` less the umask. Below ``within``, the run directory that contains it, no link is followed; None:
-    follow links.
+    """Create the directory ``path`` with ``mode`` (less the umask), and return True. If something with that
+    name exists, create nothing and return False. ``within`` is the run directory that contains ``path``;
+    symbolic links below it are not followed. None: they are followed.
 
     Raises:
       OSError: the directory cannot be created.
@@ -200,22 +201,23 @@ def make_new_directory(path: Path, *, within: Path | None = None, mode: int = PR
 
 def remove(path: Path, *, within: Path | None = None) -> None:
     """Remove the file ``path``. If it is a link, the link is removed, not its target. ``within`` is the run
-    directory that contains it, below which no link is followed; None: follow links in the directories."""
+    directory that contains ``path``; symbolic links below it are not followed. None: links in the directories
+    of ``path`` are followed."""
     with _directory(path, within) as (directory, name):
         os.unlink(name, dir_fd=directory)
 
 
 def rename(path: Path, name: str, *, within: Path | None = None) -> None:
     """Give the file ``path`` the new name ``name`` in the same directory. An earlier file with that name is
-    replaced. ``within`` is the run directory that contains it, below which no link is followed; None: follow
-    links in the directories."""
+    replaced. ``within`` is the run directory that contains ``path``; symbolic links below it are not
+    followed. None: links in the directories of ``path`` are followed."""
     with _directory(path, within) as (directory, old):
         os.replace(old, _plain(name, path), src_dir_fd=directory, dst_dir_fd=directory)
 
 
 def status(path: Path, *, within: Path | None = None) -> os.stat_result:
-    """Return the ``os.stat_result`` (size and times) of a regular file. Below ``within``, the run directory
-    that contains it, no link is followed; None: follow links.
+    """Return the ``os.stat_result`` (size and times) of the regular file ``path``. ``within`` is the run
+    directory that contains ``path``; symbolic links below it are not followed. None: they are followed.
 
     Raises:
       OSError: the file does not exist, is not a regular file, or is reached through a link below ``within``.
@@ -225,8 +227,9 @@ def status(path: Path, *, within: Path | None = None) -> os.stat_result:
 
 
 def is_regular(path: Path, *, within: Path | None = None) -> bool:
-    """Return whether ``path`` is a regular file. ``within`` is the run directory that contains it: a file
-    that is reached through a link below ``within`` does not count. None: links are followed."""
+    """Return whether ``path`` is a regular file. ``within`` is the run directory that contains ``path``: the
+    result is False for a file that is reached through a symbolic link below ``within``. None: links are
+    followed."""
     try:
         status(path, within=within)
     except OSError:
@@ -236,7 +239,8 @@ def is_regular(path: Path, *, within: Path | None = None) -> bool:
 
 def names(path: Path, *, within: Path | None = None) -> list[str]:
     """Return the names of the entries of the directory ``path``, in no particular order; at most MOST_NAMES.
-    Below ``within``, the run directory that contains it, no link is followed; None: follow links.
+    ``within`` is the run directory that contains ``path``; symbolic links below it are not followed. None:
+    they are followed.
 
     Raises:
       OSError: ``path`` is not a directory, or is reached through a link below ``within``.
@@ -255,9 +259,10 @@ def names(path: Path, *, within: Path | None = None) -> list[str]:
 
 @contextlib.contextmanager
 def _directory(path: Path, within: Path | None) -> Iterator[tuple[int, str]]:
-    """Open the directory that contains ``path``. Yield (its descriptor, the name of ``path`` in it), and
-    close it afterwards. An OSError that is raised meanwhile gets ``path`` as its file name. Below ``within``,
-    the run directory that contains ``path``, no link is followed; None: follow links."""
+    """Open the directory that contains ``path``. Yield (the descriptor of this directory, the name of
+    ``path`` in it), and close the directory afterwards. An OSError that is raised meanwhile gets ``path`` as
+    its file name. ``within`` is the run directory that contains ``path``; symbolic links below it are not
+    followed. None: they are followed."""
     opened: list[int] = []
     try:
         try:

@@ -43,8 +43,8 @@ class Job(msgspec.Struct, frozen=True):
     Attributes:
       id: a hash of the module, the compile options and the target.
       partitions: number of devices on which the program runs.
-      positions: the positions of these devices among those of the target, in mesh order; None: the first
-        ``partitions``.
+      positions: for each of these devices, in mesh order, its position among the devices of the target; None:
+        the first ``partitions`` devices of the target.
       tuple_arguments, propagate_to_inputs, propagate_to_outputs, options: compile options as JAX passes them
         to the compiler.
       shardy: whether the program uses the Shardy partitioner; None: JAX's default.
@@ -175,7 +175,7 @@ class Queue:
 
     def again(self) -> int:
         """Put the lost jobs, whose compiler crashed or took too long, back into the queue, and forget how
-        often each job in the queue was attempted. Return the number of jobs that are in the queue now."""
+        often each job in the queue was attempted. Return how many jobs are in the queue afterwards."""
         for path in self._all(".lost"):
             with contextlib.suppress(OSError):
                 files.rename(path, f"{path.stem}.job", within=self._run)
@@ -225,8 +225,8 @@ class Queue:
             return ()
 
     def abandoned(self) -> frozenset[str]:
-        """Return the ids of jobs that no process will compile: the job has been in the queue for more than
-        STALE_S seconds, and no process has worked on the queue for as long."""
+        """Return the ids of the jobs that probably no process will compile: for more than STALE_S seconds,
+        the job has been in the queue and no process has worked on the queue."""
         waiting = self.waiting()
         if not waiting:
             return frozenset()

@@ -92,12 +92,12 @@ def locked(path: Path) -> bool | None:
 
 
 def holds(path: Path, where: str | None, took: bool) -> bool | None:
-    """Return whether a process is alive: True if the file ``path``, which it locks while it runs, is locked;
-    False if it has ended; None if this machine cannot know it.
+    """Return whether a process is alive that locks the file ``path`` while it runs. True: the file is locked.
+    False: the process has ended. None: this machine cannot know it.
 
     Args:
-      where: the machine of that process, as ``machine`` returns it; None: unknown. A free lock proves only on
-        that machine that the process has ended.
+      where: the machine of that process, as ``machine`` returns it; None: unknown. If the file is not locked,
+        this proves only on that machine that the process has ended.
       took: whether that process did lock the file. Some file systems have no locks.
     """
     found = locked(path)
@@ -107,15 +107,15 @@ def holds(path: Path, where: str | None, took: bool) -> bool | None:
 
 
 def recent(seconds: float) -> bool:
-    """Return whether the time ``seconds`` (since 1970) is at most STALE_S seconds ago. A time that is as far
-    in the future also counts, because the clocks of two machines may differ."""
+    """Return whether the time ``seconds`` (since 1970) is at most STALE_S seconds ago. A time that is at most
+    STALE_S seconds in the future also counts, because the clocks of two machines may differ."""
     return abs(time.time() - seconds) < STALE_S
 
 
 class Heartbeat:
-    """Writes a heartbeat file: a line with the time, which shows that this process is alive. The process that
-    watches a recorded program calls ``beat`` every second. If ``hold``, the file is also locked, until
-    ``close`` or until this process ends."""
+    """Writes the heartbeat file ``path``: one line with the present time, which shows that this process is
+    alive. The process that watches a recorded program calls ``beat`` every second. If ``hold``, the file is
+    also locked, until ``close`` or until this process ends."""
 
     def __init__(self, path: Path, *, hold: bool = True) -> None:
         self._path = path

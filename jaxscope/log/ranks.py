@@ -203,12 +203,13 @@ def was_ended(whole: RunDir, places: Iterable[RunDir]) -> bool:
 
 
 def write_agreed(whole: RunDir, calls: Mapping[str, Sequence[int]]) -> None:
-    """Record in ``whole``, the run of a job, which calls may run their programs under
-    ``--stop-on-divergence``: all ranks (processes) of the job have compiled the program of such a call. A
-    rank waits for this before it runs the program.
+    """Record in ``whole``, the run of a job, which calls of jitted functions may run their programs under
+    ``--stop-on-divergence``: those whose program all ranks (processes) of the job have compiled. A rank waits
+    for this record before it runs a program.
 
     Args:
-      calls: name of a rank's directory -> the numbers of such calls of this rank, the latest ones only.
+      calls: name of a rank's directory -> the numbers of this rank's calls that may run; only the latest
+        ones.
 
     Raises:
       OSError: the file cannot be written.
@@ -217,9 +218,9 @@ def write_agreed(whole: RunDir, calls: Mapping[str, Sequence[int]]) -> None:
 
 
 def agreed(whole: RunDir) -> dict[str, list[int]] | None:
-    """Return what ``write_agreed`` last recorded in ``whole``, the run of a job: name of a rank's directory
-    -> the numbers of this rank's latest calls whose programs all ranks (processes) have compiled. The rank
-    may run these programs. None if nothing is recorded yet."""
+    """Return which calls may run their programs, as ``write_agreed`` last recorded it in ``whole``, the run
+    of a job: name of a rank's directory -> the numbers of this rank's latest calls whose programs all ranks
+    (processes) have compiled. None if nothing is recorded yet."""
     try:
         found = json.loads(files.read(whole.path / AGREED, MOST_AGREED, within=whole.path))
     except (OSError, ValueError, RecursionError):
@@ -246,7 +247,7 @@ def found_below(path: Path, depth: int = 5) -> list[RunDir]:
 def copy(place: RunDir, into: RunDir, rank: int, **given: Any) -> RunDir:
     """Copy ``place``, the recording of one process, into the run ``into`` of a job, as the process with the
     number ``rank``. Return the new directory. The program texts are copied to ``into/blobs``, which all ranks
-    share. ``given`` are entries of the recording's ``meta.json`` that are replaced.
+    share. ``given`` are entries for the ``meta.json`` of the copy; each replaces the entry of the same name.
 
     Raises:
       OSError: something cannot be read or written.

@@ -22,9 +22,9 @@ from jaxscope.schema.events import MAIN, AnyEvent, RunStarted, Unknown
 
 
 class _Kind(msgspec.Struct):
-    """What is decoded of a very long line whose event has a kind that this version does not know: only the
-    kind, and in ``_Timed`` also the time and the process id. The other fields are skipped, whatever their
-    size."""
+    """Decodes only the kind of an event, and as ``_Timed`` also its time and process id. This is used for a
+    very long line whose event has a kind that this version does not know: the other fields are skipped,
+    whatever their size."""
 
     kind: str
 
@@ -82,9 +82,9 @@ def decode(line: bytes, decoder: Decoder | None = None) -> AnyEvent | Unknown | 
 
 
 def _decoded(text: bytes, decoder: Decoder | None) -> list[AnyEvent | Unknown] | None:
-    """Decode several lines of a log together, which is faster than one by one. Return None if each line must
-    be decoded alone, because one is empty, very long, or not an event. ``decoder`` decodes only some fields
-    of the events; None: all fields."""
+    """Decode ``text``, several lines of a log, together, which is faster than one by one. Return None if each
+    line must be decoded alone, because one of them is empty, very long, or not an event. ``decoder`` decodes
+    only some fields of the events; None: all fields."""
     number = text.count(b"\n") + 1
     # If each line ends with a brace and the next begins with one, no event spans several lines.
     apart = text.count(b"}\n{") == number - 1
@@ -98,8 +98,8 @@ def _decoded(text: bytes, decoder: Decoder | None) -> list[AnyEvent | Unknown] |
 
 
 def main_log(run: RunDir) -> Path | None:
-    """Return the path of the log of the process that the user started, not of one of its children; None if it
-    does not exist yet."""
+    """Return the path of the log in ``run`` of the process that the user started (not of one of its child
+    processes); None if this log does not exist yet."""
     for path in run.logs():
         try:
             with files.open_regular(path, within=run.path) as f:
@@ -224,8 +224,8 @@ class _File:
 
 
 def _sound(value: object) -> bool:
-    """Return whether all integers in ``value``, decoded JSON, are below MOST. A larger number is no size,
-    time or count, so the line that contains it is damaged."""
+    """Return whether all integers in ``value``, a decoded line of JSON, are below MOST. A larger number is no
+    size, time or count, so the line that contains it is damaged."""
     if isinstance(value, int):
         return abs(value) < MOST
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
@@ -233,14 +233,14 @@ def _sound(value: object) -> bool:
 
 
 def _values(line: bytes) -> int:
-    """Return about how many values a line of JSON has, so that a line with too many is not decoded. For a
-    short line the result is 0."""
+    """Estimate how many values ``line``, a line of JSON, has. A line with too many values is not decoded. For
+    a short line, which cannot have too many, the result is 0."""
     return sum(map(line.count, (b",", b"[", b"{"))) if len(line) > CHUNK else 0
 
 
 def _room() -> Callable[[], bool]:
-    """Return a function without parameters, which returns whether the memory of this process has grown by
-    less than MAX_GROWTH since ``_room`` was called."""
+    """Return a function without parameters. It returns True as long as the memory of this process has grown
+    by less than MAX_GROWTH bytes since ``_room`` was called."""
     unit = 1 if sys.platform == "darwin" else 1024
 
     def used() -> int:

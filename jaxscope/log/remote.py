@@ -110,7 +110,8 @@ class Store:
             return {}
 
     def put(self, objects: dict[str, bytes]) -> None:
-        """Write objects to the store: path -> content. The caller keeps their sum at PIECE bytes or less."""
+        """Write ``objects`` to the store: path -> content. All contents together must have at most PIECE
+        bytes."""
         _call(lambda: self._fs.pipe({f"{self._root}/{name}": data for name, data in objects.items()}))
 
     def get(self, wanted: dict[str, int]) -> dict[str, bytes]:
@@ -146,7 +147,7 @@ def one_line(error: object) -> str:
 
 def _call(action: Callable[[], Any]) -> Any:
     """Return the result of ``action()``, which uses a remote store. Errors of the store's package become
-    OSErrors. In the main thread, ``action`` is interrupted after CALL_S seconds."""
+    OSErrors. In the main thread, ``action`` is interrupted if it takes more than CALL_S seconds."""
 
     def late(number: int, frame: object) -> None:
         raise TimeoutError(f"no answer for {CALL_S:.0f} s")
@@ -383,8 +384,8 @@ def _name(url: str) -> str:
 
 
 def _forget(home: Path, path: Path) -> None:
-    """Create the directory ``path`` in ``home`` for a download. Remove the oldest other downloads in
-    ``home``, so that at most KEPT remain."""
+    """Create the directory ``path`` in ``home`` for a new download, and forget old ones: remove the oldest
+    downloads in ``home``, so that at most KEPT remain."""
     files.make_directory(path, parents=True)
     files.write(home / ".gitignore", "*\n", mode=files.SHARED)
     others = [p for p in home.iterdir() if p != path and removal.is_run(p)]

@@ -113,7 +113,8 @@ def is_own_name(relative: str) -> bool:
 
 
 def foreign(path: Path) -> Iterator[str]:
-    """Yield the relative paths of the files in the run directory ``path`` that jaxscope did not write."""
+    """Yield the paths, relative to ``path``, of the files in the run directory ``path`` that jaxscope did not
+    write."""
     with contextlib.suppress(OSError):
         fd = os.open(path, _OPEN)
         try:
@@ -159,11 +160,15 @@ def _unless_gone(action: Callable[..., None]) -> Each:
 
 def _walk(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
     """Call ``file`` for each file that jaxscope wrote in a run directory, and ``directory`` for each
-    directory in it that contains nothing but such files. Yield the relative paths of all other files.
+    directory in it that contains nothing but files of jaxscope. Yield the relative paths of all other files.
 
-    Both functions are called with a name and ``fd``, a descriptor of the directory that contains it. A
-    directory comes after its contents. ``above`` is the path of the run directory relative to the outermost
-    run, with a slash at the end; empty for the outermost run itself.
+    Both functions are called with (name, descriptor of the directory that contains it). A directory comes
+    after its contents.
+
+    Args:
+      fd: a descriptor of the run directory.
+      above: the path of the run directory relative to the outermost run, with a slash at the end; empty for
+        the outermost run itself.
     """
     for name, kind in _entries(fd):
         if stat.S_ISREG(kind) and _FILES.fullmatch(name):
@@ -228,16 +233,16 @@ def _plain(fd: int, above: str, ours: re.Pattern[str], file: Each) -> Iterator[s
 
 
 def _subs(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
-    """Do what ``_walk`` does, for each run in the directory ``sub`` or ``ranks`` of a run. Yield the relative
-    paths of all files that jaxscope did not write.
+    """Do what ``_walk`` does for each of the runs in the directory ``sub`` or ``ranks`` of a run. Yield the
+    relative paths of all files that jaxscope did not write.
 
     Args:
       fd: a descriptor of the directory ``sub`` or ``ranks``.
       above: its path relative to the outermost run, with a slash at the end.
       file: called with (name, descriptor of the directory that contains it) for each file that jaxscope
         wrote.
-      directory: called in the same way, after ``file``, for each directory that contains nothing but such
-        files.
+      directory: called in the same way, after ``file``, for each directory that contains nothing but files of
+        jaxscope.
     """
     for name, kind in _entries(fd):
         if not stat.S_ISDIR(kind):

@@ -76,7 +76,7 @@ def value(name: str, text: str) -> str:
 
 
 def words(argv: Sequence[str]) -> list[str]:
-    """Return the words of a command line, with each secret replaced: ``["--api-token", "abc"]`` ->
+    """Return ``argv``, the words of a command line, with each secret replaced: ``["--api-token", "abc"]`` ->
     ``["--api-token", "<left out>"]``."""
     found: list[str] = []
     before = ""  # the option whose value may come next

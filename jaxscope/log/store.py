@@ -293,8 +293,9 @@ class RunDir:
         return any(each.recorded for each in rank_runs(self))
 
     def put_text(self, text: str) -> tuple[str, int]:
-        """Store a program text in the run, once even if this is called several times. Return (its sha256, its
-        size in UTF-8 bytes). The methods ``text`` and ``data`` find it by the sha256.
+        """Store ``text``, a program text, in the run; a text that is there already is not stored again.
+        Return (the sha256 of the text, its size in UTF-8 bytes). The methods ``text`` and ``data`` find the
+        text by its sha256.
 
         Raises:
           OSError: the disk is full, or the directory cannot be written.
@@ -387,7 +388,7 @@ def _unpacked(f: BinaryIO, blob: str, most: int, any_size: bool) -> bytes:
 
 def _is_run(path: Path, within: Path | None = None) -> bool:
     """Return whether the directory ``path`` has a ``meta.json``, as every run has. ``within`` is the run that
-    contains ``path``, below which no link is followed; None: no run contains it."""
+    contains ``path``; symbolic links below it are not followed. None: no run contains ``path``."""
     return files.is_regular(path / "meta.json", within=within or path)
 
 
@@ -609,8 +610,8 @@ def _within(which: str) -> RunDir | None:
 
 def _name_within(run: RunDir, every: Sequence[RunDir]) -> str:
     """Return the name by which a user can select ``run``, a run inside another: its settings (``MESH=4x4``),
-    or the name of its directory. The settings are used if they are printable and different from those of all
-    other runs in ``every``."""
+    or the name of its directory. The settings are used if they are printable and no other run in ``every``
+    has the same settings."""
     label = label_of(run)
     alone = parent_of(run) is None or sum(label_of(r) == label for r in every) == 1
     return label if label.isprintable() and label and alone else run.path.name

@@ -150,9 +150,10 @@ class Writer:
                 return None
 
     def steps_in(self, cell: int, *, marks: bool) -> None:
-        """Record, for other processes, which cell of the file of counters (log.counts) counts the training
-        steps of this process: the one with the index ``cell``. If ``marks``, it counts calls of
-        ``jaxscope.step()``, which end steps; else calls of the step function, which begin steps."""
+        """Record, for other processes, that the cell with the index ``cell`` in the file of counters
+        (log.counts) counts the training steps of this process. ``marks`` says whether this cell counts calls
+        of ``jaxscope.step()``, each of which ends a step. If not, it counts calls of the step function, each
+        of which begins a step."""
         if self._pointer is not None:
             _, page, index = self._pointer
             page[index] = cell * 2 + marks
@@ -224,7 +225,8 @@ class Writer:
             return self._encoder.encode(_spelled_out(msgspec.to_builtins(written))) + b"\n"
 
     def _put(self, line: bytes) -> None:
-        """Append ``line`` to the log, completely or not at all. In the second case an OSError is raised."""
+        """Append ``line`` to the log, completely or not at all. Raises OSError if it cannot be appended; the
+        log is then unchanged."""
         # A program may close all descriptors (os.closerange), and then open another file with the number of
         # this one.
         if self._fd is None or _file(self._fd) != self._file:
@@ -270,8 +272,8 @@ class Writer:
 
 
 def _spelled_out(value: Any) -> Any:
-    """Return plain data (dicts, lists, strings) with lone surrogates in its strings escaped, because UTF-8
-    cannot encode them."""
+    """Return ``value``, plain data (dicts, lists, strings), with the lone surrogates in its strings escaped,
+    because UTF-8 cannot encode them."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
@@ -282,8 +284,8 @@ def _spelled_out(value: Any) -> Any:
 
 
 def _file(fd: int) -> tuple[int, int] | None:
-    """Return (device, inode) of the file that is open under the descriptor ``fd``; None if no file is. It
-    shows whether the program has closed the descriptor and opened another file."""
+    """Return (device, inode) of the file that is open under the descriptor ``fd``; None if no file is. If
+    this pair changes, the program has closed the descriptor and opened another file."""
     try:
         stat = os.fstat(fd)
     except OSError:
