@@ -43,8 +43,8 @@ class Command(NamedTuple):
 
     @property
     def runnable(self) -> bool:
-        """Return whether Python can start the program. A script must exist; ``-m`` and ``-c`` always count.
-        If not, Python prints an error, and no recording is needed."""
+        """Return whether Python can start the program: the script exists, or the program is given by ``-m``
+        or ``-c``. If the result is False, Python prints an error, and no recording is needed."""
         first = self.words[0]
         if first in ("-m", "-c", "-"):
             return True
@@ -106,9 +106,9 @@ def interpreter_flags() -> list[str]:
 
 
 def ignores_pythonpath() -> str | None:
-    """Return the flag of this Python (``-I``, ``-E`` or ``-S``) that keeps a program from being recorded. The
-    program is started with the same flags. With one of these, Python does not run jaxscope's start-up file
-    (``sitecustomize.py``, found by PYTHONPATH). None: there is no such flag."""
+    """Return the flag of this Python (``-I``, ``-E`` or ``-S``) that keeps a program from being recorded;
+    None if it was started with none of them. The program is started with the same flags, and with one of
+    these, Python does not run jaxscope's start-up file (``sitecustomize.py``, found by PYTHONPATH)."""
     if sys.flags.isolated:
         return "-I"
     if sys.flags.ignore_environment:

@@ -17,9 +17,9 @@ MODES = ("record", "live")
 
 
 def _begin() -> None:
-    """Start a recording when jax is imported, or at once if it is imported already. Never raises. The
-    environment variable JAXSCOPE is ``record``, or ``live`` to also print recompiles while the program runs.
-    For another value a message is printed."""
+    """Start a recording when jax is imported, or at once if it is imported already. No exception is raised.
+    The environment variable JAXSCOPE is ``record``, or ``live`` to also print recompiles while the program
+    runs. For another value a message is printed."""
     mode = os.environ.get(VARIABLE, "")
     if mode not in MODES:
         _say(f"{VARIABLE}={mode} is not one of {', '.join(MODES)}; not recording")

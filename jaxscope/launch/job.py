@@ -42,9 +42,9 @@ class Job(NamedTuple):
 
 
 def detect(environ: Environment, name: str | None = None) -> Job | None:
-    """Return the job that the environment variables describe; None for a process that belongs to no job.
-    ``name`` is a name for the job, given by the user. With a name, a process also belongs to a job if no
-    known launcher has started it."""
+    """Return the job that the environment variables ``environ`` describe; None if the process belongs to no
+    job. ``name`` is a name for the job, given by the user; None: not given. With a name, the process belongs
+    to a job even if no known launcher has started it."""
     if environ.get(INSIDE):
         return None  # a child of a recorded program; that program, not the child, is a process of the job
     found = next((job for launcher in _LAUNCHERS if (job := launcher(environ)) is not None), None)
@@ -66,7 +66,7 @@ def create_run(
 
     Args:
       path: the run directory; None: a new directory among the other runs.
-      name: the name of the run; None: it is made from ``path``.
+      name: the name of the run; None: it is the last part of ``path``, or a default name.
       overwrite: replace a run that is there already.
       meta: further values for the run's ``meta.json``.
 
@@ -100,8 +100,8 @@ def _short(id: str) -> str:
 
 
 def _number(environ: Environment, *names: str) -> int | None:
-    """Return the first number among the values of the environment variables ``names``, in this order; None if
-    there is none. A value counts if it has one to nine digits and nothing else."""
+    """Return the value of the first of the variables ``names`` that has a number as its value in ``environ``,
+    the environment; None if none has one. A number has one to nine digits and nothing else."""
     for name in names:
         text = environ.get(name, "").strip()
         if text.isascii() and text.isdigit() and len(text) <= 9:
@@ -111,8 +111,8 @@ def _number(environ: Environment, *names: str) -> int | None:
 
 def _address(environ: Environment, *names: str) -> str | None:
     """Return the address of a job's coordinator: the value of the first of the variables ``names`` that is
-    set. None: none of them is set. For an address of this machine (``localhost:1234``), the host name is put
-    before it, so that jobs of different machines get different ids."""
+    set in ``environ``; None if none of them is set. For an address of this machine (``localhost:1234``), the
+    host name is put before it, so that jobs of different machines get different ids."""
     found = next((environ[name] for name in names if environ.get(name)), None)
     if found is not None and found.startswith(LOOPBACK):
         return f"{socket.gethostname()}-{found}"
@@ -120,14 +120,15 @@ def _address(environ: Environment, *names: str) -> str | None:
 
 
 def _own(environ: Environment) -> Job | None:
-    """Return the job that the variables of ``jaxscope launch`` describe; None: they are not set."""
+    """Return the job that the environment variables of ``jaxscope launch`` describe; None if they are not
+    set."""
     rank = _number(environ, RANK)
     return None if rank is None else Job(environ.get(NAME) or "job", rank, _number(environ, RANKS), "launch")
 
 
 def _jax(environ: Environment) -> Job | None:
-    """Return the job that JAX_COORDINATOR_ADDRESS, JAX_PROCESS_ID and similar variables describe. Programs
-    pass these variables to ``jax.distributed.initialize``. None: they are not set."""
+    """Return the job that the environment variables JAX_COORDINATOR_ADDRESS, JAX_PROCESS_ID and similar ones
+    describe; None if they are not set. Programs pass their values to ``jax.distributed.initialize``."""
     address = _address(environ, "JAX_COORDINATOR_ADDRESS", "COORDINATOR_ADDRESS")
     rank = _number(environ, "JAX_PROCESS_ID", "PROCESS_ID")
     if address is None or rank is None:
@@ -136,8 +137,8 @@ def _jax(environ: Environment) -> Job | None:
 
 
 def _torchrun(environ: Environment) -> Job | None:
-    """Return the job that the variables of torchrun, Ray Train or a similar launcher describe. None: they are
-    not set."""
+    """Return the job that the environment variables of torchrun, Ray Train or a similar launcher describe;
+    None if they are not set."""
     rank, size = _number(environ, "RANK"), _number(environ, "WORLD_SIZE")
     address = _address(environ, "MASTER_ADDR")
     if rank is None or size is None or address is None:
@@ -169,8 +170,8 @@ def _mpi(environ: Environment) -> Job | None:
 
 
 def _slurm(environ: Environment) -> Job | None:
-    """Return the job that the variables of Slurm's ``srun`` describe; None: they are not set. In a script
-    started by ``sbatch``, without ``srun``, only some of them are set. The result is then None."""
+    """Return the job that the environment variables of Slurm's ``srun`` describe; None if they are not all
+    set. In a script that ``sbatch`` starts without ``srun``, only some of them are set."""
     rank, size = _number(environ, "SLURM_PROCID"), _number(environ, "SLURM_STEP_NUM_TASKS")
     job, step = environ.get("SLURM_JOB_ID"), environ.get("SLURM_STEP_ID")
     if rank is None or size is None or not job or not step:
@@ -180,9 +181,9 @@ def _slurm(environ: Environment) -> Job | None:
 
 
 def _tpu(environ: Environment) -> Job | None:
-    """Return the job that the variables of a TPU pod describe (GKE sets them); None: they are not set. The
-    ranks are numbered as JAX numbers its processes: (number of the slice) * (workers per slice) + (number of
-    the worker)."""
+    """Return the job that the environment variables of a TPU pod describe (GKE sets them); None if they are
+    not set. The ranks are numbered as JAX numbers its processes: (number of the slice) * (workers per slice)
+    + (number of the worker)."""
     hosts = environ.get("TPU_PROCESS_ADDRESSES") or environ.get("TPU_WORKER_HOSTNAMES")
     worker = _number(environ, "TPU_WORKER_ID", "CLOUD_TPU_TASK_ID")
     if not hosts or worker is None:
@@ -197,9 +198,9 @@ def _tpu(environ: Environment) -> Job | None:
 
 
 def _kubernetes(environ: Environment) -> Job | None:
-    """Return the job that the variables of an indexed Kubernetes Job or a JobSet describe. If no variable has
-    the name of the job, it is taken from the host name ``JOB-INDEX-...`` of the pod. None: the variables are
-    not set."""
+    """Return the job that the environment variables of an indexed Kubernetes Job or a JobSet describe; None
+    if they are not set. If no variable has the name of the job, the name is taken from the host name
+    ``JOB-INDEX-...`` of the pod."""
     index = _number(environ, "JOB_COMPLETION_INDEX")
     if index is None:
         return None
@@ -214,16 +215,17 @@ def _kubernetes(environ: Environment) -> Job | None:
 
 
 def _coordinator(environ: Environment) -> Job | None:
-    """Return a job of unknown rank and size if only the variable JAX_COORDINATOR_ADDRESS is set, else None.
-    The program then passes the rank to ``jax.distributed.initialize`` itself."""
+    """Return a job of unknown rank and size if the environment variable JAX_COORDINATOR_ADDRESS is set; None
+    if it is not. This is called when the variables of no other launcher are set. The program then passes the
+    rank to ``jax.distributed.initialize`` itself."""
     address = _address(environ, "JAX_COORDINATOR_ADDRESS")
     return None if address is None else Job(f"jax-{address}", None, None, "jax")
 
 
 def _restart(environ: Environment, *names: str) -> str | None:
-    """Return ``restart2`` if the job was restarted for the second time, as a part of the job's id; None if it
-    was not restarted. ``names`` are the environment variables in which launchers count the restarts; the
-    first one with a number counts."""
+    """Return a part of the job's id that says how often the job was restarted: ``restart2`` after the second
+    restart; None if it was not restarted. ``names`` are variables of ``environ`` in which launchers count the
+    restarts; the first one that has a number is used."""
     count = _number(environ, *names)
     return f"restart{count}" if count else None
 
@@ -242,6 +244,7 @@ _LAUNCHERS: tuple[Callable[[Environment], Job | None], ...] = (
 
 
 def here(name: str | None = None) -> Job | None:
-    """Return the job that this process belongs to, by its environment variables; None: it belongs to no job.
-    ``name``, a name given by the user, makes it belong to one in any case."""
+    """Return the job that this process belongs to, as its environment variables describe it; None if it
+    belongs to no job. ``name`` is a name for the job, given by the user; None: not given. With a name, the
+    process belongs to a job in any case."""
     return detect(os.environ, name)

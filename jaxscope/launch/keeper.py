@@ -85,8 +85,9 @@ def start(argv: list[str], env: dict[str, str], run: RunDir, *, beside: Beside |
 
 
 def _spawn_on(terminal: int, argv: list[str], env: dict[str, str], mask: set[int]) -> int:
-    """Start the program with its output on ``terminal``, no input, and the signals of ``mask`` blocked.
-    Return the process id. ``terminal`` is a file descriptor of the program's end of the pseudo-terminal.
+    """Start the program ``argv`` in the environment ``env``, with its output on ``terminal``, no input, and
+    the signals of ``mask`` blocked. Return the process id. ``terminal`` is a file descriptor of the program's
+    end of the pseudo-terminal.
 
     The program gets a new process group, so that a signal to the group reaches the program and its children,
     and not the keeper.
@@ -115,7 +116,8 @@ def _keep(
     terminal: int,
     beside: Beside | None,
 ) -> None:
-    """Run as the keeper process: start the program, copy its output, and record how it ended.
+    """Run as the keeper process: start the program ``argv``, copy its output, and record in ``run`` how it
+    ended.
 
     Args:
       env: the environment of the program.
@@ -182,7 +184,7 @@ def _drain_until_the_end(pid: int, pty: int, signals: int, run: RunDir, listener
     """Copy the output of the program ``pid`` until the program ends. Return its wait status.
 
     Signals that the keeper (this process) gets are sent on to the program, except SIGHUP, which the closing
-    of a terminal causes. The heartbeat is written once per second.
+    of a terminal causes. The heartbeat in the run directory ``run`` is written once per second.
 
     Args:
       pty: file descriptor of the keeper's end of the pseudo-terminal.
@@ -209,8 +211,8 @@ def _drain_until_the_end(pid: int, pty: int, signals: int, run: RunDir, listener
 
 
 def _drain(pty: int, quiet: float | None, listener: Listener) -> bool:
-    """Copy output of the program until there is no more, or none for ``quiet`` seconds. Return whether there
-    may be more later.
+    """Copy the output of the program until the output ends, or until none has come for ``quiet`` seconds.
+    Return False if the output has ended, True if more may come later.
 
     Args:
       pty: file descriptor of the keeper's end of the pseudo-terminal.

@@ -39,7 +39,8 @@ class Ended(NamedTuple):
 
     @classmethod
     def from_status(cls, pid: int, status: int, seconds: float) -> Ended:
-        """Create an Ended from the wait ``status`` that ``os.waitpid`` returned."""
+        """Create an Ended for the program with the process id ``pid``, which ended after ``seconds``.
+        ``status`` is its wait status, which ``os.waitpid`` returned."""
         code = os.waitstatus_to_exitcode(status)
         return cls(pid, code if code >= 0 else None, -code if code < 0 else None, seconds)
 
@@ -75,7 +76,8 @@ class Ended(NamedTuple):
 
 
 def write_end(run: RunDir, ended: Ended) -> None:
-    """Write the event ``ProgramExited`` into a separate log in the run directory."""
+    """Write the event ``ProgramExited``, which says how the program ``ended``, into a separate log in
+    ``run``."""
     from jaxscope.log.writer import Writer
     from jaxscope.schema.events import ProgramExited
 

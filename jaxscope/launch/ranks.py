@@ -207,7 +207,8 @@ class _Lines:
         self._begun = b""
 
     def copy(self) -> bool:
-        """Copy the complete lines that can be read without waiting. Return False at the end of the stream."""
+        """Copy the complete lines that can be read without waiting. Return True if more may follow, False at
+        the end of the stream."""
         try:
             data = os.read(self._stream.fileno(), PIECE)
         except BlockingIOError:

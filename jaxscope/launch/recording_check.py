@@ -114,7 +114,7 @@ def explain(seen: Evidence, ended: Ended) -> list[str]:
 
 
 def _events(log: Path) -> Iterator[object]:
-    """Yield the events of a log; none if the log cannot be read."""
+    """Yield the events in the file ``log``; no events if it cannot be read."""
     # Line by line, because a log may have a gigabyte and the caller stops near the beginning.
     try:
         with files.open_regular(log, within=log.parent.parent) as f:

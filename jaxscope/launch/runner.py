@@ -68,7 +68,7 @@ def run(
     tee: bool = False,
     beside: Beside | None = None,
 ) -> Ended:
-    """Start a program and wait for its end. Return how it ended.
+    """Start the program ``argv`` and wait for its end. Return how it ended.
 
     Args:
       env: the environment of the program.
@@ -76,7 +76,7 @@ def run(
         are not written.
       tee: also copy the program's stderr into ``output.log``.
       beside: a function that runs in a thread while the program runs. It receives an event that is set when
-        the program ends, and the program's process id.
+        the program ends, and the program's process id. None: there is none.
 
     Raises:
       JaxscopeError: the program could not be started.
@@ -126,7 +126,7 @@ def run(
 def spawn(
     argv: list[str], env: dict[str, str], *, mask: set[int], stderr: int | None = None, **more: Any
 ) -> int:
-    """Start a process by ``posix_spawn``. Return its process id.
+    """Start the command ``argv`` as a process by ``posix_spawn``. Return its process id.
 
     Python ignores the signals SIGPIPE and SIGXFSZ. In the new process they have their default effect, as in
     one that the module ``subprocess`` starts.
@@ -228,7 +228,8 @@ class _Watch:
                 os.kill(self.pid, number)
 
     def _group_had(self, number: int) -> bool:
-        """Return whether signal ``number`` was sent to the whole process group within the last TOGETHER_S."""
+        """Return whether signal ``number`` was sent to the whole process group within the last TOGETHER_S
+        seconds."""
         now = time.monotonic()
         if self.witness:
             self.seen.update(dict.fromkeys(self.witness.seen(), now))
@@ -253,9 +254,9 @@ class _Watch:
 
 
 def _next_signal(held: set[int], seconds: float) -> tuple[int, bool | None, int] | None:
-    """Wait for one of the signals ``held``, which are blocked, for at most ``seconds``. Return (its number,
-    whether the kernel sent it, process id of the sender); None: no signal arrived. On macOS, where the sender
-    is unknown, the second is None and the third is 0."""
+    """Wait for one of the signals ``held``, which are blocked, for at most ``seconds``. Return (number of the
+    signal, whether the kernel sent it, process id of the sender); None if no signal arrived. On macOS, where
+    the sender is unknown, the second is None and the third is 0."""
     if _HAS_SIGINFO:
         info = signal.sigtimedwait(held, max(seconds, 0.0))
         # A terminal's signals have SI_KERNEL (0x80) and go to its foreground group; kill() has SI_USER (0).

@@ -142,7 +142,8 @@ def read_some(fd: int) -> bytes:
 
 
 def _write_all(fd: int, data: bytes) -> None:
-    """Write all of ``data`` to ``fd``, and wait where the descriptor is non-blocking."""
+    """Write all of ``data`` to ``fd``, and wait if the descriptor is non-blocking and cannot take more at
+    present."""
     view = memoryview(data)
     while view:
         try:

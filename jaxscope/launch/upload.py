@@ -48,8 +48,8 @@ class State(NamedTuple):
 
 
 def start(record: RunDir, url: str, *, overwrite: bool = False) -> subprocess.Popen[bytes] | None:
-    """Start a process that uploads the run ``record`` to the address ``url`` while it is recorded; with
-    ``overwrite``, replace a run that the store has there. None: the process cannot be started."""
+    """Start a process that uploads the run ``record`` to the address ``url`` while it is recorded. Return the
+    process; None if it cannot be started. ``overwrite``: replace a run that the store has at this address."""
     words = [sys.executable, "-P", "-m", "jaxscope.launch.upload", str(record.path), url]
     with contextlib.suppress(OSError):
         return subprocess.Popen(
@@ -63,8 +63,8 @@ def start(record: RunDir, url: str, *, overwrite: bool = False) -> subprocess.Po
 
 
 def finish(process: subprocess.Popen[bytes] | None, record: RunDir) -> State:
-    """Wait until a run whose program has ended is uploaded completely, and return the final state.
-    ``process`` is the uploading process that ``start`` returned; None: it could not be started.
+    """Wait until the run ``record``, whose program has ended, is uploaded completely, and return the final
+    state. ``process`` is the uploading process that ``start`` returned; None: it could not be started.
 
     The wait is at most END_S seconds, and at most QUIET_S seconds without progress; then the uploading
     process is killed. Ctrl-C kills it at once.
@@ -99,8 +99,8 @@ def finish(process: subprocess.Popen[bytes] | None, record: RunDir) -> State:
 
 
 def read(record: RunDir) -> State:
-    """Return how much of the run is uploaded, as its file ``upload.json`` states. If the file cannot be read,
-    all numbers are 0."""
+    """Return how much of the run ``record`` is uploaded, as its file ``upload.json`` states. If the file
+    cannot be read, all numbers are 0."""
     with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
         found: Any = json.loads(files.read(record.path / removal.UPLOAD, MOST_STATE, within=record.path))
         return State(**found)
@@ -108,8 +108,8 @@ def read(record: RunDir) -> State:
 
 
 def main(directory: str, url: str, *, overwrite: bool) -> None:
-    """Upload the run in ``directory`` to ``url`` again and again, until no process writes into it any more;
-    with ``overwrite``, replace a run that the store has there. The parent process closes stdin when the
+    """Upload the run in ``directory`` to ``url`` again and again, until no process writes into it any more.
+    ``overwrite``: replace a run that the store has at this address. The parent process closes stdin when the
     program has ended."""
     os.nice(10)
     record = RunDir(directory)
@@ -131,7 +131,8 @@ def main(directory: str, url: str, *, overwrite: bool) -> None:
 
 
 def _in_use(record: RunDir) -> bool:
-    """Return whether a process still writes into the run, as its lock or a recent heartbeat shows."""
+    """Return whether a process still writes into the run ``record``, as a lock on one of its files or a
+    recent heartbeat shows."""
     beat = liveness.beat_of(record.heartbeat)
     return removal.in_use(record.path) or (
         beat is not None and beat.going is None and liveness.recent(beat.at)
@@ -139,7 +140,7 @@ def _in_use(record: RunDir) -> bool:
 
 
 def _round(record: RunDir, upload: remote.Upload, *, last: bool = False) -> None:
-    """Upload what has changed in the run since the last call, and write ``upload.json``.
+    """Upload what has changed in the run ``record`` since the last call, and write ``upload.json``.
 
     Args:
       upload: knows what is uploaded already.
@@ -168,10 +169,11 @@ def _round(record: RunDir, upload: remote.Upload, *, last: bool = False) -> None
 
 
 def _write(record: RunDir, upload: remote.Upload, error: str | None = None, *, final: bool = False) -> None:
-    """Write to the file ``upload.json`` of the run how much is uploaded and what is left.
+    """Write to the file ``upload.json`` of the run ``record`` how many bytes are uploaded and what is left to
+    upload.
 
     Args:
-      upload: knows both numbers.
+      upload: knows these numbers.
       error: the error of the last request; None: there was none.
       final: whether the program had ended before this upload.
     """

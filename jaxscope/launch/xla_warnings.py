@@ -54,7 +54,7 @@ class Listener:
                 self._writer.open()
 
     def hear(self, data: bytes) -> None:
-        """Search the next bytes of the program's stderr for warnings. Never raises."""
+        """Search ``data``, the next bytes of the program's stderr, for warnings. No exception is raised."""
         if self._writer is None:
             return
         try:
@@ -63,7 +63,8 @@ class Listener:
             self._writer = None
 
     def _hear(self, data: bytes) -> None:
-        """Split the bytes into lines, and write an event for each line that has a warning."""
+        """Split ``data``, the next bytes of the program's stderr, into lines, and write an event for each
+        line that has a warning."""
         *lines, rest = data.split(b"\n")
         if lines:
             lines[0] = self._rest + lines[0]
@@ -100,20 +101,19 @@ class Listener:
 
 def _muted(env: Mapping[str, str]) -> str | None:
     """Return the setting in ``env``, the program's environment, that keeps XLA from printing warnings:
-    ``TF_CPP_MIN_LOG_LEVEL=2``; None: not set."""
+    ``TF_CPP_MIN_LOG_LEVEL=2``. None: no setting does."""
     level = env.get("TF_CPP_MIN_LOG_LEVEL", "")
     return f"TF_CPP_MIN_LOG_LEVEL={level}" if level.isdecimal() and int(level[:4]) >= WARNING_LEVEL else None
 
 
 def _stamp(fields: dict[str, bytes], now: int) -> int | None:
-    """Return the time of XLA's time stamp in nanoseconds since the epoch.
-
-    None if it is not within the last minute before ``now``: it is then not the time of this output.
+    """Return the time that XLA's time stamp in a line of output shows, in nanoseconds since 1970. Return None
+    if this is not within the last minute before ``now``: then the line was not written now.
 
     Args:
       fields: the parts of the stamp by name of the group in ``_ABSL`` or ``_OLD``: month, day, hour, ... The
         stamp is in local time, and that of ``_ABSL`` has no year.
-      now: the current time in nanoseconds since the epoch.
+      now: the present time in nanoseconds since 1970.
     """
     f = {k: int(v) for k, v in fields.items()}
     year = time.localtime(now / 1e9).tm_year

@@ -61,8 +61,8 @@ def _end():
 
 
 def _atexit(verb, function):
-    """Call atexit.register or atexit.unregister (``verb``). Leave atexit in sys.modules only if it was there
-    before."""
+    """Call ``atexit.register(function)`` or ``atexit.unregister(function)``; ``verb`` is ``register`` or
+    ``unregister``. The module atexit stays in sys.modules only if it was there before."""
     known = "atexit" in sys.modules
     import atexit  # built in, and the handlers belong to the interpreter, not to the module
 
