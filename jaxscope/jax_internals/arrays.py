@@ -46,13 +46,14 @@ def staged_bytes(frame: FrameType) -> int | None:
 
 
 def is_on(array: Any, devices: Any) -> bool:
-    """Return whether ``array`` is on exactly ``devices`` (JAX's internal device list), in this order."""
+    """Return whether ``array`` is on exactly the devices in ``devices`` (JAX's internal device list), in the
+    same order."""
     return bool(array.sharding._internal_device_list == devices)
 
 
 def committed(value: Any) -> bool | None:
     """Return whether ``value`` is committed to its devices (JAX does not move it by itself); None if
-    ``value`` has no such property, because it is no JAX array."""
+    ``value`` is no JAX array."""
     found = getattr(value, "committed", getattr(value, "_committed", None))
     return found if isinstance(found, bool) else None
 

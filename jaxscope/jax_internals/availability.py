@@ -35,8 +35,8 @@ Need = Private | tuple[Kind, list[str]] | Callable[[], str | None]
 
 
 def _all(*kinds: Kind) -> list[Need]:
-    """Return, for each of the declarations ``kinds`` of frames or objects, the pair (declaration, its
-    required fields), as ``Seam.needs`` has it."""
+    """Return what ``kinds``, declarations of frames or objects of JAX, need: for each of them the pair
+    (declaration, its required fields). These pairs are entries of ``Seam.needs``."""
     return [(kind, kind.required()) for kind in kinds]
 
 
@@ -45,8 +45,8 @@ class Seam(NamedTuple):
 
     Attributes:
       gives: what a recording has because of this part, for users.
-      needs: each is a private attribute of a module, a pair (declaration of a frame or object, its fields),
-        or a function that returns what is missing (None: nothing).
+      needs: what the part needs. Each entry is a private attribute of a module, a pair (declaration of a
+        frame or object, its fields), or a function that returns what is missing (None: nothing).
     """
 
     name: str
@@ -90,8 +90,8 @@ def _copies() -> str | None:
 
 
 def _scalars() -> str | None:
-    """Return why the installed JAX does not announce the beginning of a phase (trace, lowering, compilation);
-    None if it does."""
+    """Return as a sentence why the installed JAX does not announce the beginning of a phase (trace, lowering,
+    compilation); None if it does."""
     lacks = _public("register_scalar_listener").lacks()
     if lacks is not None:
         return lacks
@@ -236,8 +236,8 @@ Lost = tuple[str, tuple[str, ...]]
 
 
 def _lost(need: Need) -> Lost | None:
-    """Check one of the things that a part of a recording needs from JAX (``Seam.needs``). Return (a sentence
-    that names what is missing, the fields of log events that stay empty); None if nothing is missing."""
+    """Check whether the installed JAX has ``need``, one entry of ``Seam.needs``. If it does not, return (a
+    sentence that names what is missing, the fields of log events that stay empty); else None."""
     fills: tuple[str, ...] = ()
     if isinstance(need, Private):
         lacks, fills = need.lacks(), need.fills

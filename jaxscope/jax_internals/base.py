@@ -91,7 +91,8 @@ class _Read:
 
     @classmethod
     def required(cls) -> list[str]:
-        """Return those fields of this class that every supported version of JAX has."""
+        """Return the names of the fields of this class that are not optional: every supported version of JAX
+        has them."""
         fields = dataclasses.fields(cls)  # type: ignore[arg-type]
         return [f.name for f in fields if not f.metadata["optional"]]
 
@@ -242,8 +243,8 @@ _NO_CODE = (lambda: None).__code__
 
 
 def _gives(kind: Any, name: str) -> bool:
-    """Return whether instances of the class ``kind`` have an attribute ``name``: it is in the class body, in
-    its annotations, or in the code of ``__init__``."""
+    """Return whether instances of the class ``kind`` have an attribute ``name``, because this name is in the
+    body of the class, in its annotations, or in the code of its ``__init__``."""
     assigned = getattr(getattr(kind, "__init__", None), "__code__", _NO_CODE).co_names
     return hasattr(kind, name) or name in getattr(kind, "__annotations__", ()) or name in assigned
 

@@ -27,8 +27,8 @@ NEARLY_FULL = 0.9
 
 
 def cache_gauge() -> Gauge:
-    """Return how full JAX's caches of call signatures are, and how often they missed. This takes about
-    1 us."""
+    """Return how full JAX's caches of call signatures are, and how often a look-up in them has missed, as a
+    Gauge. This takes about 1 us."""
     info = attributes.SIGNATURES.needed().cache_info()
     sizes = {"signatures": (info.currsize, info.maxsize)}
     for name, attribute in (
@@ -80,7 +80,7 @@ def is_listening(listener: Any) -> bool:
 
 def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
     """Call ``called(function)`` after each fast-path call of a jitted function from now on, which costs about
-    0.5 us a call. Return a function that ends this.
+    0.5 us a call. Return a function that removes the hook.
 
     The hook for this is JAX's ``_post_hook_state``, made for ``jax_debug_nans`` and ``jax_debug_infs``. If
     there is a hook already, our hook runs that one, and then ``called``. Whenever one of the two settings
@@ -154,9 +154,9 @@ def _checks() -> list[Any]:
 
 
 def _after_changes(flag: Any, everywhere: Callable[[], None], here: Callable[[], None]) -> Callable[[], None]:
-    """Have ``everywhere`` called whenever JAX's setting ``flag`` was changed for all threads, and ``here``
-    whenever it was changed for one thread, in that thread. JAX's own reaction to the change comes first.
-    Return a function that ends this."""
+    """Arrange that ``everywhere`` is called whenever JAX's setting ``flag`` was changed for all threads, and
+    that ``here`` is called whenever it was changed for one thread, in that thread. JAX's own reaction to the
+    change comes first. Return a function that ends this."""
     before = flag._update_global_hook, flag._update_thread_local_hook
 
     def chained(first: Any, then: Callable[[], None]) -> Callable[[Any], None]:

@@ -132,11 +132,11 @@ def in_shardings_by_position(
 
 
 def _executable_in_shardings(executable: Any, frame: ExecutableFrame) -> list[Any] | None:
-    """Return the sharding of each argument that XLA keeps, captured constants first; None if the shardings
-    cannot be read.
+    """Return the sharding of each argument of ``executable`` that XLA keeps, captured constants first; None
+    if the shardings cannot be read. ``frame`` is the frame of JAX that makes ``executable``.
 
-    It is the sharding that was passed to jit or, for a committed argument, the argument's own. In all other
-    cases XLA has chosen it. If possible, all are expressed in the axes of the user's mesh.
+    A sharding is the one that was passed to jit or, for a committed argument, the argument's own. In all
+    other cases XLA has chosen it. If possible, all are expressed in the axes of the user's mesh.
     """
     avals, given = frame.global_in_avals, frame.in_shardings
     needed = (frame.device_list, avals, given, *_around(frame))
@@ -156,15 +156,16 @@ def _executable_in_shardings(executable: Any, frame: ExecutableFrame) -> list[An
 
 
 def _around(frame: ExecutableFrame) -> tuple[Any, Any, Any]:
-    """Return (ordered effects, intermediate shardings, mesh) of a program, which are arguments of the
-    functions of JAX that compute its shardings. They are read from ``frame``; one that cannot be read is a
-    ``Missing``."""
+    """Return (ordered effects, intermediate shardings, mesh) of a program, read from ``frame``; a value that
+    cannot be read is a ``Missing``. They are passed to the functions of JAX that compute the program's
+    shardings."""
     return frame.ordered_effects, frame.intermediate_shardings, frame.context_mesh
 
 
 def recovered_out_shardings(executable: Any, frame: ExecutableFrame) -> list[Any] | None:
-    """Return the shardings of the program's results as the result arrays will have them; None if they cannot
-    be read. This calls the same two pure functions that JAX itself calls a moment later."""
+    """Return the shardings of the results of ``executable``, in the form that the result arrays will have;
+    None if they cannot be read. ``frame`` is the frame of JAX that makes ``executable``. This calls the same
+    two pure functions that JAX itself calls a moment later."""
     devices, avals = frame.device_list, frame.global_out_avals
     needed = (devices, avals, frame.out_shardings, frame.in_shardings, frame.global_in_avals, *_around(frame))
     if not all(map(known, needed)):
@@ -183,9 +184,9 @@ def recovered_out_shardings(executable: Any, frame: ExecutableFrame) -> list[Any
 
 
 def _on_one_device(sharding: Any, devices: Any) -> Any:
-    """Return ``sharding``, that of a result of a program on one device, as JAX reports it for the result
-    array: a GSPMDSharding, as the executable has it, becomes a SingleDeviceSharding. ``devices`` contains
-    that device."""
+    """Return the sharding of a result of a program on one device, in the form that the result array will
+    have. ``sharding`` is the form that the executable has: a GSPMDSharding becomes a SingleDeviceSharding,
+    any other stays as it is. ``devices`` contains the device."""
     import jax
 
     if type(sharding).__name__ != "GSPMDSharding":

@@ -102,8 +102,8 @@ def hide_frames(folder: str) -> None:
 
 
 def retargeting(computation: Any) -> Retargeting:
-    """Return the data with which the compiler of a target (an absent machine) can compile ``computation``,
-    JAX's object of a lowered program (``MeshComputation``): the same that JAX would pass to ``from_hlo``.
+    """Return the data with which the compiler of a target (an absent machine) can compile ``computation``, a
+    lowered program (JAX's ``MeshComputation``). JAX would pass the same data to ``from_hlo``.
 
     Raises:
       LookupError: the installed JAX does not have a private name that this needs.

@@ -83,7 +83,8 @@ def phase_raised(frame: FrameType) -> bool:
 
 
 def on_stack(kind: type[JaxFrame], frame: FrameType) -> bool:
-    """Return whether ``frame`` is a frame of the function of JAX that ``kind`` declares."""
+    """Return whether ``frame`` itself is a frame of the function of JAX that ``kind`` declares; its callers
+    are not examined."""
     return frame.f_code.co_name == kind.function and in_jax(frame)
 
 
@@ -102,8 +103,8 @@ def source(stack: Stack, frame: FrameType | None) -> dict[str, Any]:
     ``fun``: the function that was passed to jit. ``jit_info``: jit's options (JitInfo). ``args`` and
     ``kwargs``: the arguments as they were passed. If one of ``jit_info``, ``args`` and ``kwargs`` cannot be
     read, all three are missing. ``flat``: the list of the flattened arguments. ``jaxpr``: the result of the
-    trace, once there is one. ``module``: what was lowered. ``around``: if grad or vmap made the call in
-    progress, such a dict for the user's call that they intercepted.
+    trace, once there is one. ``module``: what was lowered. ``around``: only if grad or vmap made the call in
+    progress; a dict of the same form for the user's call that they intercepted.
 
     Args:
       stack: JAX's frames by function name.
@@ -215,7 +216,7 @@ def context_settings() -> dict[str, str]:
 
 
 def _short(value: object) -> str:
-    """Return ``value``, that of a setting of JAX, as text of limited length, without memory addresses."""
+    """Return ``value``, the value of a setting of JAX, as text of limited length without memory addresses."""
     sizes = getattr(value, "axis_sizes", None)
     if isinstance(sizes, dict):  # AxisEnv, which prints as an address
         return f"axes {sizes}, spmd {sorted(map(str, getattr(value, 'spmd_axis_names', ()) or ()))}"
@@ -229,8 +230,8 @@ def _short(value: object) -> str:
 
 
 def _content(value: object) -> str:
-    """Return the attributes of ``value`` as text: ``name=value, ...``. Of an attribute that is no number,
-    string or dict, only the name of its type is shown, so that no ``__repr__`` of the program is called."""
+    """Return the attributes of ``value`` as text: ``name=value, ...``. An attribute that is no number, string
+    or dict is shown by the name of its type, so that no ``__repr__`` of the program is called."""
     names = [*getattr(value, "__dict__", ()), *getattr(type(value), "__slots__", ())]
     fields = {name: getattr(value, name, None) for name in names}
     return ", ".join(f"{name}={_plain(field)}" for name, field in fields.items())
@@ -244,8 +245,8 @@ def _plain(value: object) -> str:
 
 
 def nearest_frame(frame: FrameType | None, names: tuple[str, ...]) -> FrameType | None:
-    """Return the nearest frame of one of the functions ``names`` of JAX, among ``frame`` and the frames that
-    called it; None if there is none among the first eight. Eight are examined because other code may listen
+    """Return the innermost frame that runs a function of JAX with one of the ``names``, among ``frame`` and
+    the seven frames that called it; None if there is none. Eight are examined because other code may listen
     to the same event of JAX, and its frames are in between."""
     for _ in range(8):
         if frame is None or (frame.f_code.co_name in names and in_jax(frame)):
