@@ -23,8 +23,8 @@ class Agreement:
     """Makes this process wait, after a compilation, until all other ranks have compiled the same program.
 
     Args:
-      given_up: is called with the reason, once, when a wait took too long. From then on ``wait`` returns at
-        once.
+      given_up: is called once, with the reason as text, when a wait took too long. From then on ``wait``
+        returns at once.
     """
 
     def __init__(self, run: RunDir, given_up: Callable[[str], None]) -> None:

@@ -11,16 +11,17 @@ _listeners: list[Callable[[Any], None]] = []
 
 
 def subscribe(listener: Callable[[Any], None]) -> None:
-    """Call ``listener(session)`` whenever a recording of this process begins, and ``listener(None)`` when the
-    recording ends. If a recording is in progress already, also call ``listener(session)`` at once."""
+    """Call ``listener(session)`` whenever a recording of this process begins; ``session`` is the recording (a
+    ``capture.session.Session``). Call ``listener(None)`` when the recording ends. If a recording is in
+    progress already, also call ``listener(session)`` at once."""
     _listeners.append(listener)
     if current is not None:
         listener(current)
 
 
 def notify(session: Any) -> None:
-    """Make ``session`` the recording in progress (None: there is none), and call all listeners with
-    ``session``."""
+    """Make ``session`` (a ``capture.session.Session``) the recording in progress, and call all listeners with
+    it. None: no recording is in progress any more."""
     global current
     current = session
     for listener in _listeners:

@@ -16,13 +16,14 @@ INTERVAL_NS = 100_000_000
 
 
 class Count(Tick):
-    """A count that starts at 0 and is also stored, after each change, by ``cells[index] = value``. ``cells``
-    is a file that is mapped into memory, so that the count is not lost when the process is killed. Until a
-    place in the file is reserved, ``cells`` is an object that reserves it.
+    """A count that starts at 0 and is also stored after each change, by ``cells[index] = value``. ``cells``
+    is a file that is mapped into memory, so that the count is not lost when the process is killed. Before the
+    first change no place in this file is reserved; ``cells`` is then an object that reserves one.
 
     Args:
-      event: is called with (the count, the index in the file of the cell in which later counts are stored;
-        None: they are not stored). Returns the event that is to be written to the log.
+      event: is called with (the count, the index of the cell of the file in which later counts are stored).
+        The index is None if later counts are not stored in a file. Returns the event that is to be written to
+        the log.
     """
 
     __slots__ = ("_event", "_writer", "_written", "cell")
@@ -48,7 +49,7 @@ class Count(Tick):
         return False
 
     def grow(self, by: int) -> None:
-        """Add ``by`` and store the count."""
+        """Add ``by`` to the count and store it."""
         self.value = value = self.value + by
         self.cells[self.index] = value
 
@@ -60,8 +61,8 @@ class Count(Tick):
 
     def place(self) -> None:
         """Reserve a cell (a place for one number) in the mapped file, and store the count there from now on.
-        If no file can be mapped, the count is written to the log from time to time instead. Write the index
-        of the cell to the log."""
+        Write the index of the cell to the log. If no file can be mapped, the count itself is written to the
+        log from time to time."""
         cell = self._writer.cell()
         if cell is None:
             self.cells = _InTheLog(self)
@@ -73,7 +74,7 @@ class Count(Tick):
 
 
 class _Unplaced:
-    """Used in place of the mapped file until the first count is stored, which reserves a cell there. So the
+    """Stands in for the mapped file until a count is first stored; this reserves a cell in the file. So the
     code that counts a call does not have to check whether there is a cell."""
 
     def __init__(self, count: Count) -> None:
@@ -84,8 +85,8 @@ class _Unplaced:
 
 
 class _InTheLog:
-    """Used in place of the mapped file where no file can be mapped. It writes the count to the log at most
-    ten times a second."""
+    """Stands in for the mapped file if no file can be mapped. It writes the count to the log at most ten
+    times a second."""
 
     def __init__(self, count: Count) -> None:
         self._count = count

@@ -30,8 +30,8 @@ _of_file = standings()
 
 
 def configure(extra: list[str]) -> None:
-    """Treat the packages ``extra`` like flax and other libraries around JAX: their lines are not the
-    user's."""
+    """Treat the packages with the names ``extra`` like flax and other libraries around JAX: their lines do
+    not count as the user's."""
     global _skipped, _of_file
     _skipped = JAX_ROOTS | WRAPPER_ROOTS | {OWN_ROOT} | frozenset(extra)
     _of_file = standings(extra)
@@ -129,9 +129,9 @@ def column(frame: FrameType) -> int | None:
 
 
 def users(found: Iterable[FrameType]) -> list[FrameType]:
-    """Return those of the frames ``found`` that show where in the user's program a call is made, innermost
-    first, at most MAX_STACK. These are the frames of the user's code. If there are none, they are the frames
-    of installed packages that are no known libraries. Frames of libraries such as JAX are never returned."""
+    """Return those of the frames ``found`` that run the user's code, innermost first, at most MAX_STACK. If
+    there are none, return the frames of installed packages that are not known as libraries. Frames of
+    libraries such as JAX are never returned."""
     best, kept = Standing.LIBRARY, list[FrameType]()
     for f in found:
         whose = standing(f)
@@ -159,8 +159,8 @@ def user_frames(frame: FrameType | None) -> list[Frame]:
 
 
 def raised_through(trace: TracebackType | None) -> list[Frame]:
-    """Return the user's lines in the traceback of an exception, innermost first; lines of an installed
-    package if there are no lines of the user."""
+    """Return the user's lines in ``trace``, the traceback of an exception, innermost first; lines of an
+    installed package if there are no lines of the user."""
     lines: dict[FrameType, int] = {}
     while trace is not None:
         lines[trace.tb_frame] = trace.tb_lineno
@@ -169,8 +169,8 @@ def raised_through(trace: TracebackType | None) -> list[Frame]:
 
 
 def raised_in(trace: TracebackType | None) -> str | None:
-    """Return the name of the package whose code raised an exception, from its traceback; None if the user's
-    code raised it. If code of JAX or Python raised the exception, the code that called JAX or Python
+    """Return the name of the package whose code raised an exception with the traceback ``trace``; None if the
+    user's code raised it. If code of JAX or Python raised the exception, the code that called JAX or Python
     counts."""
     last: FrameType | None = None
     while trace is not None:
@@ -182,7 +182,7 @@ def raised_in(trace: TracebackType | None) -> str | None:
 
 
 def _between(frame: FrameType) -> bool:
-    """Return whether the frame only passes a call on. This is so for the wrapper of a watched function,
+    """Return whether ``frame`` only passes a call on. This is so for the wrapper of a watched function,
     Python's import system, a method that a decorator generated (the ``__init__`` of a dataclass), and the
     function by which JAX shortens tracebacks."""
     module = module_of(frame)

@@ -24,7 +24,8 @@ MAX_TEXT = 200_000  # characters of a cell
 
 
 def shell() -> Any | None:
-    """Return IPython's shell if this process runs one: a notebook's kernel, or IPython in a terminal."""
+    """Return IPython's shell object if this process is a notebook's kernel or IPython in a terminal; else
+    None."""
     ipython = sys.modules.get("IPython")
     return ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
 

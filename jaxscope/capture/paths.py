@@ -25,9 +25,9 @@ Identity = int | tuple[int, int]
 
 
 def identity(value: Any) -> Identity:
-    """Return what identifies an array: equal for two references to the same array. This is its ``id()``, and
-    for a NumPy array (address, bytes) of its memory, because JAX makes views of NumPy arrays, which are other
-    objects."""
+    """Return what identifies the array ``value``. This is its ``id()``. For a NumPy array it is (address,
+    size in bytes) of its memory, because JAX makes views of a NumPy array, which are other objects with the
+    same memory."""
     if issubclass(type(value), np.ndarray):
         return value.__array_interface__["data"][0], value.nbytes
     return id(value)
@@ -101,16 +101,16 @@ def _attribute(name: Any, kind: type) -> str | None:
 
 
 def kind_name(kind: type) -> str:
-    """Return the full name of a class as it is written to the log: ``dict``, ``None`` for NoneType,
-    ``optax._src.base.EmptyState``."""
+    """Return the full name of the class ``kind`` as it is written to the log: ``dict``, ``None`` for
+    NoneType, ``optax._src.base.EmptyState``."""
     if kind is type(None):
         return "None"
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _slots(kind: type) -> list[str]:
-    """Return the names of all attributes that a class and its bases declare in ``__slots__``, if these
-    classes are written in Python."""
+    """Return the names of all attributes that the class ``kind`` and its bases declare in ``__slots__``, if
+    these classes are written in Python."""
     found: list[str] = []
     for owner in reversed(kind.__mro__):
         slots = owner.__dict__.get("__slots__", ())

@@ -89,7 +89,8 @@ class Peers:
 
     def _round(self, now: int) -> bool:
         """Publish the programs of this rank. In rank 0, also read those of all ranks and compare them.
-        ``now`` is in ns. Return False if JAX has no client of the coordination service.
+        ``now`` is the present time in ns. Return True if this was done, False if JAX has no client of the
+        coordination service.
 
         Raises:
           Exception: a call of the client failed.
@@ -107,8 +108,9 @@ class Peers:
         return True
 
     def _value(self, count: int, leaving: bool) -> str:
-        """Return the text that this rank publishes, as JSON: [number of programs that this rank has compiled,
-        whether it is ``leaving`` the program, its latest programs, how often it has published]."""
+        """Return the text that this rank publishes, as JSON: [``count``, ``leaving``, the latest programs,
+        how often this rank has published]. ``count`` is the number of programs that this rank has compiled;
+        ``leaving`` says whether it ends now."""
         latest = self._own[max(0, count - LATEST) : count]
         return json.dumps([count, leaving, latest, self._rounds], separators=(",", ":"))
 
@@ -164,9 +166,9 @@ class Peers:
         behind: Sequence[int] = (),
     ) -> None:
         """Record, once, that ranks differ at one position in the list of programs for the devices of all
-        processes. This is done when the difference has lasted for ``after_ns``, and only if the ranks
-        ``behind`` have published something since then: if one of them was killed, that explains why it
-        compiles nothing more and why others leave.
+        processes. This is done when the difference has lasted for ``after_ns``, and only if each of the ranks
+        ``behind`` has published something after that. If one of them was killed, this explains the
+        difference, and nothing is recorded.
 
         Args:
           difference: identifies the difference.

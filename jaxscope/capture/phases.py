@@ -125,8 +125,8 @@ class Phases:
         )
 
     def lowered(self, call: Call, stack: Stack, seconds: float) -> None:
-        """Write ``Lowered`` at the end of a lowering that took ``seconds``. If there are targets
-        (``--target``), lower the program for each. ``stack`` has JAX's frames by function name."""
+        """Write ``Lowered`` at the end of the lowering of ``call``, which took ``seconds``. If there are
+        targets (``--target``), lower the program for each. ``stack`` has JAX's frames by function name."""
         frame = jax_internals.LoweringFrame.on(stack)
         outer_frames = [
             outer
@@ -165,8 +165,8 @@ class Phases:
                 shield.attempt("retarget", self.retarget.lowered, call, resolve_frame, program)
 
     def compiled(self, call: Call, stack: Stack, seconds: float) -> None:
-        """Write ``Compiled`` at the end of a compilation that took ``seconds``, and store the HLO. ``stack``
-        has JAX's frames by function name."""
+        """Write ``Compiled`` at the end of the compilation of ``call``, which took ``seconds``, and store the
+        HLO. ``stack`` has JAX's frames by function name."""
         frame = jax_internals.CompileFrame.on(stack)
         executable = known_or_none(frame.xla_executable) if frame is not None else None
         self.introductions.backend(stack)

@@ -129,28 +129,29 @@ class Probe:
 
     def on_scalar(self, event: str, value: float | int, **_: Any) -> None:
         """Receive the beginning of a phase (trace, lowering, compilation) from ``jax.monitoring``. ``event``
-        names the phase."""
+        names the phase; ``value`` is not used."""
         self.callbacks += 1
         if event in PHASES:
             self._guarded("phase_starts", self._began, PHASES[event], sys._getframe(1))
 
     def on_duration(self, event: str, duration_secs: float, **_: Any) -> None:
-        """Receive the end of a phase (trace, lowering, compilation) and its seconds from ``jax.monitoring``.
-        ``event`` names the phase."""
+        """Receive the end of a phase (trace, lowering, compilation) from ``jax.monitoring``. ``event`` names
+        the phase, which took ``duration_secs``."""
         self.callbacks += 1
         if event in PHASES:
             self._guarded("phase_durations", self._ended, PHASES[event], duration_secs, sys._getframe(1))
 
     def on_event(self, event: str, **_: Any) -> None:
-        """Receive from ``jax.monitoring`` that a program was found in the persistent cache or not, as
-        ``event`` says."""
+        """Receive from ``jax.monitoring`` an event other than the beginning or the end of a phase. ``event``
+        is its name; it may say that a program was found in the persistent cache, or not found. All other
+        events are ignored."""
         self.callbacks += 1
         if event in CACHE:
             self._guarded("cache_events", self._cache, CACHE[event])
 
     def _guarded(self, name: str, action: Callable[..., None], *args: Any) -> None:
-        """Call ``action(*args)`` so that its exceptions do not reach the program (``shield.attempt``). Do
-        nothing if this thread is inside a callback of jaxscope already. ``name`` is the part of the recording
+        """Call ``action(*args)`` so that no exception of it reaches the program (``shield.attempt``). If this
+        thread is inside a callback of jaxscope already, do not call it. ``name`` is the part of the recording
         that ``action`` belongs to."""
         token = object()
         try:
@@ -295,9 +296,9 @@ class Probe:
         return call, stack
 
     def _steps(self) -> tuple[int | None, int | None]:
-        """Return (the current step of this process, the current step of the process that the user started).
-        Also write the counts of steps to the log. A value is None if it is unknown; the second is also None
-        if the user started this process itself."""
+        """Return (current training step of this process, current training step of the process that the user
+        started). A step is None if it is unknown. The second is also None if this process is the one that the
+        user started. The counts of steps are also written to the log."""
         if self.tracker is None:
             return None, None
         self.tracker.flush()
@@ -445,7 +446,7 @@ class Probe:
     def _traced(self, jaxpr: Any, frame: FrameType | None) -> ev.FunctionSeen:
         """Return the event ``FunctionSeen`` for the function that was traced to ``jaxpr``, and write it when
         the function first appears. This is used where the function object is unknown, because a transform
-        made the call."""
+        made the call. ``frame`` is the frame of the call, None if unknown."""
         seen = self.introductions.traced(jaxpr)
         of_wrapper = seen.library and seen.module is not None and frames.root(seen.module) not in JAX_ROOTS
         if of_wrapper and wrappers.jitted_by_user(None, frame):
@@ -494,8 +495,8 @@ class Probe:
 def _user_call(
     source: dict[str, Any], frame: FrameType | None
 ) -> tuple[dict[str, Any], wrappers.UserCall | None]:
-    """Return (``source``, the user's call of a library's wrapper such as ``nnx.jit``). The call is None if no
-    such wrapper made the call in progress, at ``frame``.
+    """Return (``source``, the user's call of a library's wrapper such as ``nnx.jit``). The second value is
+    None if no such wrapper made the call in progress at ``frame``.
 
     If the wrapper's frame cannot be read, the result is ({}, None), because the function in ``source`` is the
     wrapper's and not the user's. ``source`` is what JAX's frames show of the call: function, options of jit,
@@ -510,7 +511,8 @@ def _user_call(
 
 def _origins(read: signature.Read) -> tuple[list[Frame], list[int]] | None:
     """Return ([the user's lines that created the arrays in a call's arguments], [for each argument the index
-    of its line in the first list]). The index is -1 if the line is unknown. Return None if this fails."""
+    of its line in the first list]). ``read`` has the cache key of the call and its arrays. The index is -1 if
+    the line is unknown. Return None if this fails."""
     return shield.attempt("array_origin", allocation_sites.lines_of, read.refs, len(read.key.arguments))
 
 

@@ -52,8 +52,8 @@ class MemoryReading:
             self.read = self.ended = True
 
     def _run(self, executable: Any, begun: _thread.LockType) -> None:
-        """Read the figures, and pass them to the function of ``then``. The lock ``begun`` is released first,
-        which shows that the thread runs."""
+        """Read the memory figures of ``executable``, and pass them to the function that ``then`` was given.
+        Release the lock ``begun`` first, which shows that this thread runs."""
         begun.release()
         self.memory = shield.attempt("memory", texts.memory, executable)
         self.read = True
@@ -66,8 +66,8 @@ class MemoryReading:
             shield.attempt("memory", self._late, self.memory)
 
     def then(self, late: Callable[[Memory | None], object]) -> None:
-        """Call ``late`` once with the figures: now if they are read, else when they are read, in the thread
-        that reads them."""
+        """Call ``late`` once with the memory figures: at once if they are read already, else in the thread
+        that reads them, as soon as they are read."""
         self._late = late
         if self.read:  # meanwhile: the thread may have ended without seeing ``late``
             self._call_late()

@@ -142,8 +142,8 @@ class Retarget:
 
 
 def unfit(lowering: jax_internals.Retargeting, target: Target) -> str | None:
-    """Return the reason, as text, why the lowered program cannot run on the devices of ``target``: it needs
-    more devices, or others. Return None if it can run there."""
+    """Return the reason, as text, why the program ``lowering`` cannot run on the devices of ``target``: it
+    needs more devices, or others. Return None if it can run there."""
     if lowering.partitions > target.devices:
         return f"it runs on {lowering.partitions:,} devices, {target.name} has {target.devices:,}"
     outside = [i for i in lowering.devices or () if not 0 <= i < target.devices]

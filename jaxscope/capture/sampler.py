@@ -66,8 +66,8 @@ class Budget:
         return self._fixed + count * self._per_array
 
     def allows(self, seconds: float) -> bool:
-        """Return whether ``seconds`` more may be spent on snapshots now, so that they stay below SHARE of the
-        time since the recording began."""
+        """Return whether ``seconds`` more may be spent on snapshots now, so that all snapshots together stay
+        below the part SHARE of the time since the recording began."""
         return self.spent + seconds <= SHARE * self.elapsed
 
     @property
@@ -82,7 +82,7 @@ class Budget:
 
     def taken(self, seconds: float, count: int) -> None:
         """Add the ``seconds`` that a snapshot of ``count`` arrays took to the time spent, and adjust the
-        estimate of ``expected`` to this measurement."""
+        estimate that ``expected`` makes to this measurement."""
         self.spent += seconds
         if count < MANY:
             self._fixed = max(FIXED_S, seconds - count * PER_ARRAY_S)
@@ -242,13 +242,14 @@ class Sampler:
         self.budget.taken(look.seconds, look.count)
 
     def _remember(self, snapshot: ArraysSeen, searched: Collection[UnnamedKey]) -> None:
-        """For arrays to which no variable leads, by shape, dtype and origin: note how often their number has
-        grown from one snapshot to the next since it last fell. ``snapshot`` is the newest. After RISES times
-        they may be a leak, and the next snapshot searches for the objects that refer to them.
+        """Look for possible leaks in ``snapshot``, the newest one: arrays to which no variable leads and
+        whose number grows. For each shape, dtype and origin, count how often the number of these arrays has
+        grown from one snapshot to the next since it last fell. From RISES times on, the next snapshot
+        searches for the objects that refer to them.
 
         Args:
-          searched: identifies the arrays for which this search was already made (``unnamed_key``). The search
-            is not repeated for them.
+          searched: the ``unnamed_key`` of the arrays for which the search was already made. It is not
+            repeated for them.
         """
         counts: collections.Counter[UnnamedKey] = collections.Counter()
         for g in snapshot.groups:

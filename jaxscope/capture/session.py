@@ -214,8 +214,8 @@ class Session:
         self.writer.before = self._watch_for_the_end
 
     def _watch_for_the_end(self) -> None:
-        """Register an exit handler for the real end of the program, unless there is one. After ``rest``, this
-        is called before each event."""
+        """Register an exit handler for the real end of the program, unless one is registered already. After
+        ``rest``, this is called before each event."""
         # After Python has run the exit handlers, it removes all of them, also those registered meanwhile.
         if self._handler() is None:
 
@@ -235,8 +235,8 @@ class Session:
                 self._degraded("profile", f"the program ended before step {profile.first}")
 
     def _last_look(self, *, leaving: bool) -> None:
-        """Take the last snapshot of the live arrays, once. ``leaving`` says whether the program ends too, so
-        that an uncaught exception is examined."""
+        """Take the last snapshot of the live arrays, unless it was taken already. ``leaving`` says whether
+        the program ends too, so that an uncaught exception is examined."""
         sampler, self.sampler = self.sampler, None
         if self.transfers is not None:
             self.transfers.after = None

@@ -86,8 +86,8 @@ def _report_once(name: str, reason: str) -> None:
 
 
 def _failed(name: str, error: Exception) -> None:
-    """Count a failure of the part ``name`` of the recording. Report the first failure. After STRIKES failures
-    in a row, have the part skipped for some calls."""
+    """Count ``error`` as a failure of the part ``name`` of the recording. Report the first failure. After
+    STRIKES failures in a row, the part is skipped for some calls."""
     _failures[name] = failures = _failures.get(name, 0) + 1
     if failures >= STRIKES:
         _rests[name] = min(STRIKES << (failures - STRIKES), LONGEST_REST)

@@ -182,8 +182,8 @@ def combined(*functions: Callable[[int], int] | None) -> Callable[[int], int] | 
 
 
 class _Several:
-    """Calls several functions at the ends of steps. Each returns after how many steps it is to be called
-    again."""
+    """Calls the functions ``each`` at the ends of training steps. Each of them returns after how many steps
+    it is to be called again."""
 
     def __init__(self, each: Sequence[Callable[[int], int]]) -> None:
         self._due = dict.fromkeys(each, 0)

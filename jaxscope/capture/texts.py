@@ -69,7 +69,7 @@ def hlo(executable: Any) -> str:
 
 
 def memory(executable: Any) -> Memory:
-    """Return the memory in bytes that a compiled program takes on one device, from
+    """Return the memory in bytes that ``executable``, a compiled program, takes on one device, from XLA's
     ``get_compiled_memory_stats``: arguments, results, temporary buffers, code. The peak in these statistics
     is left out, because it is wrong on CPU."""
     stats = executable.get_compiled_memory_stats()
@@ -88,8 +88,9 @@ def memory(executable: Any) -> Memory:
 
 
 def cost(executable: Any) -> dict[str, float]:
-    """Return figures of XLA's cost analysis: name (one of COSTS, such as ``flops``) -> value. A negative
-    value means unknown and is left out. XLA counts the body of a loop once, not once for each iteration."""
+    """Return figures of XLA's cost analysis of ``executable``: name (one of COSTS, such as ``flops``) ->
+    value. A negative value means unknown and is left out. XLA counts the body of a loop once, not once for
+    each iteration."""
     found = executable.cost_analysis()
     if isinstance(found, list):
         found = found[0] if found else {}
@@ -97,7 +98,8 @@ def cost(executable: Any) -> dict[str, float]:
 
 
 def fingerprint(executable: Any) -> str | None:
-    """Return XLA's fingerprint of a compiled program (a hash of it) as text; None if there is none."""
+    """Return XLA's fingerprint (a hash) of ``executable``, a compiled program, as text; None if there is
+    none."""
     value = getattr(executable, "fingerprint", None)
     if isinstance(value, bytes):  # XLA's CPU backend gives decimal digits, others raw bytes
         return value.decode() if value.isdigit() else value.hex()[:64]

@@ -19,8 +19,8 @@ MAX_PENDING = 64
 
 
 class BufferLifetimes:
-    """The calls whose array arguments are still to be checked: whether the call deleted them, or they were
-    released. ``bool()`` of this object is True if there are such calls.
+    """The calls whose array arguments are still to be checked: whether the arrays were deleted by the call,
+    were released, or are kept. ``bool()`` of this object is True while there are calls to check.
 
     Attributes:
       fresh: whether a call was added since the last check.
@@ -37,8 +37,8 @@ class BufferLifetimes:
         return bool(self._pending)
 
     def expect(self, call: int, refs: list[tuple[str, weakref.ref[Any]]]) -> None:
-        """Have the array arguments of the call number ``call`` checked at the next ``look``. ``refs`` are
-        (path of the argument, weak reference to the array) pairs."""
+        """Note that the next ``look`` has to check the array arguments of the call number ``call``. ``refs``
+        has for each of them (path of the argument, weak reference to the array)."""
         if refs:
             self._pending.append((call, threading.get_ident(), refs))
             self.fresh = True
@@ -52,11 +52,11 @@ class BufferLifetimes:
 
     def look(self, seen: str, running: set[int]) -> None:
         """Check the array arguments of calls that are over, and write for each call an event
-        ``ArgumentFate``: which arrays were deleted, released or kept. At exit all calls are checked, else
-        only those of this thread.
+        ``ArgumentFate``: which arrays were deleted, released or kept. At exit the calls of all threads are
+        checked, else only those of this thread.
 
         Args:
-          seen: the occasion: next_call, next_event or exit.
+          seen: the occasion of this check, for the event: ``next_call``, ``next_event`` or ``exit``.
           running: the numbers of the calls in progress, which are not checked before exit.
         """
         here = threading.get_ident()

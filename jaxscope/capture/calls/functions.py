@@ -63,8 +63,8 @@ class Serials:
         self._latest: dict[tuple[str, type], tuple[weakref.ref[Any], int]] = {}
 
     def class_name(self, kind: type) -> str:
-        """Return the full name of a class: ``carry.State``. A second class of this name, from a notebook cell
-        that was run again, is ``carry.State (class #2)``."""
+        """Return the full name of the class ``kind``: ``carry.State``. A second class of this name, from a
+        notebook cell that was run again, is ``carry.State (class #2)``."""
         name = kind_name(kind)
         known = self._classes.setdefault(name, [])
         for number, ref in enumerate(known, 1):
@@ -159,8 +159,8 @@ def _is_users(value: Any) -> bool:
 
 
 def _held(layer: Any) -> list[Any]:
-    """Return the callables that a wrapper refers to, in which the user's function is searched: those in its
-    closure and in its attributes with a name of ``INNER`` (``__wrapped__``, ``fun``, ...)."""
+    """Return the callables that ``layer``, a wrapper, refers to by its closure or by attributes that
+    ``INNER`` lists (``__wrapped__``, ``fun``, ...). The user's function is searched in them."""
     values = []
     for cell in getattr(layer, "__closure__", None) or ():
         try:
@@ -239,9 +239,10 @@ def unwrap(function: Any) -> Layers:
 
 
 def _place(code: Any, line: int | None) -> int | str | None:
-    """Return the part of a function's id that tells it from the other functions of its file: its first line,
-    ``12``. For a lambda, the column is added: ``12:8``. For code that was run by ``exec``, a hash of the code
-    is added: ``1#1f0c9a``. ``code`` is the function's code and ``line`` its first line; None: unknown."""
+    """Return the part of a function's id that distinguishes it from the other functions of its file: its
+    first line, ``12``. For a lambda, the column is added: ``12:8``. For code that was run by ``exec``, a hash
+    of the code is added: ``1#1f0c9a``. ``code`` is the function's code and ``line`` its first line; None:
+    unknown."""
     if code is None:
         return line
     if code.co_name == "<lambda>":
@@ -255,7 +256,8 @@ def _place(code: Any, line: int | None) -> int | str | None:
 
 def is_jitted_where_defined(function: Any) -> bool:
     """Return whether the name of ``function``, in its module, class or object, refers to a jitted function,
-    as after ``@jax.jit``. If so, the author of the function passed it to jit, and not the code that calls it.
+    as after ``@jax.jit``. If so, it is the author of the function who passed it to jit, and not the author of
+    the code that calls it.
 
     For a function of JAX, the result is also True if the name refers to any object that is no plain function
     or class, such as a ufunc, which may contain the jitted function. The result is False for a function that
@@ -313,11 +315,13 @@ def is_defined(pattern: str) -> bool:
 def function_id(
     qualname: str, file: str | None, line: int | str | None, wrappers: list[str], captured: str = ""
 ) -> str:
-    """Return the id of a function in a recording: ``step@train.py:12 | jax.vmap``. ``file`` is None if it is
-    unknown.
+    """Return the id of a function in a recording: ``step@train.py:12 | jax.vmap``.
 
     Args:
+      qualname: the qualified name of the function: ``step``.
+      file: the file that defines it; None: unknown.
       line: the line, as ``_place`` returns it: ``12``, or ``12:8`` for a lambda at column 8; None: unknown.
+      wrappers: the names of the wrappers around the function: ``["jax.vmap"]``.
       captured: text that is equal for equal captured functions (``_code_of``); the id contains a hash of it.
     """
     around = "".join(f" | {w}" for w in wrappers)
@@ -366,9 +370,9 @@ def _code_of(value: Any, seen: list[Any]) -> str:
 
 
 def _functions_of(instance: Any) -> dict[str, Any]:
-    """Return those attributes stored in an object that are or contain functions: ``{"self.loss": squared}``.
-    A method of the object itself that is stored in it, bound or jitted, is left out: it belongs to the
-    class."""
+    """Return those attributes stored in ``instance`` that are or contain functions: ``{"self.loss":
+    squared}``. A method of ``instance`` that is stored in it, bound or jitted, is left out, because it
+    belongs to the class."""
     attributes = _own(instance, "__dict__")
     found = {}
     for name, value in itertools.islice(
@@ -382,7 +386,8 @@ def _functions_of(instance: Any) -> dict[str, Any]:
 
 
 def _own(value: Any, name: str) -> Any:
-    """Return an attribute without running the program's own ``__getattr__``; None: there is none."""
+    """Return the attribute ``name`` of ``value`` without running a ``__getattr__`` of the program; None if
+    there is no such attribute."""
     try:
         return object.__getattribute__(value, name)
     except AttributeError:
@@ -395,7 +400,7 @@ def _class_of(value: Any) -> str:
 
 
 def _name_of(value: Any) -> str:
-    """Return the name of a function or class, else the name of the value's class."""
+    """Return the name of ``value`` if it is a function or class, else the name of its class."""
     named = value.__func__ if isinstance(value, MethodType) else value
     named = named if isinstance(named, (FunctionType, type)) else type(named)
     return str(named.__qualname__).replace(".<locals>", "")

@@ -60,7 +60,8 @@ class Call:
     Attributes:
       frame: what identifies the call: the ids of its frame and of its function (``place``).
       function: the id of the function in the log.
-      detail: whether the function is the user's; only then the texts of its program are stored.
+      detail: whether the function is the user's. The texts of a program are stored only for a function of the
+        user.
       paths: the paths of the flat arguments; None: unknown.
       rank: the position of the call's last event in the order trace < miss < lower < compile (``RANKS``).
       retraced: whether the Python function was run.
@@ -103,12 +104,12 @@ class Calls(threading.local):
         self._over = over
 
     def find(self, frame: FrameType, rank: int) -> Call | None:
-        """Return the call in progress that an event announced at ``frame`` belongs to; None if the event
-        begins a new call.
+        """Return the call in progress to which an event belongs that JAX announced at ``frame``; None if the
+        event begins a new call.
 
-        The events of a call come in the order TRACE_RANK, MISS_RANK, ... ``rank`` is the position of this
-        event in it. If the call at ``frame`` has had this event or a later one already, that call is over,
-        and another call has got its frame.
+        ``rank`` is the position of the event in the order of a call's events: TRACE_RANK, MISS_RANK, ... If
+        the call known at ``frame`` has had this event or a later one already, that call is over, and
+        ``frame`` belongs to a new call.
         """
         here = place(frame)
         for i in range(len(self.open) - 1, -1, -1):
@@ -123,8 +124,8 @@ class Calls(threading.local):
         return None
 
     def tracing(self, frame: FrameType | None) -> Call | None:
-        """Return the call at ``frame`` if JAX has announced that it traces the call's Python function and
-        this function has not run yet; else None."""
+        """Return the call at ``frame`` if JAX has announced a trace of the call's Python function but has not
+        run this function yet; else None."""
         here = place(frame)
         for call in reversed(self.open):
             if frame is not None and call.frame == here:
@@ -132,8 +133,8 @@ class Calls(threading.local):
         return None
 
     def begin(self, call: Call, frame: FrameType | None) -> None:
-        """Add ``call``, which was made at ``frame``. End the calls whose frames are no longer among the
-        callers of ``frame``, because they have returned or raised."""
+        """Add ``call``, which was made at ``frame``, to the calls in progress. End the calls whose frames are
+        no longer among the callers of ``frame``, because they have returned or raised."""
         self.prune(frame)
         self.open.append(call)
 

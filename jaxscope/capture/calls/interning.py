@@ -69,8 +69,8 @@ class Introductions:
 
     def wrapped(self, function: Any, seen: ev.FunctionSeen) -> None:
         """Remember that ``function``, a wrapper of a library, runs the user's function, which the event
-        ``seen`` describes. Under a transform such as grad, JAX names only ``function`` and its line;
-        ``traced`` then returns ``seen`` for its jaxprs."""
+        ``seen`` describes. Under a transform such as grad, JAX shows only the name and line of ``function``;
+        ``traced`` returns ``seen`` for jaxprs with this name and line."""
         code = getattr(function, "__code__", None)
         if code is not None:
             name = str(function.__qualname__).rpartition(".")[2]
@@ -103,9 +103,9 @@ class Introductions:
         return seen
 
     def sources(self, names: Iterable[str | None]) -> None:
-        """Write an event ``SourceSeen`` for each file in ``names`` (None is ignored) that has none yet: the
-        checksum of the file's content. For a notebook cell, which has no file, the event also has the
-        text."""
+        """Write an event ``SourceSeen`` for each file in ``names`` for which none was written yet; None in
+        ``names`` is ignored. The event has a checksum of the file's content. For a notebook cell, which has
+        no file, the event also has the cell's text."""
         for name in names:
             if name is not None and name not in self._files:
                 self._files.add(name)
@@ -122,7 +122,7 @@ class Introductions:
 
     def context(self) -> str:
         """Return the id in the log, such as ``c1``, of JAX's present configuration: the settings that JAX's
-        trace cache compares. Write the settings (``ContextSeen``) when they first occur."""
+        trace cache compares. When these settings first occur, write them to the log (``ContextSeen``)."""
         settings = jax_internals.context_settings()
         content = tuple(sorted(settings.items()))
         known = self._contexts.get(content)
@@ -143,7 +143,7 @@ class Introductions:
 
     def _write_backend(self, backend: Any) -> None:
         """Write the platform and the devices of ``backend``. If the devices belong to several processes, call
-        ``of_job``, which starts the comparison of these processes."""
+        ``of_job``, a function that starts the comparison of these processes."""
         devices = texts.devices(backend)
         processes = len({d.process_index for d in devices})
         self._writer.process_index = index = int(backend.process_index())

@@ -66,8 +66,9 @@ class Endings:
         return Ending(ref, frame.f_back.f_code)
 
     def returned(self, ending: Ending) -> bool | None:
-        """Return True if the call that ``watch`` has watched returned, False if it raised an exception.
-        Return None if it is still running or its exception is still alive."""
+        """Return True if the watched call returned, False if it raised an exception. ``ending`` is what
+        ``watch`` returned for the call. Return None if it is still running or its exception is still
+        alive."""
         code = self._left.pop(ending.ref, None)
         return None if code is None else code is ending.caller
 
@@ -116,8 +117,9 @@ class NestedTraces:
             self._writer.emit(ev.Traced(call=call.number))
 
     def _settled(self, call: Call, returned: bool | None) -> None:
-        """Write the end of the trace of ``call``: ``Traced`` if it ``returned``, ``PhaseFailed`` if it raised
-        an exception. Do nothing if ``returned`` is None (not known yet)."""
+        """Write the end of the trace of ``call``. ``returned`` says how it ended: True (it returned: write
+        ``Traced``), False (it raised an exception: write ``PhaseFailed``) or None (not known yet: do
+        nothing)."""
         if returned is not None:
             call.ending = None
             self.waiting -= 1

@@ -20,8 +20,8 @@ UNCHANGED = 3
 
 
 class Repeat(NamedTuple):
-    """What is known of the calls with one jaxpr that missed the fast path and are described in the log. From
-    it follows whether the next such call is only counted.
+    """What is known of the calls that missed the fast path with the same jaxpr and are described in the log.
+    It determines whether the next such call is described too, or only counted.
 
     Attributes:
       jaxpr: a weak reference to the jaxpr.
@@ -56,9 +56,10 @@ class RepeatedMisses:
         self._misses: dict[str, Count] = {}  # by function, because the counts outlive the jaxprs
 
     def counted(self, jaxpr: Any, arguments: tuple[Any, ...]) -> str | None:
-        """Count a call that missed JAX's fast path, and return the id of its function. Do this only if the
-        log already describes enough calls in a row with the same ``jaxpr`` and the same types of arguments.
-        Otherwise return None: the caller has to describe this call in the log."""
+        """Decide whether a call that missed JAX's fast path is only counted. This is so if the log already
+        describes enough calls in a row with the same ``jaxpr`` and the same types of ``arguments``: count the
+        call and return the id of its function. Otherwise return None: the caller has to describe the call in
+        the log."""
         repeat = self.known.get(id(jaxpr))
         if repeat is None or repeat.jaxpr() is not jaxpr or repeat.types != (*map(type, arguments),):
             return None
@@ -68,7 +69,7 @@ class RepeatedMisses:
     def note(self, jaxpr: Any, arguments: tuple[Any, ...], function: str) -> None:
         """Remember that a call of ``function`` (an id) missed the fast path with ``jaxpr`` and ``arguments``
         and was described in the log. After UNCHANGED repetitions in a row with the same types of arguments,
-        ``counted`` only counts the next ones."""
+        further calls are only counted (``counted``)."""
         number, types = id(jaxpr), (*map(type, arguments),)
         repeat = self.known.pop(number, None) or self._described.pop(number, None)
         if repeat is None or repeat.jaxpr() is not jaxpr:
@@ -91,8 +92,7 @@ class RepeatedMisses:
             misses.flush()
 
     def _count(self, function: str) -> Count:
-        """Return the object that counts those calls of ``function`` (an id) that are only counted, not
-        described."""
+        """Return the counter of the calls of ``function`` (an id) that are not described in the log."""
         if function not in self._misses:
             self._misses[function] = Count(
                 self._writer, lambda count, cell: MissesCounted(function=function, count=count, cell=cell)

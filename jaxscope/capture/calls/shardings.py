@@ -40,7 +40,8 @@ class Shardings:
         return known
 
     def _add(self, sharding: Any) -> int:
-        """Convert a sharding to data and return its position in the table."""
+        """Convert ``sharding`` to data, add this to the table if nothing equal is there, and return its
+        position in the table."""
         fact = read_sharding(sharding)
         name = repr(fact)
         known = self._by_fact.get(name)
@@ -51,8 +52,8 @@ class Shardings:
 
 
 def read_sharding(sharding: Any) -> Sharding:
-    """Return a sharding as data. If the class of the sharding is not known, only its text and devices are
-    read."""
+    """Return ``sharding``, an object of JAX, as data. If the class of the sharding is not known, only its
+    text and devices are read."""
     kind = type(sharding).__name__
     memory_kind = getattr(sharding, "memory_kind", None)
     mesh = getattr(sharding, "mesh", None)

@@ -39,7 +39,7 @@ class Read(NamedTuple):
 
 
 def type_name(value: Any) -> str:
-    """Return the type of an argument as text for the log: ``jax.Array``, ``Tracer``, ``float``,
+    """Return the type of ``value``, an argument, as text for the log: ``jax.Array``, ``Tracer``, ``float``,
     ``numpy.ndarray``. In ``f.lower()``, JAX replaces the arguments by objects of its own. For such an object,
     this is the type of the argument that it replaces."""
     import jax
@@ -97,8 +97,8 @@ def leaf(path: str, value: Any, shardings: Shardings) -> Leaf:
 
 @functools.lru_cache(256)
 def dtype_name(dtype: Any) -> str:
-    """Return ``str(dtype)`` from a cache. NumPy takes 5 us for this text, and the leaves of a model have
-    hundreds of equal dtypes."""
+    """Return ``str(dtype)``. The texts are cached, because NumPy takes 5 us for one, and the leaves of a
+    model have hundreds of equal dtypes."""
     return str(dtype)
 
 
@@ -145,7 +145,8 @@ def keyword_name(signature: inspect.Signature | None, name: str) -> str:
 
 
 def call_form(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """Return how the arguments were passed: ``2 positional, keywords: mask``."""
+    """Return how ``args`` and ``kwargs``, the arguments of a call, were passed: ``2 positional, keywords:
+    mask``."""
     form = f"{len(args)} positional"
     return f"{form}, keywords: {', '.join(sorted(kwargs))}" if kwargs else form
 
@@ -165,8 +166,8 @@ def is_array(value: Any) -> bool:
 
 
 def options(info: JitInfo) -> dict[str, str] | None:
-    """Return the options that were passed to jit and differ from the default: name -> value as text, such as
-    ``{"donate_argnums": "(0,)"}``. Return None if the options cannot be read."""
+    """Return those options in ``info`` that were passed to jit and differ from the default: name -> value as
+    text, such as ``{"donate_argnums": "(0,)"}``. Return None if the options cannot be read."""
     given = {name: getattr(info, name) for name in JitInfo.names}
     if not all(map(known, given.values())):
         return None
@@ -198,7 +199,8 @@ def options(info: JitInfo) -> dict[str, str] | None:
 
 
 def _option_sharding(value: Any) -> str:
-    """Return an element of jit's in_shardings, out_shardings, in_layouts or out_layouts as text."""
+    """Return ``value`` as text: one element of jit's in_shardings, out_shardings, in_layouts or
+    out_layouts."""
     if value is None or "Unspecified" in type(value).__name__:
         return "unspecified"
     if hasattr(type(value), "device_set"):  # the value's own device_set may raise, on an AbstractMesh
@@ -360,7 +362,8 @@ def _leaves(
 
 
 def _tree_text(tree: Any) -> str | None:
-    """Return a PyTreeDef as text of limited length; None if a repr in it raises an exception."""
+    """Return ``tree``, a PyTreeDef, as text of limited length; None if the repr of something in it raises an
+    exception."""
     try:
         return limited(ADDRESS.sub("", str(tree)))
     except Exception:  # the repr of a class's aux data
@@ -391,8 +394,8 @@ def _behind_wrapper(
 
 def _users_names(user: UserCall, hashed: Hashed) -> paths.Found:
     """Return the paths of the arrays and other values in the arguments of the user's call. ``hashed`` knows
-    which values JAX compares as one object. Nothing is searched inside such a value, because its contents do
-    not matter for JAX's cache."""
+    which values JAX compares as one object. These are not searched, because their contents do not matter for
+    JAX's cache."""
     roots = list(zip(parameter_names(user.signature, len(user.args)), user.args, strict=True))
     roots += [(keyword_name(user.signature, k), v) for k, v in user.kwargs.items()]
     return paths.walk(roots, is_array, whole=hashed.whole)
@@ -409,7 +412,8 @@ def of_flat(
     values: list[Any], names: list[str] | tuple[str, ...] | None, context: str | None, serial: int | None
 ) -> Read:
     """Return the cache key of a call of which only the flat arguments are known, with weak references to the
-    arrays. This is so for a call under a transform (grad, vmap), and for one that was lowered ahead of time.
+    arrays. This is used for a call under a transform (grad, vmap), and for one that was lowered ahead of
+    time.
 
     Args:
       values: the flat arguments.

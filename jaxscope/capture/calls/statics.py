@@ -142,16 +142,16 @@ def _sequence(value: Any, plain: type, level: int) -> str:
 
 
 def _partial(value: Any, level: int) -> str:
-    """Return the text that shows a ``functools.partial``. Containers in its arguments are shown up to the
-    depth ``level``."""
+    """Return the text that shows ``value``, a ``functools.partial``. Containers in its arguments are shown up
+    to the depth ``level``."""
     inner = [_shown(v, level - 1) for v in (value.func, *_first(value.args))] if level else ["..."]
     keywords = [f"{k}={_shown(v, level - 1)}" for k, v in _first(value.keywords.items())] if level else []
     return f"functools.partial({', '.join(inner + keywords)})"
 
 
 def _string(value: str | bytes, limit: int) -> str:
-    """Return the text that shows a string. If the string is longer than ``limit``, the text has its beginning
-    and its end, because two paths or prompts may differ in either."""
+    """Return the text that shows ``value``, a string. If it has more than ``limit`` characters, only its
+    beginning and its end are shown, because two paths or prompts may differ in either."""
     if len(value) <= limit:
         return repr(value)
     half = limit // 2
@@ -159,7 +159,8 @@ def _string(value: str | bytes, limit: int) -> str:
 
 
 def _mesh(value: Any) -> str:
-    """Return the text that shows a mesh, with its devices in order, which its own repr does not show."""
+    """Return the text that shows ``value``, a mesh, with its devices in order, which its own repr does not
+    show."""
     axes = ", ".join(f"{n!r}: {s}" for n, s in zip(value.axis_names, value.axis_sizes, strict=True))
     kinds = ", ".join(str(getattr(t, "name", t)) for t in value.axis_types)
     devices = getattr(value, "devices", None)
@@ -178,7 +179,7 @@ def _known(kind: type) -> bool:
 
 
 def _first(values: Iterable[Any]) -> Iterator[Any]:
-    """Yield the first MAX_ITEMS values."""
+    """Yield the first MAX_ITEMS of ``values``."""
     return itertools.islice(values, MAX_ITEMS)
 
 
@@ -201,8 +202,8 @@ def _named(kind: type, plain: type, text: str) -> str:
 
 
 def _plain_fields(value: Any) -> str:
-    """Return the attributes of an object that are numbers or strings, as text: `` n=3 name='a'``. The text
-    begins with a space. It identifies the object if its repr has only an address."""
+    """Return those attributes of ``value`` that are numbers or strings, as text that begins with a space: ``
+    n=3 name='a'``. This text identifies an object whose repr has only a memory address."""
     fields = [
         f"{step[1:]}={held!r}"[:60]
         for step, held in paths.children(value) or ()

@@ -132,8 +132,8 @@ def _plain(value: Any) -> bool:
 
 
 def attributes(value: Any) -> list[tuple[str, Any]]:
-    """Return (name, value) of the attributes that ``value`` itself has, in order, without running code of its
-    class (no properties)."""
+    """Return (name, value) of the attributes that are stored in ``value`` itself, in their order. No code of
+    its class runs, so properties are left out."""
     found = paths.children(value)
     return [(step[1:], held) for step, held in found or () if step.startswith(".")]
 
@@ -193,13 +193,13 @@ def key_path(value: Any, keys: tuple[Any, ...], leaf: Any) -> str:
 
 
 def _child(value: Any, keys: tuple[Any, ...], leaf: Any) -> tuple[str, Any]:
-    """Return (step, child) for the child of the pytree node ``value`` to which a key path leads:
-    ``(".w", array)``. The child is None if it cannot be read.
+    """Return (step, child) for the child of the pytree node ``value`` to which a key path leads: ``(".w",
+    array)``. The child is None if it cannot be read.
 
     Args:
       keys: the key path from ``value`` on; its first entry leads to the child.
-      leaf: the leaf at the end of the key path. If JAX has only numbered the child, it is the attribute of
-        ``value`` that leads to this leaf.
+      leaf: the leaf at the end of the key path. If JAX has given the child only a number, the child is found
+        as the attribute of ``value`` that leads to this leaf.
     """
     import jax
 
@@ -273,5 +273,5 @@ def _follow(value: Any, key: Any) -> Any:
 
 
 def _own(value: Any) -> set[str]:
-    """Return the names of the attributes that ``value`` itself has, without those of its class."""
+    """Return the names of the attributes that are stored in ``value`` itself, not in its class."""
     return {name for name, _ in attributes(value)}

@@ -180,9 +180,9 @@ _AROUND = frozenset({OWN_ROOT, "jaxtyping", "beartype", "typeguard"})
 
 
 def _made_by(function: object) -> tuple[str, str]:
-    """Return (module, qualified name) of the place where the code of ``function`` was written. These are read
-    from its globals and its code, because functools.wraps replaces ``__module__`` and ``__qualname__``. An
-    object without code has those of its class."""
+    """Return (module, qualified name) with which ``function`` was defined. These are read from its globals
+    and its code, because functools.wraps replaces ``__module__`` and ``__qualname__``. For an object without
+    code, return those of its class."""
     while functions.defined_in(function) == jax_internals.TRIMS_TRACEBACKS:
         function = getattr(function, "__wrapped__", None)  # JAX's api_boundary, which only trims tracebacks
     code = getattr(function, "__code__", None)
@@ -247,9 +247,9 @@ class Hashed:
         return (kind, value) in self._plain if kind in paths.PLAIN else id(value) in self._objects
 
     def whole(self, value: Any) -> bool:
-        """Return whether ``value`` is one of these static values and JAX compares it without looking inside:
-        a function, or an object that is equal only to itself. A search for arrays does not enter such a
-        value."""
+        """Return whether ``value`` is a static value of the call that JAX compares without looking inside it:
+        a function, or an object that is equal only to itself. A search for arrays skips the contents of
+        ``value`` then."""
         return id(value) in self._objects and _whole(value)
 
 

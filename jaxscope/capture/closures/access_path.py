@@ -126,7 +126,7 @@ def attribute(value: Any, name: str) -> Any:
 
 
 def dictionary(value: Any) -> dict[str, Any] | None:
-    """Return the ``__dict__`` of an object. Return None if it has none, or if its class defines ``__dict__``
+    """Return the ``__dict__`` of ``value``. Return None if it has none, or if its class defines ``__dict__``
     as a property, because reading a property runs code of the program."""
     descriptor = of_class(type(value), "__dict__")
     if type(descriptor) is not GetSetDescriptorType:

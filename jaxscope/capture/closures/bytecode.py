@@ -179,8 +179,8 @@ class _Scan:
         return self.local.get(name)
 
     def _step(self, op: str, arg: int, value: object) -> None:
-        """Follow one instruction of the bytecode, such as ``LOAD_ATTR``, with the numeric argument ``arg``.
-        ``value`` is what the argument refers to, such as the attribute's name."""
+        """Follow one instruction of the bytecode. ``op`` is its name, such as ``LOAD_ATTR``, ``arg`` its
+        numeric argument, and ``value`` what this argument refers to, such as the attribute's name."""
         stack = self.stack
         if op in ("LOAD_GLOBAL", "LOAD_NAME"):
             if op == "LOAD_GLOBAL" and arg & 1:
@@ -228,9 +228,9 @@ class _Scan:
             self._other(op, arg)
 
     def _other(self, op: str, arg: int) -> None:
-        """Follow an instruction with the name ``op`` that only reads entries from the simulated stack,
-        removes them and adds values without a name, such as ``CALL``. At a jump or an unknown instruction,
-        empty the stack."""
+        """Follow the instruction ``op`` with the numeric argument ``arg``, such as ``CALL``, that only reads
+        entries of the simulated stack, removes them and adds values without a name. At a jump or an unknown
+        instruction, empty the stack."""
         if op == "CALL":
             taken, put = arg + 2, 1
         elif op == "CALL_KW":
@@ -254,8 +254,9 @@ class _Scan:
             self.straight = False
 
     def _fast(self, op: str, value: object) -> None:
-        """Follow an instruction that loads or stores local variables, such as ``STORE_FAST``. From Python
-        3.13 on, one instruction may load or store two; then ``value`` is a tuple of two names, not one."""
+        """Follow the instruction ``op`` that loads or stores the local variable ``value``, such as
+        ``STORE_FAST``. From Python 3.13 on, one instruction may load or store two variables; ``value`` is
+        then a tuple of two names."""
         names = [str(v) for v in value] if isinstance(value, tuple) else [str(value)]
         verbs = [part.strip("_") for part in op.split("FAST")[:-1]]  # of STORE_FAST_LOAD_FAST both
         for verb, name in zip(verbs, names, strict=False):
@@ -279,8 +280,8 @@ class _Scan:
         self.found.attributes.update(str(k) for how, k in entry.steps if how == ATTRIBUTE)
 
     def _attribute(self, op: str, arg: int, name: str) -> None:
-        """Follow an instruction (``LOAD_ATTR`` or ``LOAD_METHOD``) that reads the attribute ``name`` of the
-        topmost entry of the simulated stack. Its numeric argument ``arg`` shows whether a method is
+        """Follow the instruction ``op`` (``LOAD_ATTR`` or ``LOAD_METHOD``) that reads the attribute ``name``
+        of the topmost entry of the simulated stack. Its numeric argument ``arg`` shows whether a method is
         loaded."""
         self.found.attributes.add(name)
         base = self._pop()
@@ -309,7 +310,7 @@ class _Scan:
 
 
 def _stored(i: dis.Instruction) -> list[str]:
-    """Return the local variables to which an instruction assigns, or which it deletes."""
+    """Return the names of the local variables that the instruction ``i`` assigns or deletes."""
     if "STORE_FAST" not in i.opname and i.opname not in ("STORE_DEREF", "DELETE_FAST", "DELETE_DEREF"):
         return []
     if not isinstance(i.argval, tuple):

@@ -144,8 +144,8 @@ class Drawn(NamedTuple):
       arguments: positions, among the flat arguments, of keys that are not combined with another argument.
       of: the number of flat arguments.
       on_devices: positions, among the flat arguments, of keys from which all devices in a shard_map draw
-        equal numbers, although the program combines these numbers element by element with a split array, as
-        in a dropout mask.
+        equal numbers, although the program combines these numbers element by element with an array that is
+        split over the devices, as in a dropout mask.
     """
 
     constants: frozenset[int] | None = None
@@ -231,9 +231,9 @@ def _draws_on_split(
     with a part of a split array, as in a dropout mask. This is usually a mistake. Return for each result of
     ``body`` whether it is equal on all devices (a _Uniform) or not (_SPLIT).
 
-    Only arrays of random numbers that are at least as large as the part of the split array count. Noise for
-    weights that all devices have, an order or a random projection must be equal on all devices, and do not
-    count.
+    An array of random numbers counts only if it is at least as large as the part of the split array. Other
+    random numbers have to be equal on all devices: noise for weights that all devices have, an order, a
+    random projection.
 
     Args:
       body: the jaxpr of a shard_map, or one inside it.
@@ -263,8 +263,8 @@ def _draws_on_split(
 
 
 def _may_be_key(aval: Any) -> bool:
-    """Return whether an array with this aval may be a random key: a typed key, or a raw one (uint32[..., 2]
-    or [..., 4])."""
+    """Return whether an array with the abstract value ``aval`` may be a random key: a typed key, or a raw one
+    (uint32[..., 2] or [..., 4])."""
     if not hasattr(aval, "dtype") or not hasattr(aval, "shape"):  # a token, a reference
         return False
     dtype, shape = str(aval.dtype), tuple(aval.shape)

@@ -60,8 +60,8 @@ class Mark:
                 self.watched = False
 
     def same(self, value: Any) -> bool:
-        """Return whether ``value`` is the remembered object or equal to it. Return True if that cannot be
-        determined, so that no false change is reported."""
+        """Return whether ``value`` is the remembered object or equal to it. Return True also if this cannot
+        be determined, so that no false change is reported."""
         if self.watched and self.ref() is value:
             return True
         if self.code is not None:
@@ -78,8 +78,8 @@ class Mark:
         return not self.watched
 
     def contents(self, value: Any) -> bool:
-        """Return whether the contents of ``value``, the remembered NumPy array, are unchanged. Return True if
-        the contents are not compared, or if ``value`` is not the remembered object."""
+        """Return whether ``value``, the remembered NumPy array, still has the same contents. Return True also
+        if the contents are not compared, or if ``value`` is another object."""
         return self.crc is None or self.ref() is not value or checksum(value) == self.crc
 
 

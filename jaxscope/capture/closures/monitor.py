@@ -42,7 +42,7 @@ class Guard:
 
     Args:
       counter: counts the calls of the object, and says after which of them a check is due.
-      inside: the attribute of this name.
+      inside: sets the attribute ``inside``, which is explained below.
 
     Attributes:
       function: the id of the watched function.
@@ -50,8 +50,8 @@ class Guard:
         JAX's fast path are not seen.
       static: position of an argument, such as a static ``self``, for each of whose values the function is
         traced again; None: there is no such argument.
-      snapshots: ``id()`` of the value of that argument -> (reference to it, Snapshot of the values that the
-        newest trace for it read). The id is 0 if there is no such argument.
+      snapshots: ``id()`` of the value of the argument at ``static`` -> (reference to this value, Snapshot of
+        what the newest trace for this value read). The id is 0 if ``static`` is None.
       pending: a trace that has begun and not ended; None: there is none.
       interval: the number of calls until the next check.
     """
@@ -170,8 +170,8 @@ class Guard:
             read.remember(value)  # another object with an equal value: compare with this one from now on
 
     def report(self, snapshot: Snapshot, read: Read, value: Any, seen: str, how: str) -> None:
-        """Write the event ``CaptureChanged``, which says that a captured value is different now. Then check
-        it no more.
+        """Write the event ``CaptureChanged``, which says that a captured value is different now. From then on
+        this value is not checked any more.
 
         Args:
           snapshot: the values that the trace read.
@@ -237,8 +237,8 @@ class Guard:
                 self.contents(snapshot, EXIT)
 
     def _current(self) -> list[Snapshot]:
-        """Return the snapshots (the values that a trace read) whose function and static argument are still
-        alive."""
+        """Return those snapshots (each has the values that one trace read) whose function and static argument
+        are still alive."""
         return [
             s
             for owner, s in list(self.snapshots.values())
@@ -372,9 +372,9 @@ class ClosureMonitor:
     # -- steps ----------------------------------------------------------------------------------------
 
     def check_soon(self) -> None:
-        """Have all guards check at the end of this step, and from then on at the ends of steps at growing
-        intervals, whether the values that their functions captured have changed. This is called after a trace
-        that captured NumPy arrays, which change without a call, or whose function is called by a jitted
+        """Arrange that all guards check whether the values that their functions captured have changed: at the
+        end of this step, and then at the ends of later steps at growing intervals. This is called after a
+        trace that captured NumPy arrays, which change without a call, or whose function is called by a jitted
         function, so that its own calls are not seen."""
         if self.tracker is not None:
             self._since = self.tracker.ended

@@ -106,8 +106,8 @@ class Snapshot:
                     self.arrays.append(read)
 
     def contents_later(self, calls: int) -> None:
-        """Schedule the next comparison of the contents of arrays, which were just compared at the call number
-        ``calls``. The interval doubles each time."""
+        """Schedule the next comparison of the contents of arrays. ``calls`` is the number of calls so far,
+        after which they were just compared. The interval doubles each time."""
         self.contents_at = calls + self._gap
         self._gap *= 2
 

@@ -17,8 +17,9 @@ MAX_ARRAYS = 4000
 
 
 def line(stack: Any) -> Frame | None:
-    """Return the innermost line of the user's code in ``stack``, which jaxlib stores with each array
-    (``array.traceback``). If there is none, return a line of an installed package, or None."""
+    """Return the innermost line of the user's code in ``stack``, the Python stack that jaxlib stores with
+    each array (``array.traceback``). If it has no such line, return a line of an installed package; None if
+    it has none of these either."""
     best, site = Standing.LIBRARY, None
     for f in stack.frames if stack is not None else ():
         standing = frames.file_standing(f.file_name)

@@ -73,7 +73,7 @@ class Look:
 
     @property
     def seconds(self) -> float:
-        """Seconds since this snapshot began, without the time of garbage collections. The objects of a
+        """The seconds since this snapshot began, without the time of garbage collections. The objects of a
         snapshot may start a garbage collection, which visits all objects of the program. The program would
         have started this collection itself a little later, so it does not count as a cost of the snapshot."""
         return (time.perf_counter_ns() - self._began - self._collecting) / 1e9
@@ -94,14 +94,14 @@ class Look:
         **more: Any,
     ) -> ArraysSeen:
         """Return the snapshot as an event ``ArraysSeen``. The variables of ``frame`` and of its callers are
-        searched for the arrays. This can be called once.
+        searched for the arrays. This can be called only once.
 
         Args:
           why: the reason for the snapshot, one of those in ``capture.sampler``.
           step: the training step that has ended; None: steps are not counted.
           trace: a traceback whose frames are searched too; None: there is none.
-          suspects: identifies suspected leaks, arrays to which no variable leads (``unnamed_key``). For
-            these, the objects that refer to the arrays are searched, which is slow.
+          suspects: the ``unnamed_key`` of arrays to which no variable leads and which may be a leak. The
+            objects that refer to these arrays are searched, which is slow.
           more: further fields of the event.
         """
         gc.callbacks.append(self._collection)
@@ -149,7 +149,7 @@ class Look:
 
 def unnamed_key(kind: _Kind | ArrayGroup, origin: Frame | None) -> UnnamedKey:
     """Return the key by which arrays that no variable leads to are recognized in several snapshots: (shape,
-    dtype, the line that created them). ``kind`` has the shape and dtype, ``origin`` is the line; None:
+    dtype, the line that created them). ``kind`` has the shape and dtype; ``origin`` is the line, None if
     unknown."""
     return kind.shape, kind.dtype, origin
 
@@ -181,8 +181,8 @@ class _Kinds:
     shards are counted in ``parts`` and are in no group.
 
     Attributes:
-      shared: which arrays share memory.
-      parts: the number of shards that were taken of other arrays.
+      shared: which of the arrays share memory.
+      parts: the number of arrays that are such shards.
       lengths: the number of items of the containers that lead to arrays, by path.
       bounded: the paths of those containers that have a largest length, such as ``deque(maxlen=...)``.
     """
@@ -236,9 +236,9 @@ class _Kinds:
         return {id(self._arrays)}
 
     def _new_batch(self, array: Any, sharding: Any, key: tuple[Any, ...]) -> _Batch:
-        """Return a batch, without arrays yet, for live arrays with the properties of ``array`` (with
-        ``sharding``). ``key`` is (id of its aval, key of its sharding, committed, stack, layout), which is
-        different for each batch."""
+        """Return a new batch, without arrays yet, for the live arrays with the properties of ``array``, whose
+        sharding is ``sharding``. ``key`` is (id of its aval, key of its sharding, committed, stack, layout),
+        which is different for each batch."""
         _, sharding_key, committed, stack, layout = key
         if sharding_key not in self._sharding_index:
             self._sharding_index[sharding_key] = self.shardings.index(sharding)
@@ -268,7 +268,7 @@ class _Kinds:
 
         Args:
           named: the paths of the arrays to which variables lead.
-          suspects: identifies suspected leaks, arrays to which no variable leads (``unnamed_key``). The
+          suspects: the ``unnamed_key`` of arrays to which no variable leads and which may be a leak. The
             object that refers to these arrays is described in their group.
         """
         counts = self._count(named, MAX_GROUPS)
@@ -313,8 +313,8 @@ class _Kinds:
 
         Args:
           named: the paths of the arrays to which variables lead.
-          most: the largest number of paths. None: there is no limit; numbers in paths are written ``*``,
-            which makes fewer paths.
+          most: the largest number of paths. None: there is no limit, and numbers in paths are written ``*``
+            so that there are fewer paths.
         """
         counts: list[_Counted] = []
         distinct: set[tuple[_Kind, str]] = set()
@@ -334,8 +334,9 @@ class _Kinds:
     def _holders(
         self, counts: list[_Counted], suspects: Collection[UnnamedKey]
     ) -> dict[UnnamedKey, str | None]:
-        """Describe the objects that refer to suspected leaks: ``unnamed_key`` -> description, such as
-        ``a list of 40``; None if unknown. At most MAX_SUSPECTS arrays are examined for each leak.
+        """For each suspected leak, describe the object that refers to its arrays. Return ``unnamed_key`` ->
+        description, such as ``a list of 40``; the description is None if unknown. At most MAX_SUSPECTS arrays
+        of a leak are examined.
 
         Args:
           counts: all live arrays, counted by path.
@@ -373,8 +374,9 @@ class _Counted(NamedTuple):
 
 
 def _named_groups(counts: list[_Counted]) -> list[ArrayGroup]:
-    """Return the arrays to which variables lead in groups: one for each combination of properties and path.
-    The ``origin`` of a group is None if several lines created its arrays."""
+    """Return those of the arrays in ``counts`` to which variables lead, in groups: one group for each
+    combination of properties and path. The ``origin`` of a group is None if several lines created its
+    arrays."""
     totals: collections.Counter[tuple[_Kind, str]] = collections.Counter()
     shared: collections.Counter[tuple[_Kind, str]] = collections.Counter()
     origins: dict[tuple[_Kind, str], Frame | None] = {}
@@ -389,7 +391,8 @@ def _named_groups(counts: list[_Counted]) -> list[ArrayGroup]:
 
 
 def _largest_first(g: ArrayGroup) -> tuple[int, str]:
-    """Return a key by which groups of arrays are sorted: the largest first, equal ones by path."""
+    """Return a sort key for ``g``, a group of arrays: the group with the most bytes comes first, groups with
+    equal bytes are in the order of their paths."""
     return -(g.bytes or 0), g.path or ""
 
 
@@ -427,8 +430,8 @@ def _group(
 
 
 def _first_steps(path: str) -> str:
-    """Shorten the path of a variable to its first two steps: ``state.params['a']['b']`` ->
-    ``state.params…``."""
+    """Return ``path``, the path of a variable to arrays, shortened to its first two steps:
+    ``state.params['a']['b']`` -> ``state.params…``."""
     return "".join(_STEPS.findall(path)[:2]).removesuffix("…") + "…"
 
 
@@ -438,9 +441,9 @@ def _no_path(path: str) -> str:
 
 
 def _merged(groups: list[ArrayGroup], shorten: Callable[[str], str]) -> list[ArrayGroup]:
-    """Merge groups that have the same sharding and the same path. ``shorten`` first shortens the paths, so
-    that more of them are equal. Groups with different shardings are not merged, because the bytes on each
-    device would become unknown."""
+    """Return ``groups`` with those merged that have the same sharding and the same path. The paths are first
+    shortened by ``shorten``, so that more of them are equal. Groups with different shardings are not merged,
+    because the bytes on each device would become unknown."""
     merged: dict[tuple[Any, ...], list[ArrayGroup]] = {}
     for g in groups:
         merged.setdefault((g.path if g.path is None else shorten(g.path), g.sharding), []).append(g)
@@ -493,9 +496,9 @@ def _device_ids(sharding: Any) -> tuple[int, ...]:
 
 
 def _stacks(frame: FrameType | None, trace: Any) -> list[list[FrameType]]:
-    """Return the user's frames whose variables are searched, one list for each stack, innermost first: the
-    frames of the traceback ``trace`` if there is one, then ``frame`` and its callers, then the frames of
-    other threads."""
+    """Return the user's frames whose variables are searched for arrays, as one list for each stack, innermost
+    frame first. The stacks are: that of the traceback ``trace`` (None: there is none), that of ``frame`` and
+    its callers, and those of the other threads."""
     raised = []
     while trace is not None:
         if frames.is_user(trace.tb_frame):

@@ -49,9 +49,10 @@ class SharedBuffers:
     def search(self, live: Iterable[Any], sizes: Iterable[SameSize], named: Container[int]) -> None:
         """Find the arrays of ``live`` that share memory, so that this memory is counted once.
 
-        One of the arrays that share memory owns it: the one on the most devices; of several, one to which a
-        variable leads. The ids of the others are added to ``within``. Where an array shares the memory of
-        another on some of its devices only, these bytes are added to ``overlap``, by device.
+        One of the arrays that share memory counts as its owner: the one on the most devices; if there are
+        several, one to which a variable leads. The ids of the other arrays are added to ``within``. Where an
+        array shares the memory of another on some of its devices only, these bytes are added to ``overlap``,
+        by device.
 
         Args:
           sizes: the live arrays, grouped by size and devices.

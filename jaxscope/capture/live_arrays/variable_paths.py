@@ -104,9 +104,9 @@ class VariablePaths:
         """Count arrays by path. Return (path -> number of arrays, the ids of the arrays without a path); None
         if there are more than ``most`` paths.
 
-        ``arrays`` are their ``id()``. Indices are written ``[*]``: ``cache[*]``. If ``most`` is None, all
-        numbers in paths are written ``*``, which makes fewer paths: ``['block12']['w']`` ->
-        ``['block*']['w']``.
+        ``arrays`` has the ``id()`` of each array. Indices in paths are written ``[*]``: ``cache[*]``. If
+        ``most`` is None, all numbers in paths are written ``*``, so that there are fewer paths:
+        ``['block12']['w']`` -> ``['block*']['w']``.
         """
         counts: dict[str, int] = {}
         unnamed: list[int] = []
@@ -129,7 +129,7 @@ class VariablePaths:
 
     def _node_text(self, node: Node | None, short: bool) -> str:
         """Return the path from a variable to an object as text: ``state.params``. ``node`` is the object's
-        place in the search; None gives empty text. If ``short``, numbers are written ``*``."""
+        place in the search; None: the text is empty. If ``short``, numbers are written ``*``."""
         texts = self._texts[short]
         unwritten: list[Node] = []
         text = ""
@@ -321,7 +321,7 @@ class VariablePaths:
 
     def _search_later(self, node: Node | None, value: Any) -> None:
         """Note ``value``, a callable or a generator, so that it is searched after all variables. ``node`` is
-        its place in the search. If this is None, ``value`` is not searched."""
+        its place in the search. If ``node`` is None, ``value`` is not searched at all."""
         if node is not None:
             self._functions.append((node, value))
 
@@ -343,8 +343,8 @@ def _step(step: Any, raw: bool) -> str:
 
 
 def _length(value: Any, kind: type) -> int | None:
-    """Return the length of a list, tuple, dict or deque without calling code of the program; None for
-    anything else."""
+    """Return the length of ``value`` if it is a list, tuple, dict or deque, without calling code of the
+    program; None for anything else. ``kind`` is its type."""
     for base in (dict, list, tuple, collections.deque):
         if issubclass(kind, base):
             return base.__len__(value)
@@ -376,8 +376,8 @@ def _slots(value: Any, kind: type) -> list[tuple[str, Any]]:
 
 
 def _held_in_c(value: Any, kind: type, attributes: bool) -> Iterable[tuple[Any, Any]]:
-    """Return (step of the path, child) for the objects to which ``value``, of type ``kind``, refers other
-    than by attributes: the items of an object array, the variables of a frame, the objects to which a C
+    """Return (step of the path, child) for the objects to which ``value``, of type ``kind``, refers in other
+    ways than by attributes: the items of an object array, the variables of a frame, the objects to which a C
     object such as an iterator refers.
 
     For a C object, these are the objects that the garbage collector visits, which calls no code of the
@@ -502,9 +502,9 @@ def _in_notebook(stack: list[FrameType], variables: dict[str, Any]) -> list[Fram
 
 
 def _namespace(namespace: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return (name, value) of the global variables of a module, given as a dict: ``("model.params", ...)``.
-    The names in ``__main__`` have no prefix. In a notebook, the names that IPython gives to the results of
-    cells come last."""
+    """Return (name, value) of the global variables of a module: ``("model.params", ...)``. ``namespace`` is
+    the dict that contains them. The names in ``__main__`` have no prefix. In a notebook, the names that
+    IPython gives to the results of cells come last."""
     name = namespace.get("__name__")
     prefix = f"{name}." if isinstance(name, str) and name != "__main__" else ""
     held = list(namespace.items())

@@ -32,7 +32,7 @@ class Counter(Protocol):
 
 
 class Tracker(Protocol):
-    """What a RecordingScope uses of a StepTracker, which counts the training steps of a recording.
+    """The part of a StepTracker (which counts the training steps of a recording) that a RecordingScope uses.
 
     Attributes:
       marks: the number of calls of ``jaxscope.step()`` so far.
@@ -52,7 +52,7 @@ around: ContextVar[tuple[RecordingScope, ...]] = ContextVar("jaxscope_blocks", d
 
 
 class Seen(NamedTuple):
-    """The counts at the time when a call missed the fast path, from which the call's step is found.
+    """The counts at the time when a call missed the fast path. They show in which step the call was made.
 
     Attributes:
       marks: the number of calls of ``jaxscope.step()`` so far.
@@ -104,7 +104,7 @@ class RecordingScope:
 
     def missed(self, call: int, marks: int, calls: Mapping[Any, int]) -> None:
         """If the code that runs now is inside this block, note that the call number ``call`` missed the fast
-        path, after ``marks`` calls of ``jaxscope.step()``.
+        path. ``marks`` is the number of calls of ``jaxscope.step()`` so far.
 
         Args:
           calls: counter of a watched function -> the number of its calls so far.

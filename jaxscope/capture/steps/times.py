@@ -25,8 +25,8 @@ class StepTimes:
         self._due = 0
 
     def step_ended(self, step: int) -> int:
-        """Write the time at which ``step`` ended, if this is due. Return after how many steps to call this
-        again."""
+        """Write to the log the time at which the step number ``step`` ended, if this is one of the steps
+        whose time is written. Return after how many steps to call this again."""
         if step >= self._due:
             self._due = int(step * GROWN) + 1
             shield.attempt("step_times", self._write, step)

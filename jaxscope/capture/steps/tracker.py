@@ -70,7 +70,8 @@ class Counter(Count):
         self.look_at = NEVER
 
     def restart(self) -> None:
-        """Set the count to 0 in a forked child, and examine at the next call which work is due."""
+        """Set the count to 0, at the beginning and in a forked child. At the next call, the counter finds out
+        whether there is more to do than counting."""
         super().restart()
         # The numbers of the calls at which to check the values that the function captures, to end a step, and
         # to report that steps have ended.
@@ -86,20 +87,20 @@ class Counter(Count):
         return value >= self.due and self.came_due(value)
 
     def look_in(self, calls: int) -> None:
-        """Have the values that the function captures checked after the ``calls``-th call from now on: ``add``
-        returns True for that call."""
+        """Arrange that the values that the function captures are checked after the ``calls``-th call from now
+        on: ``add`` returns True for that call."""
         self.look_at = self.value + calls
         self.set_due()
 
     def step_in(self, calls: int) -> None:
-        """Have ``step_ended`` of the tracker called when the ``calls``-th call from now on begins, because a
-        training step ends there."""
+        """Arrange that ``step_ended`` of the tracker is called at the beginning of the ``calls``-th call from
+        now on, because a training step ends there."""
         self.step_at = self.value + calls
         self.set_due()
 
     def set_due(self) -> None:
-        """Compute the number of the next call in which there is more work than counting, and store it in
-        ``due``."""
+        """Store in ``due`` the number of the next call in which there is more to do than counting: a check,
+        the end of a step, an alarm."""
         alarmed = self.tracker.alarmed and self.rings
         self.next = 0 if alarmed else min(self.look_at, self.step_at, self.tell_at)
         self.due = self.next if self.each is None else 0
@@ -119,9 +120,9 @@ class Counter(Count):
             count.flush()
 
     def came_due(self, value: int) -> bool:
-        """Do the work besides counting that is due before the call number ``value``: end a step, run alarms,
-        check arguments. Return True if the values that the function captures have to be checked after the
-        call."""
+        """Do what has to be done before the call number ``value`` besides counting: end a step, run alarms,
+        check the arguments of earlier calls. Return True if the values that the function captures have to be
+        checked after the call."""
         if value < self.next:
             return False
         tracker = self.tracker
@@ -181,8 +182,8 @@ class StepTracker:
 
     Attributes:
       stepper: the counter whose calls are the steps; None: not known yet.
-      waits: whether ``first_called`` is due at the next call of a watched function: it is the first one in
-        the recording, or in a block that is open.
+      waits: whether ``first_called`` is to be called at the next call of a watched function, because no
+        watched function was called before in the recording or in one of the open blocks.
       blocks: the open blocks, such as ``no_recompiles``.
       alarmed: whether the alarms of the blocks run at the next mark or call of a watched function.
       after_step: is called with the number of a step that has ended, and returns after how many more steps to
@@ -238,14 +239,15 @@ class StepTracker:
         return counter
 
     def _all_due(self) -> None:
-        """Set the counter of each watched function so that, at the next call of the function, it checks
-        whether more than counting has to be done, for example a look at the live arrays."""
+        """Arrange that the counter of each watched function, at the next call of the function, finds out
+        whether there is more to do than counting: a check of the array arguments of earlier calls, or the
+        first call in a block."""
         for counter in list(self._counters.values()):
             counter.due = counter.next = 0
 
     def tell(self, step: int) -> int:
-        """Call ``after_step`` with ``step``, which has ended. Return after how many more steps to do this
-        again."""
+        """Call ``after_step`` with ``step``, the number of a step that has ended. Return after how many more
+        steps this is to be called again."""
         if self.after_step is None or self._marks.value:
             return NEVER
         return self.after_step(step)
@@ -321,8 +323,8 @@ class StepTracker:
         self._set_alarm(self.alarmed and any(b.alarm is not None for b in self.blocks))
 
     def first_called(self, counter: Counter) -> None:
-        """Note that the function of ``counter`` is the first watched function that is called in the
-        recording, and in each open block in which no watched function was called before."""
+        """Note that the function of ``counter`` is called now: it is the first watched function in each open
+        block in which none was called before, and in the recording if none was called before."""
         self.waits = False
         if self.stepper is None:
             self.stepper = counter
@@ -341,8 +343,8 @@ class StepTracker:
 
     def missed(self, call: int) -> None:
         """Report to the open blocks that the call number ``call`` missed the fast path. If a block has an
-        alarm (a function that checks such calls), have the alarms run at the next end of a step or call of a
-        watched function."""
+        alarm (a function that checks calls that missed the fast path), the alarms run at the next end of a
+        step or call of a watched function."""
         if self.blocks:
             calls = {counter: counter.value for counter in self.counters}
             for block in self.blocks:
@@ -358,16 +360,16 @@ class StepTracker:
                 self._set_alarm(True)  # the alarm could not check here: run it again at the next occasion
 
     def _set_alarm(self, on: bool) -> None:
-        """Set whether the alarms of the open blocks (functions that check calls that missed the fast path)
-        run at the next end of a step or call of a watched function."""
+        """Decide whether (``on``) the alarms of the open blocks run at the next end of a step or call of a
+        watched function. An alarm is a function that checks calls that missed the fast path."""
         if on != self.alarmed:
             self.alarmed = on
             for counter in self.counters:
                 counter.set_due()
 
     def began(self, counter: Counter) -> None:
-        """Handle the first call of the function of ``counter``. If the calls of this function are the steps,
-        tell other processes in which cell of the mapped file they are counted."""
+        """Handle the first call of the function that ``counter`` counts. If the calls of this function are
+        the steps, tell other processes in which cell of the mapped file they are counted."""
         if counter is self.caller:
             self._count_in(counter)
 

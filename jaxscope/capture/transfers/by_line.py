@@ -45,8 +45,8 @@ _OWNERS = {Standing.USER: _PROGRAM, Standing.INSTALLED: _LIBRARY, Standing.LIBRA
 
 
 class _Code(NamedTuple):
-    """A code object, and to whom it belongs: to JAX, to a package that the user installed, to the program, or
-    to code that is skipped in the search for the program's line.
+    """A code object, and its owner: JAX, a package that the user installed, or the program. It may also
+    belong to code that is skipped in the search for the program's line.
 
     Attributes:
       owner: _JAX, _LIBRARY, _PROGRAM or _SKIPPED.
@@ -276,8 +276,8 @@ class Transfers:
             self.after(sys._getframe(1))
 
     def _alone(self, began: int, ns: int) -> int:
-        """Return ``ns``, the time that a copy took, without the time of other copies that were made during it
-        and are counted already. ``began`` is when it began, by ``time.perf_counter_ns``."""
+        """Return the time of a copy without the time of other copies that were made during it and are counted
+        already. The copy took ``ns`` and began at ``began``, by ``time.perf_counter_ns``."""
         inside = 0
         while self._latest and self._latest[-1][0] >= began:
             inside += self._latest.pop()[1]
@@ -293,16 +293,16 @@ class Transfers:
             self._emit(event)
 
     def _figures(self, row: Row) -> tuple[int, int | None, int | None, int]:
-        """Return the totals of a line that decide whether a new event is written: (copies, bytes, steps with
-        a copy, ns of copies in the thread that ends the steps). If they are the same as in the last event of
-        this line, no event is written. Bytes or steps are None if unknown."""
+        """Return those totals in ``row``, the totals of a line, that decide whether a new event is written:
+        (copies, bytes, steps with a copy, ns of copies in the thread that ends the steps). If they are the
+        same as in the last event of this line, no event is written. Bytes or steps are None if unknown."""
         counted = self._step() is not None
         steps = row.steps + (row.unnumbered and self._marked()) if counted else None
         return row.count, row.bytes, steps, row.step_ns
 
     def _event(self, row: Row) -> Transferred:
-        """Return the event ``Transferred`` with the totals of a source line, and set the count at which the
-        next event is due."""
+        """Return the event ``Transferred`` with the totals of a source line, which are in ``row``. Also set
+        the number of copies at which the next event for this line is written."""
         row.written = figures = self._figures(row)
         row.due = int(row.count * GROWN) + 1
         now, wall = time.perf_counter_ns(), time.time_ns()
@@ -340,9 +340,9 @@ class Transfers:
     def _totals(
         self, direction: str, via: str, site: Frame | None, text: str | None, caller: Frame | None = None
     ) -> Row:
-        """Return the totals of a line for copies of the kind ``via`` in one ``direction`` (TO_HOST, TO_DEVICE
-        or BETWEEN), and create them for the first copy of this line. If there are MAX_ROWS lines already,
-        return the totals for all further lines together.
+        """Return the object with the totals of a line for copies of the kind ``via``, such as ``item``, in
+        one ``direction`` (TO_HOST, TO_DEVICE or BETWEEN). It is created at the first copy of this line. If
+        there are MAX_ROWS lines already, return the totals for all further lines together.
 
         Args:
           site: the program's line; None: no line of the program.
@@ -394,8 +394,8 @@ class Transfers:
 
 
 class EndedCall(functools.partial[Any]):
-    """A callable that runs a function once and shows when this function has ended. C code calls it and then
-    releases it; at the release, ``ended`` is called. So no Python frame is around the function."""
+    """A callable that C code calls once and then releases. It runs a function, and when it is released, it
+    calls ``ended``. So the end of the function is noticed without a Python frame around it."""
 
     ended: Callable[[], None]
 

@@ -80,9 +80,9 @@ class HostCopies:
 
         Args:
           shard: the number of the shard that was copied; None: the whole array was.
-          whole: the bytes of the whole array; None: take those of the result.
+          whole: the bytes of the whole array; None: those of the result are counted.
           began: when the copy began, by ``time.perf_counter_ns``.
-          result: (NumPy array, whether it was copied).
+          result: (NumPy array, whether JAX copied it).
         """
         ns = time.perf_counter_ns() - began
         shield.attempt("host_copies", self._note, row, array, shard, whole, (began, ns), result)
@@ -96,9 +96,9 @@ class HostCopies:
 
         Args:
           shard: the number of the shard that was copied; None: the whole array was.
-          whole: the bytes of the whole array; None: take those of the result.
+          whole: the bytes of the whole array; None: those of the result are counted.
           time: (when the copy began, how long it took) in ns.
-          result: (NumPy array, whether it was copied).
+          result: (NumPy array, whether JAX copied it).
         """
         began, ns = time
         self._noted.copies = getattr(self._noted, "copies", 0) + 1

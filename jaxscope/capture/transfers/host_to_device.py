@@ -187,8 +187,8 @@ class _Implementation:
 
 
 def _numpy_bytes(part: Any) -> int:
-    """Return the size of a NumPy array in bytes. It is computed by NumPy's own ``nbytes``, because a subclass
-    of the program may override this property."""
+    """Return the size of ``part``, a NumPy array, in bytes. It is computed by NumPy's own ``nbytes``, because
+    a subclass of the program may override this property."""
     if isinstance(part, np.ndarray):
         return int(np.ndarray.nbytes.__get__(part))
     return int(part.nbytes)

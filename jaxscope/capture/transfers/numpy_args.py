@@ -35,8 +35,8 @@ class Arguments:
     Attributes:
       each: a function that examines the arguments of a finished call; None: so far, all calls passed the same
         number of bytes.
-      counts: bytes of one call -> the count of the calls that passed as many bytes. Empty until ``each`` is
-        set; from then on all calls are counted, including the earlier ones.
+      counts: number of bytes -> counter of the calls that passed this number of bytes. Empty until ``each``
+        is set; from then on all calls are counted, including the earlier ones.
     """
 
     def __init__(self, writer: Writer, function: str) -> None:
@@ -153,7 +153,7 @@ class Arguments:
 
 
 def _slots(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[Slot, Any]:
-    """Return the arguments of a call as one dict: position or keyword -> value."""
+    """Return ``args`` and ``kwargs``, the arguments of a call, as one dict: position or keyword -> value."""
     slots: dict[Slot, Any] = dict(enumerate(args))
     slots.update(kwargs)
     return slots
@@ -166,8 +166,8 @@ def _is_numpy(sign: Sign) -> bool:
 
 
 def _bytes(leaf: Any) -> int:
-    """Return the bytes that a NumPy array has as a jax.Array: half as many for a 64-bit dtype, if JAX's
-    64-bit types are disabled."""
+    """Return the bytes that ``leaf``, a NumPy array, has as a jax.Array: half as many for a 64-bit dtype, if
+    JAX's 64-bit types are disabled."""
     from jax import dtypes
 
     if leaf.itemsize < WIDE:
