@@ -196,10 +196,9 @@ def into_library(frame: FrameType | None, callbacks: Container[str] = frozenset(
     """Find the user's line that called a library which uses JAX, such as flax, so that the library's
     compilations are attributed to this line. The user cannot add jit to the library's code.
 
-    Return (position, library): the index of this line in ``user_frames(frame)``, whose first line is the
-    innermost one, and the name of the library. Of several such lines the outermost one counts. If there is no
-    such line, return 0 and the name of the installed package that the innermost line called; None in place of
-    the name if it called no installed package.
+    Return (the index of this line in ``user_frames(frame)``, the name of the library). If several lines
+    called such a library, this is the outermost one. If none did, return (0, the name of the installed
+    package that the innermost line called); the name is None if that line called no installed package.
 
     Decorators, Python's own modules and pytest do not count as such libraries, although they call the user's
     code. A line inside a function that a library calls back, as in ``hk.transform(f)``, does not count; the

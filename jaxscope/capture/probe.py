@@ -431,8 +431,8 @@ class Probe:
     ) -> ev.FunctionSeen:
         """Return the event ``FunctionSeen`` for ``function``, which was passed to jit, and write it when the
         function first appears. A function of a library counts as the user's if the user passed it to jit.
-        ``frame`` is the frame of the call. ``user`` is the user's call of a library's wrapper such as
-        ``nnx.jit`` that made it; None: no such wrapper."""
+        ``frame`` is the frame of the call of the jitted function. If a library's wrapper such as ``nnx.jit``
+        made this call, ``user`` is the user's call of the wrapper; else None."""
         seen = self.introductions.describe(function, user)
         if user is not None:
             self.introductions.wrapped(function, seen)

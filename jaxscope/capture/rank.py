@@ -81,9 +81,9 @@ class Rank:
         *,
         calls_back: bool,
     ) -> None:
-        """Handle the compilation of a program for several processes: have it compared with those of the other
-        ranks. With ``--stop-on-divergence``, wait until the other ranks have compiled it. Programs that
-        another thread than the main thread compiles are ignored.
+        """Note that this process has compiled a program for several processes, so that it is compared with
+        the programs of the other ranks. With ``--stop-on-divergence``, wait until the other ranks have
+        compiled it. Programs that another thread than the main thread compiles are ignored.
 
         Args:
           call: the number of the call that compiled the program.

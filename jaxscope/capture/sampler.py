@@ -126,8 +126,8 @@ class Sampler:
         self._wait = 0.0  # without steps: seconds from the beginning before which no snapshot is taken
 
     def step_ended(self, step: int) -> int:
-        """Take a snapshot of the live arrays at the end of ``step`` if one is due. Return after how many
-        steps to call this again."""
+        """Take a snapshot of the live arrays at the end of the step number ``step``, if one is to be taken
+        there. Return after how many more steps this is to be called again."""
         now = self._clock()
         step_seconds = (now - self._last_step[1]) / max(1, step - self._last_step[0])
         self._last_step = step, now
@@ -281,8 +281,8 @@ def _error(leaving: bool) -> BaseException | None:
 
 
 def exhausted(error: BaseException | None) -> str | None:
-    """Return JAX's message that memory ran out, if ``error`` or one of the errors that caused it is such an
-    error of JAX; else None."""
+    """Return JAX's message that memory ran out, if ``error`` or one of the exceptions that caused it is JAX's
+    error with this message; else None."""
     for _ in range(10):
         if error is None:
             return None

@@ -452,7 +452,7 @@ def current() -> Session | None:
 
 def start(run: RunDir, *, how: str, options: Options | None = None) -> Session:
     """Begin a recording to the directory ``run``, or return the recording in progress if there is one. This
-    imports jax. ``options`` are the defaults if None. ``how`` is what begins the recording: ``run``
+    imports jax. ``options`` None means the default options. ``how`` is what begins the recording: ``run``
     (``jaxscope run``), ``env`` (an environment variable) or ``record`` (the program itself)."""
     import jax  # noqa: F401  before the lock: a thread that imports jax has jax's import lock in our hook
 

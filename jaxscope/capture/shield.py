@@ -141,8 +141,8 @@ def attempt(name: str, action: Callable[..., T], *args: object) -> T | None:
 
 
 def enter(token: object) -> bool:
-    """Mark this thread as inside a callback of jaxscope. Return False if it is already marked; the caller
-    must then do nothing.
+    """Mark this thread as inside a callback of jaxscope, and return True. Return False if the thread is
+    marked already; the callback must then do nothing.
 
     The reason: a callback may run code of the program, such as a ``__hash__``, which may call JAX. The events
     of that call must not be recorded as if the program had made it. ``token`` is a new object that identifies

@@ -45,8 +45,8 @@ class StepProfile:
         self.next = first - 1
 
     def step_ended(self, step: int) -> int:
-        """Start or stop the profiler, if one of these is due at the end of ``step``. Return after how many
-        steps to call this again."""
+        """Start or stop the profiler, if this is to be done at the end of the step number ``step``. Return
+        after how many more steps this is to be called again."""
         if step >= self.next:
             if not self.began and step < self._last:
                 self.began = True
@@ -175,7 +175,7 @@ def combined(*functions: Callable[[int], int] | None) -> Callable[[int], int] | 
     ``functions`` is ignored; return None if all are None.
 
     Each function is called with the number of the step that has ended, and returns after how many steps it is
-    to be called again. The combined function calls each of them only when it is due.
+    to be called again. The combined function calls each of them only after this number of steps.
     """
     each = [ended for ended in functions if ended is not None]
     return _Several(each).step_ended if len(each) > 1 else next(iter(each), None)
@@ -189,8 +189,8 @@ class _Several:
         self._due = dict.fromkeys(each, 0)
 
     def step_ended(self, step: int) -> int:
-        """Call those functions that are due at the end of ``step``. Return after how many steps the next
-        function is due."""
+        """Call those functions that asked to be called at the end of the step number ``step``. Return after
+        how many more steps the next one is to be called."""
         for ended, due in self._due.items():
             if step >= due:
                 self._due[ended] = step + ended(step)

@@ -23,7 +23,7 @@ class PythonTick:
     Attributes:
       value: the count.
       cells, index: each new value is stored by ``cells[index] = value``.
-      due: the count from which on a call needs more work than counting.
+      due: at a call whose number has reached this, there is more to do than counting.
     """
 
     __slots__ = ("cells", "due", "index", "value")

@@ -43,8 +43,9 @@ class Nodes:
         self._serials = serials
 
     def read(self, path: str, tree: Any, value: Any, leaves: list[Below], depth: int = 0) -> None:
-        """Add the container at ``path`` and its static data, and those of all containers below it. Do nothing
-        for a leaf. ``leaves`` are (key path, value) of the leaves below, from ``tree_flatten_with_path``.
+        """Add the container at ``path`` and all containers below it, each with its static data. Do nothing
+        for a leaf. ``leaves`` has (key path, value) of each leaf below ``path``, from
+        ``tree_flatten_with_path``.
 
         Args:
           tree: the container's PyTreeDef.
@@ -139,11 +140,11 @@ def attributes(value: Any) -> list[tuple[str, Any]]:
 
 
 def named_parts(aux: Any, named: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Find the attributes of an object whose values are parts of its static data. Return (name of the
-    attribute, part) for each.
+    """Find those attributes of an object whose value is a part of the static data that flattening the object
+    has given. Return (name of the attribute, part) for each.
 
     Args:
-      aux: the static data that flattening the object has given. Containers in it are searched too.
+      aux: this static data. Containers in it are searched too.
       named: (name, value) of the object's attributes.
     """
     found: list[tuple[str, Any]] = []

@@ -213,7 +213,8 @@ class Hashed:
     one of them.
 
     Containers are taken apart, also those of a library's wrapper (graph definitions, partitions), and so are
-    other objects that are compared by their contents. An object that is compared by identity is not.
+    other objects that are compared by their contents. An object that is compared by identity is not taken
+    apart.
 
     Args:
       tree: the PyTreeDef of the arguments.

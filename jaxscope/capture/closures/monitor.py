@@ -349,14 +349,15 @@ class ClosureMonitor:
                 guard.take(pending, constants)
 
     def ended(self, call: int, returned: bool) -> None:
-        """Handle the end of a trace that JAX does not announce, such as one inside another trace. ``call`` is
-        the number of the call that was traced; ``returned`` is False if its trace raised an exception."""
+        """At the end of a trace that JAX does not announce, such as one inside another trace, call ``traced``
+        or ``failed``. ``call`` is the number of the call that was traced; ``returned`` is False if its trace
+        raised an exception."""
         if self:
             (self.traced if returned else self.failed)(call)
 
     def failed(self, call: int) -> None:
-        """Handle a trace that raised an exception, in the call number ``call``. The values that the previous
-        trace read remain the ones to check."""
+        """Note that the trace of the call number ``call`` raised an exception. The values that the previous
+        trace read are still the ones that are checked."""
         for guard in self._guards():
             if guard.pending is not None and guard.pending.call == call:
                 guard.pending = None

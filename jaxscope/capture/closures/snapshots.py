@@ -112,8 +112,8 @@ class Snapshot:
         self._gap *= 2
 
     def drop(self, read: Read) -> bool:
-        """Remove ``read`` from the values that are checked. Return False if another thread has removed it
-        already."""
+        """Remove ``read`` from the values that are checked. Return True if this was done, False if another
+        thread had removed it already."""
         if self.reads.pop(read.found.place, None) is None:
             return False
         self.cells = [c for c in self.cells if c[1] is not read]
@@ -123,9 +123,9 @@ class Snapshot:
         return True
 
     def differing(self) -> list[Read] | None:
-        """Return the values whose variables may have another object now; None if there are none. The first
-        EAGER checks compare all values. Each later check compares all closure cells and globals, but only
-        AT_ONCE of the values that are reached through attributes or items, in turn."""
+        """Return the values whose variables may refer to another object now; None if no variable does. The
+        first EAGER checks compare all values. Each later check compares all closure cells and globals, but of
+        the values that are reached through attributes or items only the next AT_ONCE."""
         differing: list[Read] | None = None
         for cell, read in self.cells:
             try:

@@ -45,8 +45,8 @@ class _Kind(msgspec.Struct, eq=False):
     """The properties of live arrays that have equal avals, shardings, layouts and committedness.
 
     Attributes:
-      bytes: the size of one such array over all devices, replicas counted once; None: unknown.
-      device_bytes: the size of one such array on each device that has a shard of it, with padding; None:
+      bytes: the size of one of these arrays over all devices, replicas counted once; None: unknown.
+      device_bytes: the size of one of these arrays on each device that has a shard of it, with padding; None:
         unknown.
       sharding: the position of the sharding in the snapshot's table of shardings.
       layout: the order of the dimensions in memory, as text.

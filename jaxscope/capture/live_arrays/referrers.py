@@ -45,7 +45,7 @@ def held_by(arrays: list[Any], ignored: Any = None) -> str | None:
 
 
 def _referrers(objects: list[Any]) -> list[Any]:
-    """Return the objects that refer to one of ``objects``, without those of jaxscope."""
+    """Return the objects that refer to one of ``objects``, without jaxscope's own objects."""
     arguments = tuple(objects)  # Python 3.13 reports the tuple of arguments as a referrer too
     ours = (id(objects), id(arguments))
     referrers = gc.get_referrers(*arguments)
@@ -74,7 +74,7 @@ def _jax_class_around(container: Any) -> str | None:
 
 def _description(holder: Any, ids: set[int]) -> str:
     """Describe ``holder``, an object that refers to arrays: ``a list of 40``, ``an object of class Trainer``.
-    ``ids`` are those of the arrays (``id()``), by which the key of a dict is found."""
+    ``ids`` has the ``id()`` of each array; by these the key is found under which a dict has an array."""
     kind = type(holder)
     if issubclass(kind, dict):
         key = next((k for k, v in list(holder.items()) if id(v) in ids), None)

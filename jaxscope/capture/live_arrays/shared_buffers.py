@@ -94,8 +94,7 @@ class SharedBuffers:
         """Find out whether ``array``, whose address is unknown, is a shard that was taken of another array.
         If so, add it to ``within``.
 
-        JAX gives such a shard the stack object (the record of where an array was created) of the array that
-        it was taken of.
+        Both arrays then have the same stack object, JAX's record of where an array was created.
 
         Args:
           s: the size and the devices of ``array``.

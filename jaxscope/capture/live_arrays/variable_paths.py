@@ -204,9 +204,9 @@ class VariablePaths:
         return text
 
     def search(self, stacks: list[list[FrameType]]) -> None:
-        """Search for the arrays in the variables of the frames, then in the global variables of the frames'
-        modules, then in those of all other modules of the user, and last inside functions. ``stacks`` has for
-        each thread its frames, innermost first."""
+        """Search for the arrays. ``stacks`` has the frames of each thread, innermost first. The local
+        variables of these frames are searched first, then the global variables of their modules, then those
+        of all other modules of the user, and last the insides of functions."""
         main = sys.modules.get("__main__")
         main_globals = [main.__dict__] if main is not None else []
         if main is not None and "get_ipython" in main.__dict__:
@@ -263,8 +263,8 @@ class VariablePaths:
         raw: int,
         depth: int,
     ) -> None:
-        """Take the children of one object: note those that are arrays to be found, and append the others to
-        ``queue``.
+        """Sort the children of one object (``pairs``): note the path of each that is one of the arrays to
+        find, and append the others to ``queue``.
 
         Args:
           queue: what is still to be searched: (node, object, depth).
@@ -331,8 +331,8 @@ _NUMBERED = re.compile(r"[^0-9]*[0-9]+")
 
 
 def _step(step: Any, raw: bool) -> str:
-    """Return one step of a path as text, with ``[*]`` for each index. ``step`` is such a text already
-    (``.params``) or, if ``raw``, the key of a dict. None stands for any index of a sequence."""
+    """Return one step of a path as text, with ``[*]`` for each index. ``step`` is this text already
+    (``.params``), or the key of a dict if ``raw`` is True, or None for any index of a sequence."""
     if step is None:
         return "[*]"
     if not raw:

@@ -26,7 +26,7 @@ class StepTimes:
 
     def step_ended(self, step: int) -> int:
         """Write to the log the time at which the step number ``step`` ended, if this is one of the steps
-        whose time is written. Return after how many steps to call this again."""
+        whose time is written. Return after how many more steps this is to be called again."""
         if step >= self._due:
             self._due = int(step * GROWN) + 1
             shield.attempt("step_times", self._write, step)

@@ -80,8 +80,8 @@ class Counter(Count):
 
     def add(self) -> bool:
         """Count one more call. Return True if the values that the function captures have to be checked after
-        the call. The wrapper that ``jaxscope.watch`` returns does the same work itself before each call
-        (capture.warm)."""
+        the call. The wrapper that ``jaxscope.watch`` returns does not call this method but does the same
+        itself before each call (capture.warm)."""
         self.value = value = self.value + 1
         self.cells[self.index] = value
         return value >= self.due and self.came_due(value)
@@ -106,9 +106,9 @@ class Counter(Count):
         self.due = self.next if self.each is None else 0
 
     def missed(self, given: tuple[Any, Any], numpy_leaves: int) -> None:
-        """Handle a call that missed the fast path, the one that was counted last: note the bytes of its NumPy
-        arguments. ``given`` is (positional arguments, keyword arguments), with ``numpy_leaves`` NumPy arrays
-        among their leaves."""
+        """Note the bytes of the NumPy arguments of the call that was counted last, which missed the fast
+        path. ``given`` is (positional arguments, keyword arguments) of this call, and ``numpy_leaves`` the
+        number of NumPy arrays among their leaves."""
         if self.arguments is not None:
             self.arguments.missed(given, numpy_leaves, self.value)
             self.each = self.arguments.each
@@ -334,9 +334,10 @@ class StepTracker:
                 block.first = counter
 
     def brought(self, function: str, given: tuple[Any, Any], numpy_leaves: int) -> None:
-        """Handle a call of ``function`` (an id) that missed the fast path. If the function is watched
-        (``jaxscope.watch``), note the bytes of the call's NumPy arguments: ``given`` is (positional
-        arguments, keyword arguments), with ``numpy_leaves`` NumPy arrays among their leaves."""
+        """A call of ``function`` (an id) has missed the fast path: if the function is watched
+        (``jaxscope.watch``), note the bytes of the call's NumPy arguments. ``given`` is (positional
+        arguments, keyword arguments) of the call, and ``numpy_leaves`` the number of NumPy arrays among their
+        leaves."""
         counter = self._counters.get(function)
         if counter is not None:
             counter.missed(given, numpy_leaves)

@@ -117,8 +117,8 @@ class Transfers:
 
     Args:
       step: returns the number of the current training step; None: steps are not counted.
-      marked: returns whether steps end at calls of ``jaxscope.step()``. Then copies before the first such
-        call were in step 1.
+      marked: returns whether steps end at calls of ``jaxscope.step()``. If so, copies before the first such
+        call were made in step 1.
 
     Attributes:
       after: is called with a frame after each copy; None: nothing is called.
@@ -232,14 +232,15 @@ class Transfers:
         began: int | None = None,
         view: bool = False,
     ) -> None:
-        """Add copies to ``row``, the totals of a line. Write its event ``Transferred`` if that is due.
+        """Add copies to ``row``, the totals of a line. Write the event ``Transferred`` for this line if its
+        number of copies has grown enough since the last one.
 
         Args:
           size: the bytes of all these copies; None: unknown.
           ns: how long the copies took; None: unknown.
           began: when the copies began, by ``time.perf_counter_ns``; needed if ``ns`` is known.
           view: whether nothing was copied, because the host's array shares the memory of the device.
-          count: how many; 0 for a further shard of a copy that was counted.
+          count: the number of copies; 0 for a further shard of a copy that was counted.
         """
         step = self._step()
         event = None

@@ -33,8 +33,8 @@ class DevicePuts(threading.local):
     """The copies to devices that are in progress on this thread.
 
     Attributes:
-      open: for each copy, outermost first: (when it began by ``time.perf_counter_ns``, [(totals of a line,
-        bytes)]). The list is empty for a copy that is not counted.
+      open: a pair for each copy, outermost copy first: (when it began by ``time.perf_counter_ns``, [(totals
+        of the program's line, bytes to add)]). The list is empty for a copy that is not counted.
       ways_to_callbacks: where JAX was seen to copy the arguments of a callback; such copies are not counted.
     """
 

@@ -108,10 +108,10 @@ class Arguments:
             shield.switch_off("numpy_arguments", f"{type(e).__name__}: {str(e)[:300]}")
 
     def _find_indicator(self) -> tuple[Slot, list[Callable[[Any], Any]], dict[Sign, Count]] | None:
-        """Find a leaf of the arguments whose type and size determined the bytes of all calls so far, so that
-        only this leaf has to be examined. Return (the position or keyword of its argument, functions that
-        lead from this argument to the leaf, count of calls for each type and size of the leaf); None if there
-        is no such leaf."""
+        """Find a leaf of the arguments whose type and size alone determined how many bytes each call so far
+        passed. Later, only this leaf has to be examined in each call. Return (the position or keyword of its
+        argument, functions that lead from this argument to the leaf, a dict: type and size of the leaf ->
+        counter of the calls); None if there is no such leaf."""
         for place in self._seen[-1][0]:
             sizes: dict[Sign, int] = {}
             path = _getters(place[1])
@@ -160,8 +160,8 @@ def _slots(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[Slot, Any]:
 
 
 def _is_numpy(sign: Sign) -> bool:
-    """Return whether a leaf is a NumPy array. ``sign`` is (the type of the leaf, its bytes if it is a NumPy
-    array, else None)."""
+    """Return whether a leaf of the arguments is a NumPy array. ``sign`` is (the type of the leaf, its bytes
+    if it is a NumPy array, else None)."""
     return issubclass(sign[0], NUMPY)
 
 
