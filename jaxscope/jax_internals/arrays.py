@@ -83,8 +83,8 @@ def clients() -> list[Any]:
 
 
 def makeup(array: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """Return (sharding, placement, committed, stack, layout) of a live array. Arrays are counted together if
-    these properties and their avals are equal. All are hashable. Reading them takes 1 us.
+    """Return (sharding, placement, committed, stack, layout) of a live array. Arrays with equal avals and
+    equal values of these five are counted together. All five are hashable. Reading them takes 1 us.
 
     The placement is (device, memory kind) for an array on one device, because each such array has a sharding
     object of its own; for other arrays it is the sharding. The stack is jaxlib's record of where the array

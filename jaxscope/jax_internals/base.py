@@ -57,8 +57,7 @@ def private(*fills: str, optional: bool = False) -> Any:
 
     Args:
       fills: the fields of log events, such as ``Missed.key``, that stay empty if JAX does not have the name.
-      optional: whether some supported versions of JAX lack the name, and no field stays empty because of
-        that.
+      optional: whether some supported versions of JAX lack the name without any field staying empty.
     """
     return dataclasses.field(metadata={"fills": fills, "optional": optional})
 
@@ -83,8 +82,8 @@ class _Read:
     @classmethod
     def fills(cls, field: str) -> tuple[str, ...]:
         """Return the names of the fields of log events, such as ``Missed.key``, whose values are read from
-        the local variable that ``field`` of this class declares. These fields stay empty if the installed JAX
-        has no such variable."""
+        the local variable or attribute of JAX that ``field`` of this class declares. These fields stay empty
+        if the installed JAX does not have it."""
         fields = cls.__dataclass_fields__  # type: ignore[attr-defined]
         found: tuple[str, ...] = fields[field].metadata["fills"]
         return found
