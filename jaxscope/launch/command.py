@@ -117,8 +117,8 @@ def ignores_pythonpath() -> str | None:
 
 
 def environment(run: Path, options: dict[str, Any], more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment for the program: the present one, and what makes each Python process in it
-    record.
+    """Return the environment variables for the program: those of this process, and those that make each
+    Python process of the program record itself.
 
     Args:
       run: the run directory, into which the processes record (JAXSCOPE_RUN).

@@ -41,8 +41,8 @@ class Evidence(NamedTuple):
 
 
 def look(run: RunDir, program: int) -> Evidence:
-    """Return what was recorded in the run directory, as the Evidence from which ``explain`` finds out why the
-    recording is empty. ``program`` is the program's process id."""
+    """Return facts about the recording in the run directory ``run``. From these, ``explain`` finds out why
+    the recording is empty. ``program`` is the program's process id."""
     marks: set[str] = set()
     try:
         for name in files.names(run.path / "boot", within=run.path):
