@@ -105,8 +105,8 @@ class Queue:
         self.path = run.path / "targets"
 
     def put(self, job: Job, module: bytes) -> bool:
-        """Add ``job`` to the queue. Return False if this job is in the queue already or was compiled before.
-        ``module`` is the program as MLIR bytecode.
+        """Add ``job`` to the queue, and return True. If this job is in the queue already or was compiled
+        before, do nothing and return False. ``module`` is the program as MLIR bytecode.
 
         Raises:
           OSError: the disk is full, or the directory cannot be written.

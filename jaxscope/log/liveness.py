@@ -60,9 +60,9 @@ def is_running(pid: int) -> bool:
 
 
 def lock(fd: int) -> bool:
-    """Lock the open file ``fd`` until it is closed or this process ends. Return False if another process has
-    locked it or the file system has no locks. A forked child must close its copy of ``fd``, because the lock
-    lasts as long as one copy is open."""
+    """Lock the open file with the descriptor ``fd`` until it is closed or this process ends, and return True.
+    Return False if another process has locked the file, or the file system has no locks. A forked child must
+    close its copy of ``fd``, because the lock lasts until all copies are closed."""
     for _ in range(_TRIES):
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
