@@ -182,9 +182,9 @@ def raised_in(trace: TracebackType | None) -> str | None:
 
 
 def _between(frame: FrameType) -> bool:
-    """Return whether ``frame`` only passes a call on. This is so for the wrapper of a watched function,
-    Python's import system, a method that a decorator generated (the ``__init__`` of a dataclass), and the
-    function by which JAX shortens tracebacks."""
+    """Return whether ``frame`` only passes a call on. This is so for the wrapper that ``jaxscope.watch`` puts
+    around a function, Python's import system, a method that a decorator generated (the ``__init__`` of a
+    dataclass), and the function by which JAX shortens tracebacks."""
     module = module_of(frame)
     own = root(module) == OWN_ROOT or module == TRIMS_TRACEBACKS
     file = frame.f_code.co_filename

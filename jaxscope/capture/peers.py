@@ -71,15 +71,16 @@ class Peers:
             _thread.start_new_thread(self._run, ())
 
     def stop(self) -> None:
-        """Publish that this rank ends the program, and end the thread. This waits at most LEAVE_S seconds."""
+        """Publish that the program ends in this rank (process of the job), and end the thread that publishes.
+        This waits at most LEAVE_S seconds."""
         self._leaving = True
         if self._own and self._stop.locked():
             self._stop.release()
             self._stopped.acquire(timeout=LEAVE_S)
 
     def _run(self) -> None:
-        """Publish this rank's programs and compare those of all ranks, at intervals, until ``stop`` is called
-        or a call of JAX's coordination service fails."""
+        """At intervals, publish the programs of this rank (process of the job) and compare the programs of
+        all ranks, until ``stop`` is called or a call of JAX's coordination service fails."""
         try:
             last = False
             while shield.attempt("peers", self._round, time.time_ns()) and not last:
@@ -88,9 +89,9 @@ class Peers:
             self._stopped.release()
 
     def _round(self, now: int) -> bool:
-        """Publish the programs of this rank. In rank 0, also read those of all ranks and compare them.
-        ``now`` is the present time in ns. Return True if this was done, False if JAX has no client of the
-        coordination service.
+        """Publish the programs of this rank (process of the job). In rank 0, also read those of all ranks and
+        compare them. ``now`` is the present time in ns. Return True if this was done, False if JAX has no
+        client of the coordination service.
 
         Raises:
           Exception: a call of the client failed.
@@ -108,16 +109,17 @@ class Peers:
         return True
 
     def _value(self, count: int, leaving: bool) -> str:
-        """Return the text that this rank publishes, as JSON: [``count``, ``leaving``, the latest programs,
-        how often this rank has published]. ``count`` is the number of programs that this rank has compiled;
-        ``leaving`` says whether it ends now."""
+        """Return the text that this rank (process of the job) publishes, as JSON: [``count``, ``leaving``,
+        the latest programs, how often this rank has published]. ``count`` is the number of programs that this
+        rank has compiled; ``leaving`` says whether it ends now."""
         latest = self._own[max(0, count - LATEST) : count]
         return json.dumps([count, leaving, latest, self._rounds], separators=(",", ":"))
 
     def _read(self, key: str, value: str, now: int) -> None:
-        """Remember what a rank has published at the time ``now`` (ns): its programs, whether it ends the
-        program, and how often it has published. A rank whose number of publications stays the same was killed
-        or hangs. ``key``, under which it published ``value``, ends in the number of the rank."""
+        """Remember what a rank (process of the job) has published, read at the time ``now`` (ns): its
+        programs, whether it ends the program, and how often it has published. A rank whose number of
+        publications stays the same was killed or hangs. ``key``, under which it published ``value``, ends in
+        the number of the rank."""
         rank = int(key.rpartition("/")[2])
         count, left, latest, rounds = json.loads(value)
         if self._beats.get(rank, (0, 0))[0] != rounds:
@@ -202,9 +204,9 @@ class Peers:
 
 
 def digest(program: str | None, module: str | None, *, calls_back: bool) -> str:
-    """Return a text that is equal for equal programs in all ranks: the id of the program. For a program with
-    callbacks it is a checksum of the name of the module, because the id depends on the callbacks' addresses,
-    which are different in each rank.
+    """Return a text that is equal for equal programs in all ranks (processes of a job). This is the id of the
+    program. For a program with callbacks it is a checksum of the name of the module, because the id depends
+    on the addresses of the callbacks, which are different in each rank.
 
     Args:
       program: the id of the program; None: unknown, so that the checksum is returned.

@@ -50,7 +50,7 @@ class Phases:
 
     Args:
       ir: which texts of the user's programs are stored: none, stats, stablehlo, hlo or all.
-      monitor: checks whether values that watched functions captured have changed.
+      monitor: checks whether values that watched functions (``jaxscope.watch``) have captured are changed.
       retarget: lowers each program for the accelerators of ``--target``; None: there are none.
     """
 

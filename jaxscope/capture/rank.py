@@ -60,8 +60,8 @@ class Rank:
         self._main_thread = watched
 
     def _shares_directory(self) -> bool:
-        """Return whether all ranks record to one directory, so that their logs can be compared there. Each
-        rank creates a directory of its own in it before JAX connects the ranks."""
+        """Return whether all ranks (processes of the job) record to one directory, so that their logs can be
+        compared there. Each rank creates a directory of its own in it before JAX connects the ranks."""
         whole = ranks.whole_of(self._run)
         try:
             return (

@@ -48,8 +48,8 @@ class Retarget:
         shield.attempt("hide_frames", jax_internals.hide_frames, OURS)
 
     def lowered(self, call: Call, frame: FrameType, original: str | None) -> None:
-        """Lower the program of ``call`` for all targets, after JAX has lowered it for the platform of this
-        process.
+        """Lower the program of ``call`` for all targets (``--target``, other accelerators), after JAX has
+        lowered it for the platform of this process.
 
         Args:
           frame: the frame of JAX's ``_resolve_and_lower``, which has lowered it.
@@ -66,8 +66,8 @@ class Retarget:
             raise SystemExit(0)  # like sys.exit() in the program: exit handlers run, nothing is computed
 
     def computed(self, call: Call, target: Target, jaxpr: Any, lower: Callable[[], Any]) -> str | None:
-        """Lower a program for ``target`` and queue the result for the target's compiler. Return the id of the
-        program; None if it cannot run on the target.
+        """Lower a program for ``target``, another accelerator, and queue the result for its compiler. Return
+        the id of the program; None if it cannot run on the target.
 
         Args:
           call: the call that traced the program.
@@ -84,9 +84,9 @@ class Retarget:
         jaxpr: Any,
         lower: Callable[[Target], jax_internals.Retargeting],
     ) -> str | None:
-        """Lower a program for ``target``, queue the result for the target's compiler, and write the event
-        ``Retargeted`` to the log. Return the id of the program for the target; None if it cannot be lowered,
-        or needs other devices than the target has.
+        """Lower a program for ``target``, another accelerator, queue the result for its compiler, and write
+        the event ``Retargeted`` to the log. Return the id of the program for the target; None if it cannot be
+        lowered, or needs other devices than the target has.
 
         Args:
           call: the call that traced the program.
@@ -142,8 +142,8 @@ class Retarget:
 
 
 def unfit(lowering: jax_internals.Retargeting, target: Target) -> str | None:
-    """Return the reason, as text, why the program ``lowering`` cannot run on the devices of ``target``: it
-    needs more devices, or others. Return None if it can run there."""
+    """Return the reason, as text, why the program ``lowering`` cannot run on the devices of the accelerator
+    ``target``: it needs more devices, or others. Return None if it can run there."""
     if lowering.partitions > target.devices:
         return f"it runs on {lowering.partitions:,} devices, {target.name} has {target.devices:,}"
     outside = [i for i in lowering.devices or () if not 0 <= i < target.devices]
@@ -153,8 +153,8 @@ def unfit(lowering: jax_internals.Retargeting, target: Target) -> str | None:
 
 
 def _job(program: str, target: Target, lowering: jax_internals.Retargeting) -> Job:
-    """Return the entry for the queue of the target's compiler: what it needs to compile ``lowering``, a
-    lowered program with its options and the id ``program``."""
+    """Return the entry for the queue of the compiler of ``target`` (another accelerator): what this compiler
+    needs for ``lowering``, a lowered program with its options. ``program`` is the id of the program."""
     import jax
 
     shardy = getattr(jax.config, "jax_use_shardy_partitioner", None)

@@ -358,8 +358,8 @@ class Session:
         return self.tracker.watch(seen.function, step)
 
     def _step_ended(self) -> None:
-        """At the end of a training step, check whether the values that watched functions use from outside
-        (closures, globals) have changed."""
+        """At the end of a training step, check whether the values that watched functions (``jaxscope.watch``)
+        use from outside (closures, globals) have changed."""
         shield.attempt("stale_captures", self.probe.monitor.step_ended)
 
     def _count_steps(self, name: str) -> Callable[[], None]:

@@ -35,7 +35,7 @@ class PythonTick:
 
 
 class PythonCall:
-    """Wraps a watched function and counts its calls.
+    """Wraps a function for ``jaxscope.watch`` and counts its calls.
 
     Attributes:
       _jaxscope_function: the watched function.

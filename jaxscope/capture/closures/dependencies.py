@@ -280,8 +280,8 @@ def _belongs_to_user(module: object) -> bool:
 
 
 def _calls_on(value: Any) -> bool:
-    """Return whether ``value`` is a wrapper around a function: a jitted function, a partial, a watched
-    function."""
+    """Return whether ``value`` is a wrapper around a function: a jitted function, a partial, the result of
+    ``jaxscope.watch``."""
     kind = type(value)
     if of_class(kind, WATCHED) is not MISSING:
         return True

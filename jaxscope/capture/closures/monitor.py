@@ -69,8 +69,9 @@ class Guard:
         self._without = 0
 
     def look(self, args: tuple[Any, ...]) -> None:
-        """Check the captured values after a call of the watched object with the positional arguments
-        ``args``, and decide after how many calls to check next."""
+        """Check whether the captured values have changed, after a call of the watched object
+        (``jaxscope.watch``) with the positional arguments ``args``. Decide after how many calls to check
+        next."""
         try:
             began = time.perf_counter_ns()
             if self.pending is not None:
@@ -247,7 +248,7 @@ class Guard:
 
 
 class Pending:
-    """A trace of a watched function that has begun and not ended.
+    """A trace, begun and not ended, of a function wrapped by ``jaxscope.watch``.
 
     Args:
       bound: name -> a function that returns the value, for arguments that stay the same from call to call.
@@ -268,8 +269,8 @@ class Pending:
 
 
 class ClosureMonitor:
-    """Checks the captured values of all watched functions of a recording, by one Guard for each. ``bool()``
-    of this object is True if there are watched functions."""
+    """Checks the values that the watched functions of a recording (``jaxscope.watch``) have captured, by one
+    Guard for each function. ``bool()`` of this object is True if there are watched functions."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -300,7 +301,7 @@ class ClosureMonitor:
 
     def began(self, call: int, source: dict[str, Any], frame: FrameType | None) -> None:
         """Note that the trace of the call number ``call`` begins, for the guards of the traced function. Do
-        nothing if the function is not watched.
+        nothing if the function is not watched (``jaxscope.watch``).
 
         Args:
           source: what JAX's frames show of the call: function, options of jit, arguments
@@ -340,8 +341,9 @@ class ClosureMonitor:
             guard.counter.look_in(1)
 
     def traced(self, call: int, captured: Iterable[Any] = ()) -> None:
-        """At the end of the trace of the call number ``call``, let the guards of the function remember the
-        values that the trace read. ``captured`` are the arrays that it captured as constants."""
+        """At the end of the trace of the call number ``call``, let the guards of the traced function, which
+        later check these values, remember the values that the trace read. ``captured`` are the arrays that it
+        captured as constants."""
         constants = {paths.identity(c) for c in captured}
         for guard in self._guards():
             pending = guard.pending
@@ -363,7 +365,7 @@ class ClosureMonitor:
                 guard.pending = None
 
     def _guards(self) -> Iterator[Guard]:
-        """Yield the guards of all watched functions that are still alive."""
+        """Yield the Guard of each watched function (``jaxscope.watch``) that is still alive."""
         for known in self._by_function.values():
             for ref, _ in list(known):
                 guard = ref()
@@ -382,14 +384,15 @@ class ClosureMonitor:
             self.tracker.look_after(1)
 
     def step_ended(self) -> None:
-        """At the end of a step, check the captured values of all watched functions, and schedule the next
-        check."""
+        """At the end of a training step, check whether the values that the watched functions
+        (``jaxscope.watch``) have captured are changed, and schedule the next check."""
         looked = [guard.step_ended() for guard in self._guards()]
         if any(looked) and self.tracker is not None:
             self.tracker.look_after(max(1, self.tracker.ended - self._since))
 
     def exit(self) -> None:
-        """Check the captured values of all watched functions a last time, before the recording ends."""
+        """Check a last time, before the recording ends, whether the values that the watched functions
+        (``jaxscope.watch``) have captured are changed."""
         for guard in self._guards():
             guard.exit()
 

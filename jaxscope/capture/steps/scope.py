@@ -36,7 +36,7 @@ class Tracker(Protocol):
 
     Attributes:
       marks: the number of calls of ``jaxscope.step()`` so far.
-      counters: the counters of the watched functions.
+      counters: the counters of the functions wrapped by ``jaxscope.watch``.
     """
 
     @property
@@ -56,7 +56,8 @@ class Seen(NamedTuple):
 
     Attributes:
       marks: the number of calls of ``jaxscope.step()`` so far.
-      calls: counter of a watched function -> the number of its calls so far.
+      calls: counter of a function wrapped by ``jaxscope.watch`` -> the number of calls of the function so
+        far.
     """
 
     marks: int
@@ -69,8 +70,8 @@ class RecordingScope:
 
     Args:
       alarm: checks the calls that missed the fast path. It is called at the end of a step, or before a call
-        of a watched function, if there was such a call since the last check. It returns whether it could
-        check, and may raise RecompileError. None: nothing is checked.
+        of a watched function (``jaxscope.watch``), if a call has missed the fast path since the last check.
+        It returns whether it could check, and may raise RecompileError. None: nothing is checked.
       own: whether only calls inside this block count. If False, all calls made while it is open count, also
         those in other blocks and in other asyncio tasks.
 
@@ -107,7 +108,8 @@ class RecordingScope:
         path. ``marks`` is the number of calls of ``jaxscope.step()`` so far.
 
         Args:
-          calls: counter of a watched function -> the number of its calls so far.
+          calls: counter of a function wrapped by ``jaxscope.watch`` -> the number of calls of the function so
+            far.
         """
         if self.runs_here:
             self.calls[call] = Seen(marks, calls)
@@ -122,7 +124,8 @@ class RecordingScope:
 
     @property
     def counting(self) -> Counting:
-        """The numbers of steps and of calls of watched functions in this block so far."""
+        """What has been counted in this block so far: the calls of ``jaxscope.step()``, the calls of each
+        watched function (``jaxscope.watch``), and which of these functions count the training steps."""
         counters = [*([self.first] if self.first is not None else []), *self._tracker.counters]
         calls = {c.function: c.value - self._before.get(c, 0) for c in counters}
         called = {function: n for function, n in calls.items() if n > 0}

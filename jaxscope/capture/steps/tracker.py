@@ -99,8 +99,8 @@ class Counter(Count):
         self.set_due()
 
     def set_due(self) -> None:
-        """Store in ``due`` the number of the next call in which there is more to do than counting: a check,
-        the end of a step, an alarm."""
+        """Store in ``due`` the number of the next call in which there is more to do than counting: a check of
+        captured values, the end of a step, an alarm of a block such as ``no_recompiles``."""
         alarmed = self.tracker.alarmed and self.rings
         self.next = 0 if alarmed else min(self.look_at, self.step_at, self.tell_at)
         self.due = self.next if self.each is None else 0
@@ -120,9 +120,9 @@ class Counter(Count):
             count.flush()
 
     def came_due(self, value: int) -> bool:
-        """Do what has to be done before the call number ``value`` besides counting: end a step, run alarms,
-        check the arguments of earlier calls. Return True if the values that the function captures have to be
-        checked after the call."""
+        """Do what has to be done before the call number ``value`` besides counting: end a step, run the
+        alarms of blocks such as ``no_recompiles``, check the arguments of earlier calls. Return True if the
+        values that the function captures have to be checked after the call."""
         if value < self.next:
             return False
         tracker = self.tracker
@@ -168,7 +168,8 @@ class MainSteps:
 
 
 class StepTracker:
-    """The counters of all watched functions of a recording, and the number of the current training step.
+    """The counters of all watched functions (``jaxscope.watch``) of a recording, and the number of the
+    current training step.
 
     Steps count from 1. If the program calls ``jaxscope.step()`` (a mark), step k ends at the k-th mark. If it
     does not, step k begins at the k-th call of the step function, and what runs before the first call is step
@@ -221,9 +222,9 @@ class StepTracker:
         self._main: MainSteps | None = None  # if another process of the run started this one
 
     def watch(self, function: str, step: bool) -> Counter:
-        """Return the counter of the function with the id ``function``, whose calls are counted from now on.
-        If ``step`` is True for some functions, the calls of the first of these are the training steps.
-        Otherwise, the steps are the calls of the watched function that is called first."""
+        """Return the counter of the function with the id ``function``, whose calls are counted from now on
+        because ``jaxscope.watch`` wraps it. The training steps are the calls of the first function for which
+        ``step`` is True; if there is none, the calls of the watched function that is called first."""
         counter = self._counters.get(function)
         if counter is None:
             counter = self._counters[function] = Counter(self, function, step)
@@ -239,9 +240,9 @@ class StepTracker:
         return counter
 
     def _all_due(self) -> None:
-        """Arrange that the counter of each watched function, at the next call of the function, finds out
-        whether there is more to do than counting: a check of the array arguments of earlier calls, or the
-        first call in a block."""
+        """Arrange that the counter of each watched function (``jaxscope.watch``), at the next call of the
+        function, finds out whether there is more to do than counting: a check of the array arguments of
+        earlier calls, or the first call in a block such as ``no_recompiles``."""
         for counter in list(self._counters.values()):
             counter.due = counter.next = 0
 
@@ -303,7 +304,7 @@ class StepTracker:
 
     @property
     def counters(self) -> list[Counter]:
-        """The counters of all watched functions."""
+        """The counters of all functions wrapped by ``jaxscope.watch``."""
         return list(self._counters.values())
 
     # -- blocks: parts of the recording with steps of their own ------------------------------------
@@ -323,8 +324,9 @@ class StepTracker:
         self._set_alarm(self.alarmed and any(b.alarm is not None for b in self.blocks))
 
     def first_called(self, counter: Counter) -> None:
-        """Note that the function of ``counter`` is called now: it is the first watched function in each open
-        block in which none was called before, and in the recording if none was called before."""
+        """Note that the function of ``counter`` is called now. It is the first watched function
+        (``jaxscope.watch``) in each open block in which none was called before, and in the recording if none
+        was called before."""
         self.waits = False
         if self.stepper is None:
             self.stepper = counter
@@ -362,7 +364,8 @@ class StepTracker:
 
     def _set_alarm(self, on: bool) -> None:
         """Decide whether (``on``) the alarms of the open blocks run at the next end of a step or call of a
-        watched function. An alarm is a function that checks calls that missed the fast path."""
+        watched function. An alarm is a function that checks the calls that missed the fast path in a block
+        such as ``no_recompiles``."""
         if on != self.alarmed:
             self.alarmed = on
             for counter in self.counters:

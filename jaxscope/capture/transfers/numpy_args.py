@@ -30,7 +30,7 @@ Leaves = dict[tuple[Slot, Any], Sign]  # (argument, JAX's key path in it) -> wha
 
 
 class Arguments:
-    """The bytes of the NumPy arguments that the calls of one watched function pass.
+    """The bytes of the NumPy arguments that the calls of one watched function (``jaxscope.watch``) pass.
 
     Attributes:
       each: a function that examines the arguments of a finished call; None: so far, all calls passed the same
@@ -56,8 +56,8 @@ class Arguments:
         self.each: Callable[[tuple[Any, ...], dict[str, Any]], None] | None = None
 
     def missed(self, given: tuple[Any, Any], leaves: int, calls: int) -> None:
-        """Examine a call that missed the fast path: if it passes another number of bytes than the calls
-        before, begin to count the calls by their bytes.
+        """Examine a call that missed the fast path. If its NumPy arguments have another number of bytes than
+        those of the calls before, from now on count the calls by this number.
 
         Args:
           given: (positional arguments, keyword arguments) of the call.
