@@ -144,8 +144,8 @@ def retargeting(computation: Any) -> Retargeting:
 
 
 def retargeting_of(lowered: Any) -> Retargeting:
-    """Return the data with which the compiler of a target can compile ``lowered``, the result of ``f.lower``:
-    the module and the further inputs of the compiler.
+    """Return the data with which the compiler of a target (an absent machine) can compile ``lowered``, the
+    result of ``f.lower``: the module and the further inputs of the compiler.
 
     Raises:
       LookupError: the installed JAX does not have a private name that this needs.
