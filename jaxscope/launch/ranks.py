@@ -146,8 +146,8 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _wait(ranks: Sequence[Rank]) -> int:
-    """Copy the output of all ranks until all have ended. If one fails, end the others. Return the exit code
-    of the first rank that failed (128 + N if signal N ended it), or 0."""
+    """Copy the output of all ranks (processes of the job) until all have ended. If one fails, end the others.
+    Return the exit code of the first rank that failed (128 + N if signal N ended it), or 0."""
     open_streams: dict[int, _Lines] = {}
     for rank in ranks:
         for stream, to in ((rank.process.stdout, sys.stdout), (rank.process.stderr, sys.stderr)):
@@ -182,7 +182,8 @@ def _wait(ranks: Sequence[Rank]) -> int:
 
 
 def _report(failed: Rank, running: Sequence[Rank]) -> None:
-    """Print that the rank ``failed`` has failed, and that the ranks ``running`` are therefore ended."""
+    """Print that the rank ``failed`` (a process of the job) has failed, and that the ranks ``running`` are
+    therefore ended."""
     code = failed.process.returncode
     how = f"exit code {code}" if code >= 0 else f"signal {-code}"
     waiting = (
