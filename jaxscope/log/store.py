@@ -441,8 +441,8 @@ def _inside(run: RunDir, folder: str) -> Iterator[RunDir]:
 
 
 def parent_of(run: RunDir) -> RunDir | None:
-    """Return the run that contains ``run`` in its directory ``sub`` or ``ranks``; None if no run
-    contains it."""
+    """Return the run in whose directory ``sub`` or ``ranks`` the run ``run`` is; None if ``run`` is inside no
+    other run."""
     above = run.path.parent.parent
     inside = run.path.parent.name in (SUBS, RANKS) and _is_run(above)
     return RunDir(above) if inside else None
