@@ -23,7 +23,8 @@ def array_class() -> Any:
 def staging() -> tuple[list[Any], CodeType | None, Any]:
     """Return the parts of JAX with which ``jnp.asarray`` and ``jnp.array`` copy a host array to a device:
     ([the primitives ``stage_p`` and ``convert_element_type_p``], the code object of the function that runs
-    primitives outside of traces, the class of the host arrays that the primitives receive)."""
+    primitives outside of traces (None if the installed JAX does not have it), the class of the host arrays
+    that the primitives receive)."""
     primitives = [attributes.STAGE.needed(), attributes.CONVERT.needed()]
     return primitives, frames.EagerFrame.code(), attributes.HOST_ARRAY.needed()
 
