@@ -67,8 +67,8 @@ class Disagreement(msgspec.Struct, frozen=True):
       wanted, got: the requested and the compiled sharding; for ``moved`` the compiled and the actual
         sharding.
       reason: why the two shardings differ, as one clause; None: unknown.
-      times: how many times as many bytes a device has as with the requested sharding: 4 if the array was to
-        be split in 4 and is replicated. None: unknown, or ``moved``.
+      times: the bytes of the array on one device, divided by those with the requested sharding: 4 if the
+        array was to be split in 4 and is replicated. None: unknown, or ``moved``.
     """
 
     kind: str

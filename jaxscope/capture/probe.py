@@ -523,7 +523,7 @@ def _lines(outermost: FrameType | None, seen: ev.FunctionSeen, detail: bool) -> 
     Args:
       outermost: the frame of the call, or JAX's innermost frame if there is no call.
       seen: the event that describes the called function.
-      detail: whether this is a function of the user.
+      detail: whether the called function is the user's own, so that ``stack`` and ``column`` are wanted, too.
     """
     above = frames.users(frames.walk(outermost))
     stack = [frames.location(f) for f in above]

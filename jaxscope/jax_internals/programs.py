@@ -75,7 +75,7 @@ def asked_shardings(stack: dict[str, FrameType]) -> tuple[list[Any], list[Any]] 
     The first is a list with one sharding for each flat argument, the second has one for each flat result. An
     entry is None where jit was given no sharding. Both are read in the outermost frame of JAX that has them,
     because JAX fills in the arguments' own shardings in frames further in. For ``f.lower`` they are in the
-    parameters of ``Traced.lower``'s local ``lo`` (0.10.2 and 0.12.0.1).
+    object that the local variable ``lo`` of ``Traced.lower`` has (seen in JAX 0.10.2 and 0.12.0.1).
 
     Args:
       stack: JAX's frames by function name.

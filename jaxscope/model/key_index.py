@@ -104,8 +104,9 @@ class Earlier:
         return None if fits is None else lambda n: fits(self.compilations[positions[n]])
 
     def with_shapes(self, pairs: Sequence[tuple[str, object]]) -> list[int]:
-        """Return the positions (indices) of the keys whose arguments have certain shapes, ascending.
-        ``pairs`` has (path, shape) of each argument. Of many such keys, the latest LOOK_AT are returned."""
+        """Return the positions, in this index, of the cache keys whose arguments have certain shapes, in
+        ascending order. ``pairs`` has (path, shape) of each argument. Of many such keys, the latest LOOK_AT
+        are returned."""
         return self.by_shapes.get(hash(tuple(pairs)), [])[-LOOK_AT:]
 
 

@@ -161,7 +161,7 @@ class _Logged(Protocol):
 
 
 class _Ending(Protocol):
-    """The part of a run that ``state`` reads, so that ``state`` works with a Run and with a RankLog. ``logs``
+    """What the function ``state`` needs of a run to tell how it ended; a Run and a RankLog have it. ``logs``
     returns (name of the log, process) for each log; ``main`` is the process that the user started."""
 
     exited: ProgramExited | None

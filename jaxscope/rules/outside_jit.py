@@ -207,7 +207,7 @@ def made_at(g: Growth, p: Payer) -> bool:
 
 
 def _rows(unstacked: Sequence[Compilation]) -> int:
-    """Return the number of rows of all arrays that the operations ``unstacked`` split into rows."""
+    """Return the total number of rows of the arrays that the operations ``unstacked`` split into rows."""
     shapes = [leaf.shape for c in unstacked for leaf in (c.key.arguments if c.key is not None else ())]
     return sum(shape[0] for shape in shapes if shape and isinstance(shape[0], int))
 

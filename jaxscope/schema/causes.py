@@ -17,7 +17,7 @@ from jaxscope.schema.keys import Frame
 
 
 class _Value(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag_field="kind"):
-    """The base class of the values that a cause compares (``Cause.before`` and ``Cause.after``)."""
+    """A value of a cause, that is, of a change that made JAX compile again (``Cause.before``, ``after``)."""
 
 
 class ArrayType(_Value, tag="array", frozen=True, gc=False):

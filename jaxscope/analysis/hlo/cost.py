@@ -284,10 +284,11 @@ def _of_convolution(computation: Computation, instruction: Instruction) -> int |
 
 
 def _positions(window: dict[str, list[str]], number: int, data: int, kernel: int, out: int) -> int | None:
-    """Count how often an element of a convolution's kernel meets an element of the input along the spatial
-    dimension ``number``, where input, kernel and output have the sizes ``data``, ``kernel`` and ``out``;
-    None: unknown. ``window`` has the fields of the convolution's ``window=``: name (``size``, ``stride``,
-    ``pad``, ...) -> a text for each spatial dimension."""
+    """Return the number of pairs (output position, kernel element) of a convolution, along the spatial
+    dimension ``number``, in which the kernel element meets an element of the input instead of padding. Input,
+    kernel and output have the sizes ``data``, ``kernel`` and ``out``. None: unknown.
+    ``window`` has the fields of the convolution's ``window=``: name (``size``, ``stride``, ``pad``, ...) -> a
+    text for each spatial dimension."""
 
     def of(key: str, default: int) -> int | None:
         values = window.get(key)

@@ -34,7 +34,8 @@ class Name(NamedTuple):
     Attributes:
       kind: the kind of the variable: closure, global or parameter.
       name: the name of the variable.
-      steps: (attribute or item, key) pairs; the keys of items are constants of the code.
+      steps: (kind of step, key) pairs, where the key is the attribute's name or the item's constant key:
+        ``((ITEM, 'lr'),)`` for ``config['lr']``.
     """
 
     kind: str

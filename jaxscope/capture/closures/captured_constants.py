@@ -139,8 +139,8 @@ class Drawn(NamedTuple):
     """The random keys from which a traced function draws random numbers. Each field is None if it is unknown.
 
     Attributes:
-      constants: positions, among the captured constants, of keys that are not combined with an argument, so
-        that each call draws the same numbers.
+      constants: positions, among the captured constants, of keys that are not combined with an argument
+        (as by ``jax.random.fold_in(key, argument)``), so that each call draws the same numbers.
       arguments: positions, among the flat arguments, of keys that are not combined with another argument.
       of: the number of flat arguments.
       on_devices: positions, among the flat arguments, of keys from which all devices in a shard_map draw

@@ -63,11 +63,13 @@ class Found(NamedTuple):
 
 
 class _Walk:
-    """Collects the values that ``function`` reads besides its arguments, and those that the user's functions
+    """Collects the values that a function reads besides its arguments, and those that the user's functions
     called by it read.
 
     Args:
-      bound: name -> a function that returns the value, for arguments that stay the same from call to call.
+      function: the function.
+      bound: arguments of ``function`` that are the same in all calls, such as ``self``, and are collected,
+        too: name -> a function without arguments that returns the value.
     """
 
     def __init__(self, function: FunctionType, bound: dict[str, Any]) -> None:

@@ -223,8 +223,9 @@ TEMPLATES = {
         " jax.tree.map(jnp.copy, result)"
     ),
     "fix-jit-partial-once": (
-        "create the functools.partial and jit it once, before the loop; or jit the function itself, and pass"
-        " the bound values as arguments (functions, strings, bools and sizes with static_argnames)"
+        "if the values that functools.partial binds change, jit the function itself once (with jax.grad or"
+        " what else you apply), and pass them as arguments (functions, strings, bools and sizes with"
+        " static_argnames). If they never change, create the partial and jit it once, before the loop"
     ),
     "fix-define-at-module-level": ("define the function once, at module level, and jit it there; " + OUTSIDE),
     "fix-define-and-wrap-once": (

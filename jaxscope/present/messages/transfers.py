@@ -48,9 +48,9 @@ TEMPLATES = {
     "also-line": "{first}. Line {numbers} waits, too",
     "also-lines": "{first}. Lines {numbers} wait, too",
     "fix-read-for-several": (
-        "{name} of the next iteration depends on this value, so compute {name} in the jitted function,"
-        " too. If Python has to compute {name} (as a simulator does), run several simulators at once: call"
-        " the jitted function once for all of them, and read all results at once"
+        "{name} of the next iteration depends on this value, so compute {name} in the jitted function, too,"
+        " and read no value in the loop. If Python has to compute {name} (as a simulator does), run several"
+        " simulators at once: call the jitted function once for all of them, and read all results at once"
     ),
     "elements-read": (
         "{expression}{helper} reads the elements of {name} one at a time ({n} reads); each read runs"
