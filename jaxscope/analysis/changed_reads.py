@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple, TypeAlias
 
 from jaxscope.analysis.mutation import MAKING
-from jaxscope.analysis.rewrap_site import FUNCTION, syntax
+from jaxscope.analysis.rewrap_site import FUNCTION, own_nodes, syntax
 
 _Def: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _Loop: TypeAlias = ast.For | ast.While
@@ -213,7 +213,7 @@ def _assignments(block: ast.AST, varying: set[str]) -> Iterator[ast.expr]:
     defines are left out."""
     if isinstance(block, ast.For):
         yield from _targets(block.target)
-    for n in _statements(block):
+    for n in own_nodes(block):
         if isinstance(n, (ast.AugAssign, ast.For)):
             yield from _targets(n.target)
         elif isinstance(n, ast.Assign):
@@ -221,17 +221,6 @@ def _assignments(block: ast.AST, varying: set[str]) -> Iterator[ast.expr]:
                 read = {ast.unparse(m) for m in ast.walk(n.value) if isinstance(m, (ast.Name, ast.Attribute))}
                 if ast.unparse(target) in read or read & varying:
                     yield target
-
-
-def _statements(block: ast.AST) -> Iterator[ast.AST]:
-    """Yield the syntax nodes inside ``block``. Of a function or class that the block defines, only the
-    definition itself is yielded, not the nodes inside."""
-    waiting = list(ast.iter_child_nodes(block))
-    while waiting:
-        n = waiting.pop()
-        yield n
-        if not isinstance(n, (*FUNCTION, ast.Lambda, ast.ClassDef)):
-            waiting += ast.iter_child_nodes(n)
 
 
 def _targets(target: ast.expr) -> Iterator[ast.expr]:
@@ -245,7 +234,7 @@ def _targets(target: ast.expr) -> Iterator[ast.expr]:
 
 
 def _names_set(loop: _Loop) -> set[str]:
-    stored = (n for n in _statements(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    stored = (n for n in own_nodes(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
     return {n.id for n in stored}
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
-from jaxscope.analysis.rewrap_site import FUNCTION, syntax
+from jaxscope.analysis.rewrap_site import FUNCTION, own_nodes, syntax
 
 _ADDS = frozenset({"append", "extend"})
 
@@ -22,7 +22,7 @@ def find(source: str | None, name: str, calls: Collection[int]) -> tuple[int, in
     for scope in (
         (found.tree, *(n for n in found.blocks if isinstance(n, FUNCTION))) if found is not None else ()
     ):
-        nodes = list(_own(scope))
+        nodes = list(own_nodes(scope))
         methods = [
             n.func
             for n in nodes
@@ -43,15 +43,6 @@ def find(source: str | None, name: str, calls: Collection[int]) -> tuple[int, in
             if around:
                 return max(n.lineno for n in around), method.lineno
     return None
-
-
-def _own(scope: ast.AST) -> Iterator[ast.AST]:
-    """Yield the syntax nodes of a function or module. Of a function or class that it defines, only the
-    definition itself is yielded, not the nodes inside."""
-    for child in ast.iter_child_nodes(scope):
-        yield child
-        if not isinstance(child, (*FUNCTION, ast.Lambda, ast.ClassDef)):
-            yield from _own(child)
 
 
 def _is(node: ast.expr, name: str) -> bool:

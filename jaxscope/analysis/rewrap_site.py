@@ -504,6 +504,15 @@ def _loops_of_each_iteration(loop: ast.AST) -> Iterator[ast.For | ast.While]:
             yield from _loops_of_each_iteration(n)
 
 
+def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
+    """Yield the syntax nodes inside a function, loop or module, in the order of the source. Of a function or
+    class that it defines, only the definition itself is yielded, not the nodes inside."""
+    for child in ast.iter_child_nodes(scope):
+        yield child
+        if not isinstance(child, (*_FUNCTIONS, ast.ClassDef)):
+            yield from own_nodes(child)
+
+
 def last_name(node: ast.AST) -> str | None:
     """Return the last part of a dotted name: ``jit`` for ``jax.jit``; None: the expression is no dotted
     name."""
