@@ -107,12 +107,11 @@ def _from_source(run: Run) -> Iterator[Finding]:
     This is for functions that are not watched (``jaxscope.watch``): the values of their variables are not
     compared while they run.
     """
-    compared = {s.function.id for s in run.stale}
     for f in run.functions.values():
         traced = [c for c in f.compilations if c.traced is not None and c.entry == "call"] if f.user else []
         seen = f.seen
         # A function that was traced often received the new values.
-        if f.id in compared or not 0 < len(traced) <= MOST_TRACES or seen.file is None or seen.line is None:
+        if f.watched or not 0 < len(traced) <= MOST_TRACES or seen.file is None or seen.line is None:
             continue
         last = traced[-1]
         keys = {c.name for c in (last.traced.captured if last.traced is not None else None) or () if c.draws}
