@@ -1,6 +1,9 @@
 """What a line of the source says about the functions and variables that it names."""
 
+import math
 import textwrap
+
+import pytest
 
 from jaxscope.analysis import line_names
 
@@ -41,3 +44,33 @@ def test_a_call_of_numpy_on_a_line_is_quoted_and_a_call_of_jax_is_not():
     assert line_names.numpy_call(source, 3) == "np.sqrt(dim)"
     assert line_names.numpy_call(source, 4) is None
     assert line_names.numpy_call(None, 3) is None
+
+
+@pytest.mark.parametrize(
+    ("decorator", "size"),
+    [
+        ("functools.lru_cache(maxsize=2)", 2),
+        ("lru_cache(3)", 3),
+        ("lru_cache", 128),
+        ("lru_cache(typed=True)", 128),
+        ("lru_cache(maxsize=None)", math.inf),
+        ("functools.cache", math.inf),
+        ("lru_cache(maxsize=SIZE)", None),
+        ("jax.jit", None),
+    ],
+)
+def test_the_size_of_the_cache_around_a_function(decorator, size):
+    made = line_names.function(f"@{decorator}\ndef make(n):\n    return n\n", "make")
+    assert line_names.cache_size(made) == size
+
+
+def test_a_function_is_not_guessed_where_two_have_its_name():
+    source = "class A:\n    def f(self): pass\nclass B:\n    def f(self): pass\n"
+    assert line_names.function(source, "A.f") is None
+    assert line_names.function(None, "f") is None
+
+
+def test_attributes_that_a_method_assigns():
+    source = "class A:\n    def f(self, x):\n        self.n += 1\n        self.a, y = g(self.b)\n        return y\n"
+    assert set(line_names.attributes_set(source, "A.f")) == {"self.n", "self.a"}
+    assert line_names.attributes_set(source, "A.g") == ()
