@@ -246,6 +246,13 @@ def test_containers_that_differ(before, after, path, said):
     assert (c.kind, c.path, clause(c)) == ("tree", path, said)
 
 
+def test_keys_of_a_container_in_another_order_are_named():
+    leaves = [array("w"), array("batch['x']"), array("batch['y']")]
+    [c] = between(key(*leaves, tree="A"), key(leaves[0], leaves[2], leaves[1], tree="B"))
+    assert (c.kind, c.path) == ("tree", "batch")
+    assert clause(c) == "the order of the keys of batch changed from 'x', 'y' to 'y', 'x'"
+
+
 def test_a_tree_that_differs_in_nothing_that_was_read_is_cut_to_where_it_differs():
     same = "PyTreeDef(" + "*, " * 300
     [c] = between(key(tree=same + "{'a': *})" + same), key(tree=same + "{'b': *})" + same))
