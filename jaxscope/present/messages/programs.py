@@ -40,10 +40,10 @@ TEMPLATES = {
         "write the loop as {same}: all iterations do the same, and what they change becomes the loop's state"
     ),
     "fix-scan": (
-        "write the loop as {scan} over the stacked inputs or parameters of its iterations{layers}; if they"
-        " all use the same, write it as {same}"
+        "write the loop as {scan} over the stacked inputs or parameters of its iterations{layers}; if all"
+        " iterations use the same, write it as {same}"
     ),
-    "scan-own-parameters": " ({layers} if they have parameters of their own)",
+    "scan-own-parameters": " ({layers} if each iteration creates its own parameters)",
     "scan-stack-list": (
         " (jax.tree.map(lambda *x: jnp.stack(x), *layers) stacks a list of layers; do it once, in the jitted"
         " function that creates them)"
