@@ -1,4 +1,5 @@
-"""Decide when to take snapshots of the live arrays, so that they cost at most SHARE of the wall time.
+"""Decide when to take snapshots of the live arrays, so that they cost at most SHARE of the wall time. The
+cost of a snapshot is its CPU time, so that a busy machine does not make snapshots rarer.
 
 Snapshots are taken at the ends of the first training steps, then of steps whose number doubles each time. In
 between, one is taken when the number of arrays has grown. In a program without steps, snapshots are taken at

@@ -391,7 +391,7 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
       memory: the figures of the allocator of each device.
       host_limit: bytes of memory that this process may use, if its devices are CPU devices.
       cut: whether the search for variables that lead to the arrays stopped at a limit.
-      cost_seconds: seconds that the snapshot took.
+      cost_seconds: CPU time that the snapshot took, in seconds.
       error: if memory ran out, the error message.
       site: if memory ran out, the user's line.
       parts: number of further live arrays that no variable leads to and that use the memory of arrays in the

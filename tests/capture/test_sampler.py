@@ -1,6 +1,7 @@
 """When live arrays are looked at: by steps, by growth, and never for more than there is to spend."""
 
 import gc
+import threading
 import time
 from dataclasses import dataclass, field
 
@@ -183,3 +184,24 @@ def test_a_garbage_collection_in_a_look_is_not_charged(monkeypatch):
     monkeypatch.setattr(look, "_take", lambda *a, **more: gc.collect())
     look.take(None, "step", 1)
     assert look.seconds < 0.5 * (time.perf_counter() - began) and gc.callbacks == before and objects
+
+
+def test_time_in_which_other_programs_use_the_cores_is_not_charged(monkeypatch):
+    look = live_arrays.Look()
+    monkeypatch.setattr(look, "_take", lambda *a, **more: time.sleep(0.2))  # as if the thread had to wait
+    look.take(None, "step", 1)
+    assert look.seconds < 0.1
+
+
+def test_a_collection_that_another_thread_makes_is_not_subtracted(monkeypatch):
+    objects = [[n] for n in range(200_000)]
+    look = live_arrays.Look()
+
+    def collect_elsewhere(*_, **more):
+        other = threading.Thread(target=gc.collect)
+        other.start()
+        other.join()
+
+    monkeypatch.setattr(look, "_take", collect_elsewhere)
+    look.take(None, "step", 1)
+    assert look.seconds >= 0 and objects

@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import gc
 import re
+import threading
 import time
 from collections.abc import Callable, Collection
 from types import FrameType
@@ -66,23 +67,26 @@ class Look:
     ``take`` reads their properties and finds the variables that lead to them."""
 
     def __init__(self) -> None:
-        self._began = time.perf_counter_ns()
+        self._thread = threading.get_ident()
+        self._began = time.thread_time_ns()
         self._collecting = 0  # ns
         self._live = [a for client in jax_internals.clients() for a in client.live_arrays()]
         self.count = len(self._live)
 
     @property
     def seconds(self) -> float:
-        """The seconds since this snapshot began, without the time of garbage collections. The objects of a
-        snapshot may start a garbage collection, which visits all objects of the program. The program would
-        have started this collection itself a little later, so it does not count as a cost of the snapshot."""
-        return (time.perf_counter_ns() - self._began - self._collecting) / 1e9
+        """The CPU time of this thread since the snapshot began, in seconds, without garbage collections. CPU
+        time does not grow while other processes occupy the cores of a busy machine. The objects of a snapshot
+        may start a garbage collection, which visits all objects of the program. The program would have
+        started this collection itself a little later, so it does not count as a cost of the snapshot."""
+        return (time.thread_time_ns() - self._began - self._collecting) / 1e9
 
     def _collection(self, phase: str, _: dict[str, int]) -> None:
-        """Measure the time of a garbage collection. Python calls this at the beginning and at the end of each
-        collection (``gc.callbacks``); ``phase`` is start or stop."""
-        now = time.perf_counter_ns()
-        self._collecting += -now if phase == "start" else now
+        """Measure the CPU time of a garbage collection in the thread of this snapshot. Python calls this at
+        the beginning and at the end of each collection (``gc.callbacks``); ``phase`` is start or stop."""
+        if threading.get_ident() == self._thread:
+            now = time.thread_time_ns()
+            self._collecting += -now if phase == "start" else now
 
     def take(
         self,
