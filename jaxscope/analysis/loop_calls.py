@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from jaxscope.analysis.rewrap_site import COMPREHENSIONS, FUNCTION, last_name, syntax
+from jaxscope.analysis.rewrap_site import COMPREHENSIONS, FUNCTION, Syntax, last_name, syntax
 
 # Methods of arrays that programs apply to what a call returns.
 _OF_ARRAYS = frozenset(
@@ -29,6 +29,8 @@ _PARTS = re.compile(
 )
 _PARAMETER = re.compile(r"\s*(\*{0,2}\w+|\*|/)")
 _OPENING, _CLOSING = frozenset("([{<"), frozenset(")]}>")
+_INTO_A_QUEUE = frozenset({"append", "put", "put_nowait"})
+_OUT_OF_A_QUEUE = frozenset({"get", "get_nowait", "popleft"})
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
 Loop = ast.For | ast.While | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
@@ -373,6 +375,49 @@ def reaches_next_iteration(source: str | None, line: int) -> str | None:
             return min(through)
         reached = reached.union(*(_variables_set(n) for n in statements if names_read([n.value]) & reached))
     return None
+
+
+def is_put_ahead(source: str | None, line: int) -> bool:
+    """Return whether the array that ``line`` puts on the device is for a later iteration, so that the copy
+    can overlap with a computation.
+
+    The array goes into a queue (``queue.append(jax.device_put(batch))``), or into a variable that the loop
+    has read before (``state = step(state, x); x = jax.device_put(next(batches))``).
+    """
+    found = syntax(source) if source is not None else None
+    if found is None:
+        return False
+    for call in found.calls.get(line, ()):
+        method = call.func if isinstance(call.func, ast.Attribute) else None
+        computed = any(isinstance(n, ast.Call) for value in call.args for n in ast.walk(value))
+        if (
+            method is not None
+            and method.attr in _INTO_A_QUEUE
+            and computed
+            and _takes_out(found, method.value)
+        ):
+            return True
+    around = [n for n in found.blocks if n.lineno < line <= (n.end_lineno or 0)]
+    inner = max(around, key=lambda n: (n.lineno, n.col_offset), default=None)
+    if not isinstance(inner, (ast.For, ast.While)):
+        return False
+    for n in inner.body:
+        if isinstance(n, ast.Assign) and n.lineno <= line <= (n.end_lineno or 0):
+            before = names_read(part for part in inner.body if part.lineno < n.lineno)
+            return "next" in names_read([n.value]) and bool(_variables_set(n) & before)
+    return False
+
+
+def _takes_out(found: Syntax, queue: ast.expr) -> bool:
+    """Return whether the source takes elements out of ``queue``, the expression of a queue, at its front."""
+    name = ast.dump(queue)
+    return any(
+        isinstance(call.func, ast.Attribute)
+        and ast.dump(call.func.value) == name
+        and (call.func.attr in _OUT_OF_A_QUEUE or (call.func.attr == "pop" and call.args))
+        for calls in found.calls.values()
+        for call in calls
+    )
 
 
 def set_in_same_iteration(source: str | None, line: int, calls: Collection[int]) -> bool:

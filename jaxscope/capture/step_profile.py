@@ -23,6 +23,9 @@ FOLDER = "profile"  # in the run directory
 MOST = 20_000  # instructions in the log
 FOREVER = 1 << 62
 DEVICE = "/device:"  # how the name of a device's part of the profile begins
+# How XLA names the CUDA graphs of a program, each of which launches the kernels of many instructions. The
+# events of these kernels have the name of the graph as their instruction (JAX 0.11.2 on an H100).
+CUDA_GRAPH = "command_buffer"
 
 
 class StepProfile:
@@ -132,7 +135,7 @@ def _sums(profile: Any) -> tuple[list[InstructionTime], int | None, float | None
     """Return, for ``profile``, a ``jax.profiler.ProfileData``: (the time of each instruction, the slowest
     first; the number of devices; the seconds during which the devices executed instructions, added up over
     the devices). A number is None if it is unknown."""
-    found: dict[bool, dict[tuple[str, int | None, str], list[int]]] = {False: {}, True: {}}
+    found: dict[bool, dict[tuple[str, int | None, str, str | None], list[int]]] = {False: {}, True: {}}
     spans: dict[bool, dict[object, list[tuple[int, int]]]] = {False: {}, True: {}}
     for plane in profile.planes:
         own = plane.name.startswith(DEVICE)
@@ -142,7 +145,8 @@ def _sums(profile: Any) -> tuple[list[InstructionTime], int | None, float | None
             if not isinstance(name, str) or not isinstance(module, str):
                 continue
             program = stats.get("program_id")
-            key = module, program if isinstance(program, int) else None, name
+            kernel = event.name if own and name.startswith(CUDA_GRAPH) else None
+            key = module, program if isinstance(program, int) else None, name, kernel
             sums = found[own].setdefault(key, [0, 0])
             sums[0] += 1
             sums[1] += int(event.duration_ns)
@@ -151,10 +155,10 @@ def _sums(profile: Any) -> tuple[list[InstructionTime], int | None, float | None
             spans[own].setdefault(device, []).append((begin, begin + int(event.duration_ns)))
     own = bool(found[True])
     times = [
-        InstructionTime(module, name, program, count, ns)
-        for (module, program, name), (count, ns) in found[own].items()
+        InstructionTime(module, name, program, count, ns, kernel)
+        for (module, program, name, kernel), (count, ns) in found[own].items()
     ]
-    times.sort(key=lambda t: (-t.nanoseconds, t.module, t.name))
+    times.sort(key=lambda t: (-t.nanoseconds, t.module, t.name, t.kernel or ""))
     if not spans[own] or None in spans[own]:
         return times, len(spans[own].keys() - {None}) or None, None
     return times, len(spans[own]), sum(map(_union, spans[own].values())) / 1e9

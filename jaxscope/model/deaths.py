@@ -16,10 +16,14 @@ from jaxscope.model import sources
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.schema.keys import Frame
+from jaxscope.schema.libraries import no_memory
 from jaxscope.schema.messages import Message, message
 
 # "Array has been deleted with shape=float32[4,4]." and "... buffer has been deleted or donated."
 _DELETED = re.compile(r"deleted (?:with shape=(\w+)\[([\d,]*)\]|or donated)", re.IGNORECASE)
+# XLA's message about a GPU whose memory ran out: "... on device 0. [executable_name='jit_step']"
+_EXECUTABLE = re.compile(r"executable_name='([^']+)'")
+_NOT_IN_NAMES = re.compile(r"\W+")
 MOST = 3  # calls that ``donors`` returns
 
 
@@ -60,6 +64,22 @@ def of_run(run: Run) -> Death | None:
     if exited is None:
         return None
     return Death(message("program-exited", code=str(exited.exit_code)), None, False)
+
+
+def without_memory(c: Compilation) -> bool:
+    """Return whether memory ran out in the program that ``c`` compiled, as the error message says.
+
+    The line that raised the error need not be the call: a GPU runs a program later than the call returns, and
+    the next line that needs a result raises the error. So the message is searched for the name of the HLO
+    module (``jit_step``; the module's own name may be ``jit(step)``).
+    """
+    process = c.process
+    messages = [e.error for e in reversed(process.snapshots) if e.error is not None]
+    if process.died is not None and no_memory(process.died.message):
+        messages.append(process.died.message)
+    named = next((found[1] for text in messages if (found := _EXECUTABLE.search(text))), None)
+    module = c.compiled.module if c.compiled is not None else None
+    return bool(named and module) and _NOT_IN_NAMES.sub("_", module or "").strip("_") == named
 
 
 def removed_name(run: Run) -> Removed | None:

@@ -10,7 +10,7 @@ import msgspec
 
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.programs import peak_bytes
-from jaxscope.model import arrays
+from jaxscope.model import arrays, deaths
 from jaxscope.model.arrays import Group, Snapshot
 from jaxscope.model.records import Compilation, Process
 from jaxscope.model.run import Run
@@ -188,8 +188,10 @@ def _beside(c: Compilation) -> int | None:
 
 def _ran(c: Compilation) -> bool:
     """Return whether the program that the call ``c`` compiled also ran. False if it was compiled ahead of
-    time, or if an exception that this call raised ended the user's program."""
+    time, if an exception that this call raised ended the user's program, or if memory ran out in it."""
     if c.entry != "call":
+        return False
+    if deaths.without_memory(c):
         return False
     died = c.process.died
     return not (

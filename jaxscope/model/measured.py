@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from jaxscope.analysis.hlo.instruction_lines import Located
+from jaxscope.analysis.hlo.instruction_lines import Located, kernel_key
 from jaxscope.model.records import Process, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.schema.keys import Frame
@@ -93,7 +93,7 @@ def _measured(run: Run, process: Process, event: Profiled) -> Measured:
             place = None if line is None else (line.file, line.line)
             frames.setdefault(place, line)
             kinds = sums.setdefault(place, {})
-            kind = opcode or re.sub(r"\.\d+$", "", t.name)
+            kind = opcode or re.sub(r"[._]\d+$", "", t.kernel or t.name)
             kinds[kind] = kinds.get(kind, 0) + min(max(0, t.nanoseconds), MOST)
     lines = [
         Share(
@@ -138,7 +138,7 @@ def _programs(run: Run, process: Process, times: Sequence[InstructionTime]) -> l
         and (made := run.texts_of(p).hlo) is not None
         and made.module == times[0].module
     ]
-    ranked = [(sum(t.name in program for t in times), program) for program in of_module]
+    ranked = [(sum(_key(t) in program for t in times), program) for program in of_module]
     most = max((n for n, _ in ranked), default=0)
     return [program for n, program in ranked if n == most and n]
 
@@ -149,10 +149,15 @@ def _located(
     """Return (opcode, user's line) of the measured instruction ``t``. ``programs`` are those that may contain
     ``t``, each as {name of an instruction: its line and opcode}. The opcode or the line is None if it is
     unknown, or not the same in all of them."""
-    found = [p[t.name] for p in programs if t.name in p]
+    found = [p[_key(t)] for p in programs if _key(t) in p]
     opcodes = {each.opcode for each in found}
     lines = {None if each.line is None else (each.line.file, each.line.line) for each in found}
     return (
         opcodes.pop() if len(opcodes) == 1 else None,
         found[0].line if len(lines) == 1 else None,
     )
+
+
+def _key(t: InstructionTime) -> str:
+    """Return the key of the measured instruction ``t``, or of its GPU kernel, in a program's ``Located``."""
+    return t.name if t.kernel is None else kernel_key(t.kernel)

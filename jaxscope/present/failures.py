@@ -76,16 +76,18 @@ def memory_needed(run: Run, site: Frame | None) -> list[list[Span]]:
     """Return a line about the program that ran out of memory: the memory that it needs on each device, by
     part. Empty if unknown.
 
-    It is not recorded which program ran out of memory. The function takes the program that was compiled last
-    at the line ``site``; if nothing was compiled there, the program with the highest peak. If the compilation
-    of this program failed, the line has the memory of the previous compilation of the same function, or no
-    figures if there is none.
+    If the error message does not name the program that ran out of memory, the function takes the program that
+    was compiled last at the line ``site``; if nothing was compiled there, the program with the highest peak.
+    If the compilation of this program failed, the line has the memory of the previous compilation of the same
+    function, or no figures if there is none.
     """
     compiled = [
         c
         for c in run.compilations.values()
         if c.process is run.main and c.compiled is not None and c.compiled.memory is not None
     ]
+    if named := [c for c in compiled if deaths.without_memory(c)]:
+        return [_needs(max(named, key=_peak), " ran out of memory; it needs")]
     here = [c for c in compiled if c.site and site and (c.site.file, c.site.line) == (site.file, site.line)]
     failed = [
         c
@@ -111,11 +113,15 @@ def memory_needed(run: Run, site: Frame | None) -> list[list[Span]]:
     elif last is None:
         which = ", the largest program of the run, needs"
         last = max(compiled, key=_peak, default=None)
-    found = last.compiled if last is not None else None
-    if last is None or found is None or found.memory is None:
-        return []
-    parts = ", ".join(f"{name} {size(n)}" for name, n in memory_parts(found.memory))
-    return [[(function_name(last.function), "name"), f"{which} on each device: {parts}"]]
+    return [_needs(last, which)] if last is not None else []
+
+
+def _needs(c: Compilation, which: str) -> list[Span]:
+    """Return a line about the memory that the program of ``c`` needs: ``step needs on each device: arguments
+    1.2 GiB, ...``. ``which`` is the text after the function's name, with the verb."""
+    memory = c.compiled.memory if c.compiled is not None else None
+    parts = ", ".join(f"{name} {size(n)}" for name, n in memory_parts(memory)) if memory is not None else "?"
+    return [(function_name(c.function), "name"), f"{which} on each device: {parts}"]
 
 
 def _peak(c: Compilation) -> int:

@@ -29,6 +29,11 @@ from jaxscope.rules import registry
 
 OUTSIDE = "Outside your functions"
 LONG = 0.1  # compilations that took a smaller share of the compile time are not named
+NAMED = 4  # functions that are named together
+# What turns on JAX's persistent compilation cache, and from how many seconds of compiling on it keeps a
+# program (the default of jax_persistent_cache_min_compile_time_secs)
+CACHE = 'jax.config.update("jax_compilation_cache_dir", DIRECTORY)'
+CACHED_FROM = 1.0
 
 
 def death(run: Run, places: Places, *, out_of_memory: bool = False) -> Iterator[Line]:
@@ -105,6 +110,24 @@ def without_advice(run: Run, places: Places) -> Iterator[Line]:
             "; ".join(parts),
             hang=2,
         )
+        if (saved := cacheable_seconds(run)) is not None:
+            yield line(
+                (f"JAX's compilation cache would save up to {seconds(saved)} in the next run: ", "dim"),
+                CACHE,
+                indent=2,
+                hang=2,
+            )
+
+
+def cacheable_seconds(run: Run) -> float | None:
+    """Return the seconds of compiling that JAX's persistent cache would save in the next run, if it were on:
+    those of the programs that took CACHED_FROM seconds or more. None: it is on, or saves less than a tenth of
+    the seconds of compiling."""
+    calls = [c for c in run.compilations.values() if c.compiled is not None and c.entry != "nested"]
+    if any(c.compiled is not None and c.compiled.persistent_cache != "off" for c in calls):
+        return None
+    saved = sum(c.compile_seconds or 0.0 for c in calls if (c.compile_seconds or 0.0) >= CACHED_FROM)
+    return saved if saved and saved >= LONG * payers.total_seconds(run) else None
 
 
 def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
@@ -123,7 +146,7 @@ def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
             names.append(f"{count(entry.operations, 'compilation')} {OUTSIDE.lower()}")
         again = f", {seconds(entry.again)} of it recompiling" if entry.again >= LONG * entry.seconds else ""
         cost = f"{seconds(entry.seconds)}, {100 * entry.seconds / total:.0f} %{again}"
-        found.append((entry, listed(names), cost))
+        found.append((entry, listed(names, NAMED), cost))
     return found
 
 

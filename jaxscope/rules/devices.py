@@ -115,11 +115,28 @@ def _finding(want: Want) -> Finding:
         function=c.function.id,
         source=c.site,
         evidence=[Evidence(text, compilation=c.id, program=c.program, source=c.site)],
-        fix=Fix(message("fix-less-memory"), "reduce_memory"),
+        fix=_less_memory(want),
     )
 
 
+def _less_memory(want: Want) -> Fix:
+    """Return the advice for a program that needs too much memory. If its temporaries alone are most of that,
+    the advice begins with them."""
+    memory = want.compilation.compiled.memory if want.compilation.compiled is not None else None
+    temporary = (memory.temp_bytes or 0) if memory is not None else 0
+    mostly = 2 * temporary >= want.peak
+    words = message("fix-less-temporary", bytes=Bytes(temporary)) if mostly else message("fix-less-memory")
+    return Fix(words, "reduce_memory")
+
+
 def _nearly_full(run: Run) -> Iterator[Finding]:
+    """Yield a note about the device of whose memory the largest share was in use, if that is at least FULL.
+
+    On a GPU, the peak of the allocator also has the buffers with which the compiler tried variants of kernels
+    (autotuning). So the note is left out there if no snapshot and no program takes a share of FULL.
+    """
+    if arrays.of_failure(run) is not None:
+        return  # the report begins with the error
     filled = [
         (m.peak / m.limit, m, s)
         for s in arrays.of_main(run)
@@ -127,14 +144,18 @@ def _nearly_full(run: Run) -> Iterator[Finding]:
         if m.peak is not None and m.limit is not None and m.limit > 0
     ]
     share, m, look = max(filled, key=lambda entry: entry[0], default=(0.0, None, None))
-    if m is None or look is None or share < FULL:
+    if m is None or m.limit is None or look is None or share < FULL:
+        return
+    in_use = max((d.in_use or 0) / d.limit for _, d, _ in filled if d.limit)
+    needed = max((w.wanted / w.capacity for w in devices.wants(run)), default=0.0)
+    if run.platform == "gpu" and max(in_use, needed) < FULL:
         return
     text = message(
         "nearly-full",
         device=str(m.device),
         share=Percent(share),
         peak=Bytes(m.peak or 0),
-        limit=Bytes(m.limit or 0),
+        limit=Bytes(m.limit),
     )
     yield Finding(
         code="JX510",

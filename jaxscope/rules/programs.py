@@ -522,7 +522,9 @@ def float64(run: Run) -> Iterator[Finding]:
     found = dict[Frame | str, tuple[Program, Function, Doubles, Frame | None]]()  # the largest, by line
     for p, f, texts in programs:
         doubles = texts.stablehlo.doubles if texts.stablehlo is not None else None
-        if doubles is None or not doubles.operations or _is_requested(p, run, mixed=mixed):
+        if doubles is None or not doubles.operations:
+            continue
+        if run.platform == "cpu" and _is_requested(p, mixed=mixed):
             continue
         if f.id in returned:
             continue  # JX102 reports it, with the reason
@@ -540,21 +542,22 @@ def float64(run: Run) -> Iterator[Finding]:
         )
         what = Names(paths, MOST) if paths else message("float64-at-this-line")
         fix = Fix(message("fix-float32", what=what), "cast", {"dtype": "float32"})
-        yield Finding("JX303", WARNING, CERTAIN, text, f.id, source, evidence(p, text, source), fix)
+        severity = NOTE if _is_requested(p, mixed=mixed) else WARNING
+        yield Finding("JX303", severity, CERTAIN, text, f.id, source, evidence(p, text, source), fix)
 
 
-def _is_requested(p: Program, run: Run, *, mixed: bool) -> bool:
-    """Return whether float64 seems to be the precision that the user wants in the program ``p``.
+def _is_requested(p: Program, *, mixed: bool) -> bool:
+    """Return whether float64 seems to be the precision that the user wants in the program ``p``. On an
+    accelerator this is still worth a note, because float64 is slower there.
 
-    True if the program runs on a CPU and all its floating-point arguments are float64. True also if it runs
-    on a CPU, has no floating-point arguments (it may draw initial values), and no program of the run takes
-    floats other than float64.
+    True if all floating-point arguments of the program are float64. True also if it has none (it may draw
+    initial values), and no program of the run takes floats other than float64.
 
     Args:
       mixed: whether a program of the run takes floats other than float64.
     """
     floats = _floats(p)
-    return run.platform == "cpu" and (floats == {"float64"} or (not floats and not mixed))
+    return floats == {"float64"} or (not floats and not mixed)
 
 
 def _floats(p: Program) -> set[str]:

@@ -10,7 +10,13 @@ from collections.abc import Hashable, Iterator
 
 import msgspec
 
-from jaxscope.analysis.loop_calls import argument, call_at, reaches_next_iteration, set_in_same_iteration
+from jaxscope.analysis.loop_calls import (
+    argument,
+    call_at,
+    is_put_ahead,
+    reaches_next_iteration,
+    set_in_same_iteration,
+)
 from jaxscope.analysis.paths import root
 from jaxscope.analysis.rewrap_site import (
     depends_on_a_condition,
@@ -377,8 +383,11 @@ def large(run: Run) -> Iterator[Finding]:
             continue
         if t.direction == TO_HOST and t.views == t.count:
             continue
-        if t.steps is None and runs_once(sources.of(run)(t.source.file), t.source.line):
+        source = sources.of(run)(t.source.file)
+        if t.steps is None and runs_once(source, t.source.line):
             continue  # the line runs once: the copies are the arrays of one tree
+        if t.direction == TO_DEVICE and is_put_ahead(source, t.source.line):
+            continue  # the program does already what the advice says
         shared = run.platform == "cpu"
         to_host = t.direction == TO_HOST
         what = _what(t)

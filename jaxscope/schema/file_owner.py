@@ -43,6 +43,9 @@ TYPED = re.compile(r"<(stdin|string|console|input|ipython|timed|magic|cell|docte
 GENERATED = (
     "__create_fn__."  # prefix of the qualified names of methods that dataclasses generate, in file <string>
 )
+# Packages inside a library that a user's directory with the library's name does not have
+_PRIVATE = ("_src",)
+_PARTS = dict.fromkeys(JAX_ROOTS, ("experimental",)) | {"flax": ("core", "linen", "nnx")}
 # Modules and packages of jaxscope by which a clone of its sources is recognized
 OWN_ROOMS = frozenset({"api.py", "recording.py", "__main__.py", "launch", "cli", "capture"})
 
@@ -71,13 +74,14 @@ def standings(wrapper_libraries: Iterable[str] = ()) -> Callable[[str], Standing
 
 
 def _in_a_clone(parts: list[str], libraries: frozenset[str]) -> bool:
-    """Return whether a file belongs to one of ``libraries`` that is used from a clone of its sources.
-    ``parts`` are the components of the file's path. True for ``flax/flax/nnx/module.py``, ``src/flax/...``
-    and ``jax/_src/...``. False for ``flax/train.py``, which may be a user's file."""
+    """Return whether a file belongs to one of ``libraries`` that is used from a clone of its sources, or
+    from a directory that pip installed it into (``--target``). ``parts`` are the components of the file's
+    path. True for ``flax/flax/nnx/module.py``, ``src/flax/...``, ``optax/_src/...`` and ``flax/linen/...``.
+    False for ``flax/train.py``, which may be a user's file."""
     for above, part in itertools.pairwise(parts[:-1]):
         if part in libraries and above in (part, "src"):
             return True
-        if above in JAX_ROOTS and part in ("_src", "experimental"):
+        if part in (*_PRIVATE, *_PARTS.get(above, ())) and above in libraries:
             return True
     return any(a == OWN_ROOT and b in OWN_ROOMS for a, b in itertools.pairwise(parts))
 

@@ -18,6 +18,8 @@ class InstructionTime(msgspec.Struct, frozen=True):
       count: number of executions on all devices of the process.
       nanoseconds: time of all these executions. The time of a loop or a call includes the instructions that
         it runs.
+      kernel: name of the GPU kernel, if ``name`` is a CUDA graph (``command_buffer_1``), which launches the
+        kernels of many instructions; else None.
     """
 
     module: str
@@ -25,6 +27,7 @@ class InstructionTime(msgspec.Struct, frozen=True):
     program: int | None = None
     count: int = 0
     nanoseconds: int = 0
+    kernel: str | None = None
 
 
 class Profiled(Event, frozen=True, tag="Profiled"):

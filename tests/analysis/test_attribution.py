@@ -46,6 +46,9 @@ def frames(*files):
         ("/home/ana/flax/flax/nnx/module.py", Standing.LIBRARY),
         ("/home/ana/src/jax/jax/_src/numpy/lax_numpy.py", Standing.LIBRARY),
         ("/src/jaxscope/jaxscope/api.py", Standing.LIBRARY),
+        ("/tmp/site/haiku/_src/transform.py", Standing.LIBRARY),  # pip install --target /tmp/site
+        ("/tmp/site/flax/linen/module.py", Standing.LIBRARY),
+        ("/home/ana/flax/train.py", Standing.USER),
         ("", Standing.LIBRARY),
     ],
 )

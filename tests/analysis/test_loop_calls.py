@@ -55,6 +55,37 @@ def test_a_value_of_the_same_iteration_is_told_from_one_that_an_earlier_iteratio
     assert not loop_calls.set_in_same_iteration("loss = step(w)\nprint(loss)", 2, {1})
 
 
+QUEUE = """def prefetch(batches):
+    queue = collections.deque()
+    for batch in batches:
+        queue.append(jax.device_put(batch))
+        if len(queue) == 2:
+            yield queue.popleft()
+"""
+NEXT = """x = jax.device_put(next(batches))
+for _ in range(100):
+    state = step(state, x)
+    x = jax.device_put(next(batches))
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "ahead"),
+    [
+        (QUEUE, True),
+        (QUEUE.replace("queue.popleft()", "queue.pop(0)"), True),
+        (QUEUE.replace("queue.popleft()", "queue"), False),  # a list that is only filled
+        (NEXT, True),
+        (NEXT.replace("state, x)", "state, y)"), False),  # nothing read it before
+        (NEXT.replace("next(batches)", "update(x)"), False),  # each iteration needs the copy
+        ("for batch in batches:\n    y = 1\n    z = 2\n    step(jax.device_put(batch))", False),
+        (None, False),
+    ],
+)
+def test_an_array_for_a_later_iteration_is_put_ahead(source, ahead):
+    assert loop_calls.is_put_ahead(source, 4) is ahead
+
+
 def test_a_call_is_found_although_a_method_of_its_result_is_called():
     call = loop_calls.call_at("print(apply(w, x).sum())", 1, 6, "step")
     assert ast.unparse(call) == "apply(w, x)"

@@ -3,11 +3,12 @@
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from jaxscope import cli
-from jaxscope.capture.step_profile import StepProfile, _union, combined
+from jaxscope.capture.step_profile import StepProfile, _sums, _union, combined
 from jaxscope.cli import options
 from jaxscope.errors import UsageError
 from jaxscope.model import measured
@@ -117,6 +118,28 @@ def test_a_profiler_that_fails_changes_nothing_and_is_reported(fault, tmp_path, 
 def test_a_device_is_busy_once_while_it_executes_several_instructions():
     spans = [(0, 10), (2, 4), (8, 12), (20, 21), (12, 13), (20, 21)]
     assert _union(spans) == 14 and _union([]) == 0
+
+
+def event(name, hlo_op, start, duration):
+    stats = [("hlo_op", hlo_op), ("hlo_module", "jit_step"), ("program_id", 7)]
+    return SimpleNamespace(name=name, start_ns=start, duration_ns=duration, stats=stats)
+
+
+def test_kernels_of_a_cuda_graph_are_recorded_by_their_names():
+    """As JAX 0.11.2 writes them on an H100."""
+    stream = [
+        event("loop_add_fusion_2", "command_buffer_1", 0, 5),
+        event("loop_add_fusion_2", "command_buffer_1", 9, 6),
+        event("fusion_1", "fusion.1", 20, 4),
+    ]
+    planes = [
+        SimpleNamespace(name="/device:GPU:0", lines=[SimpleNamespace(events=stream)]),
+        SimpleNamespace(name="/host:CPU", lines=[SimpleNamespace(events=[event("run", "fusion.1", 0, 90)])]),
+    ]
+    times, devices, busy = _sums(SimpleNamespace(planes=planes))
+    found = [(t.name, t.kernel, t.count, t.nanoseconds) for t in times]
+    assert found == [("command_buffer_1", "loop_add_fusion_2", 2, 11), ("fusion.1", None, 1, 4)]
+    assert devices == 1 and busy == pytest.approx(15e-9)
 
 
 class Steps:

@@ -11,6 +11,7 @@ from written import CWD, Log
 from jaxscope.log import store
 from jaxscope.model import arrays, devices
 from jaxscope.model.load import load
+from jaxscope.present import failures
 from jaxscope.present import findings as words
 from jaxscope.report import json_report
 from jaxscope.report.console import console
@@ -53,10 +54,10 @@ def backend(platform="gpu"):
     return ev.BackendSeen(platform=platform, devices=[], process_count=1)
 
 
-def program(log, memory, *, entry="call", ran_on="0", seen=STEP):
+def program(log, memory, *, entry="call", ran_on="0", seen=STEP, module=None):
     call = log.missed(seen, written.key(), entry=entry)
     log.phase(call, "lower", 0.1, program="p1")
-    log.phase(call, "compile", 0.1, program="p1", devices=ran_on, memory=memory)
+    log.phase(call, "compile", 0.1, program="p1", devices=ran_on, memory=memory, module=module)
 
 
 @pytest.fixture
@@ -173,15 +174,51 @@ def test_where_no_capacity_is_known_nothing_is_reported(run_of):
     assert json_report.as_json(run)["programs"][0]["memory"]["capacity_bytes"] is None
 
 
+NEARLY_FULL = [DeviceMemory(0, GIB, 4 * GIB, 8 * GIB), DeviceMemory(1, GIB, int(7.6 * GIB), 8 * GIB)]
+
+
 def test_a_device_that_was_nearly_full_is_a_note(run_of):
-    run = run_of(
-        look(memory=[DeviceMemory(0, GIB, 4 * GIB, 8 * GIB), DeviceMemory(1, GIB, int(7.6 * GIB), 8 * GIB)])
-    )
-    [finding] = found(run, "JX510")
+    [finding] = found(run_of(look(memory=NEARLY_FULL), platform="tpu"), "JX510")
     assert (finding.severity, words.title(finding)) == (
         "note",
         "device 1 used 95% of its memory at its peak: 7.6 GiB of 8.0 GiB",
     )
+
+
+def test_a_peak_on_a_gpu_that_no_program_and_no_array_explains_is_the_compilers(run_of):
+    """XLA tries variants of kernels while it compiles, with buffers of the same allocator."""
+    assert found(run_of(look(memory=NEARLY_FULL)), "JX510") == []
+
+
+def test_a_gpu_whose_memory_is_in_use_is_a_note(run_of):
+    full = [DeviceMemory(0, int(7.5 * GIB), int(7.6 * GIB), 8 * GIB)]
+    assert [f.severity for f in found(run_of(look(memory=full)), "JX510")] == ["note"]
+
+
+WITHOUT_MEMORY = (
+    "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 9.00GiB with allocator GPU_0_bfc on device 0."
+    " [executable_name='jit_train_step'] [tf-allocator-allocation-error='']"
+)
+
+
+@pytest.mark.parametrize(("named", "codes"), [("jit_train_step", ["error"]), ("jit_evaluate", [])])
+def test_a_program_that_a_gpu_ran_later_is_known_by_its_name_in_the_error(named, codes, run_of):
+    """The line that raises the error reads a result, and is not the call."""
+    error = WITHOUT_MEMORY.replace("jit_train_step", named)
+    died = ev.Died(error="JaxRuntimeError", message=error, stack=[Frame(f"{CWD}/train.py", 150, "main")])
+    full = [DeviceMemory(0, GIB, 8 * GIB, 8 * GIB)]
+    run = run_of(
+        look(memory=LIMIT),
+        lambda log: program(log, Memory(GIB, 0, 0, 9 * GIB, None), module="jit(train_step)"),
+        look(memory=full, why="exhausted", error=error),
+        died,
+    )
+    results = found(run, "JX510")
+    assert [f.severity for f in results] == codes
+    if results:
+        assert words.fix_text(results[0]).startswith("9.0 GiB of that are temporaries")
+        [spans] = failures.memory_needed(run, None)
+        assert spans[1].startswith(" ran out of memory; it needs on each device: arguments 1.0 GiB")
 
 
 def test_json_has_what_the_allocators_say(run_of):

@@ -83,6 +83,68 @@ def test_a_program_that_lacks_a_profiled_instruction_is_another_one(tmp_path):
     assert {s.line and s.line.line for s in measured.profiles(run)[0].lines} == {5, 6, None}
 
 
+KERNELS = """HloModule jit_train_step, is_scheduled=true
+
+FileNames
+1 "/tmp/train.py"
+
+FunctionNames
+1 "train_step"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=5 end_line=5 column=1 end_column=9}
+2 {file_name_id=1 function_name_id=1 line=6 end_line=6 column=1 end_column=9}
+
+StackFrames
+1 {file_location_id=1}
+2 {file_location_id=2}
+
+%tanh_of_8 (p: f32[8]) -> f32[8] {
+  %p = f32[8] parameter(0)
+  ROOT %t = f32[8] tanh(%p)
+}
+
+%tanh_of_8.1 (p.1: f32[8]) -> f32[8] {
+  %p.1 = f32[8] parameter(0)
+  ROOT %t.1 = f32[8] tanh(%p.1)
+}
+
+%added (p.2: f32[8]) -> f32[8] {
+  %p.2 = f32[8] parameter(0)
+  ROOT %a = f32[8] add(%p.2, %p.2)
+}
+
+ENTRY %main (x: f32[8]) -> f32[8] {
+  %x = f32[8] parameter(0)
+  %dot.3 = f32[8] custom-call(%x), custom_call_target="__cublas$gemm", metadata={stack_frame_id=1}
+  %wrapped_tanh = f32[8] fusion(%dot.3), kind=kLoop, calls=%tanh_of_8, metadata={stack_frame_id=1}
+  %wrapped_tanh.1 = f32[8] fusion(%wrapped_tanh), kind=kLoop, calls=%tanh_of_8.1, metadata={stack_frame_id=2}
+  ROOT %loop_add_fusion.2 = f32[8] fusion(%wrapped_tanh.1), kind=kLoop, calls=%added, metadata={stack_frame_id=2}
+}
+"""
+
+
+def kernel(name, ms):
+    """A kernel of a CUDA graph, which the profile calls ``command_buffer_1``."""
+    return InstructionTime("jit_train_step", "command_buffer_1", 4, 6, int(ms * MS), name)
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "kind"),
+    [
+        ("loop_add_fusion_2", 6, "fusion"),
+        ("sm90_xmma_gemm_f32f32_tf32f32_f32_nn_n", 5, "custom-call"),  # all library calls are on line 5
+        ("wrapped_tanh_1", None, "fusion"),  # one kernel for equal fusions on lines 5 and 6
+        ("memset_3", None, "memset"),
+    ],
+)
+def test_a_kernel_of_a_cuda_graph_has_the_line_of_its_instruction(tmp_path, name, line, kind):
+    texts = {"hlo": KERNELS, "stablehlo": TEXTS["stablehlo"]}
+    run = load(profiled(tmp_path / "run", kernel(name, 6), kernel("loop_add_fusion_2", 1), texts=(texts,)))
+    lines = {s.line and s.line.line: s.opcodes for s in measured.profiles(run)[0].lines}
+    assert kind in lines[line]
+
+
 def test_instructions_of_another_module_have_no_line(tmp_path):
     run = load(profiled(tmp_path / "run", took("dot.1", 1, module="jit_other")))
     assert [s.line for s in measured.profiles(run)[0].lines] == [None]

@@ -52,6 +52,13 @@ def test_float64_that_a_program_makes_is_a_finding_if_another_program_takes_othe
 
 
 @pytest.mark.parametrize(
+    ("dtypes", "severity"), [(["float64"], "note"), (["int32"], "note"), (["float64", "float32"], "warning")]
+)
+def test_float64_that_a_program_asks_for_is_a_note_on_a_gpu(tmp_path, dtypes, severity):
+    assert [f.severity for f in doubles(tmp_path, TEXT, dtypes, platform="gpu")] == [severity]
+
+
+@pytest.mark.parametrize(
     "text",
     [
         CONVERTED,
@@ -63,9 +70,9 @@ def test_the_line_is_that_of_an_operation_not_that_of_the_call(tmp_path, text):
     assert f.source.line == 9
 
 
-def doubles(tmp_path, text, dtypes, other=None):
+def doubles(tmp_path, text, dtypes, other=None, platform="cpu"):
     log = Log(store.create(tmp_path / "run"))
-    log.backend()
+    log.backend(platform=platform)
     log.say(STEP)
     leaves = [leaf(f"x{n}", 8, dtype=dtype) for n, dtype in enumerate(dtypes)]
     log.compiled(STEP, key(*leaves), program="aa11", texts={"stablehlo": text})

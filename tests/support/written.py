@@ -112,11 +112,11 @@ class Log:
         self.now += after
         self.writer.emit(msgspec.structs.replace(event, t_ns=self._t()))
 
-    def backend(self, devices: int = 1, kind: str = "cpu") -> None:
+    def backend(self, devices: int = 1, kind: str = "cpu", platform: str = "cpu") -> None:
         self.writer.process_index = 0
         self.say(
             ev.BackendSeen(
-                platform="cpu", devices=[Device(i, kind, 0) for i in range(devices)], process_count=1
+                platform=platform, devices=[Device(i, kind, 0) for i in range(devices)], process_count=1
             )
         )
 

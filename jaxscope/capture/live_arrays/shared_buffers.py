@@ -80,6 +80,8 @@ class SharedBuffers:
             if buffers is None:
                 self._without_addresses(array, s, unknown_shards, named)
                 continue
+            if not all(address for _, address in buffers):
+                continue  # memory ran out before it was computed: all such arrays have the address 0
             shared = [b for b in buffers if b in owned]
             if len(shared) == len(buffers):
                 self.within.add(id(array))

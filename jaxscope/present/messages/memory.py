@@ -94,6 +94,10 @@ TEMPLATES = {
         "shard its largest arrays over more devices, donate the arguments that it replaces, or process"
         " smaller batches"
     ),
+    "fix-less-temporary": (
+        "{bytes} of that are temporaries of the program: process smaller batches, or, if it computes a"
+        " gradient, compute values of the forward pass again in the backward pass (jax.checkpoint)"
+    ),
     "nearly-full": "device {device} used {share} of its memory at its peak: {peak} of {limit}",
     "fix-nearly-full": (
         "reduce the memory before you use a larger batch; jaxscope report --all lists the largest arrays"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxscope.model import payers
 from jaxscope.model.run import Run
 from jaxscope.present.findings import cost, evidence, fix_text, headline, mark, place, sentence, stable_id
 from jaxscope.present.text import Places, count, seconds
@@ -129,17 +128,13 @@ def needed_once(run: Run, places: Places) -> Html | None:
         )
         for entry, names, cost in found[:OPEN]
     ]
-    off = all(
-        c.compiled.persistent_cache == "off" for c in run.compilations.values() if c.compiled is not None
-    )
-    kept = sum(c.compile_seconds or 0.0 for c in run.compilations.values() if c.entry != "nested")
+    saved = sections.cacheable_seconds(run)
     cache = el(
-        "p", "In the next run a compilation cache saves the compile phases, up to ",
-        f"{seconds(kept)} of {seconds(payers.total_seconds(run))}: ",
-        el("code", 'jax.config.update("jax_compilation_cache_dir", DIRECTORY)'),
+        "p", f"JAX's compilation cache would save up to {seconds(saved or 0.0)} in the next run: ",
+        el("code", sections.CACHE),
     )  # fmt: skip
     words = (
         "Compilations of at least a tenth of the compile time, without advice:"
         " mostly first ones, which the first run of a program cannot avoid."
     )
-    return joined([el("p", words), *entries, cache if off else None])
+    return joined([el("p", words), *entries, cache if saved is not None else None])
