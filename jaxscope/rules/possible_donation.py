@@ -14,6 +14,7 @@ from jaxscope.analysis import later_reads, loop_calls
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.paths import common_prefix, root, split, tokens
 from jaxscope.analysis.programs import Texts
+from jaxscope.analysis.rewrap_site import runs_once
 from jaxscope.analysis.stablehlo.donation import Donation
 from jaxscope.model import sources
 from jaxscope.model.records import Compilation, Function, Program
@@ -28,6 +29,7 @@ from jaxscope.schema.messages import Bytes, Message, Names, Words, message
 IN_PLACE = "flax.nnx.jit"  # puts the arrays that a call returns into the objects that it was passed
 FILTER_JIT = "equinox.filter_jit"  # it has no donate_argnames
 PMAP = "jax.pmap"  # it has no donate_argnames
+WORTH_ONE_CALL = 0.1  # share of a device's memory from which donation to a single call is reported
 LARGE = 0.1  # an argument with at least this share of the bytes is named
 
 
@@ -85,7 +87,10 @@ def _possible(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple
     possible = [d for d in every if d.status == "possible" and d.path is not None]
     needed = _needed(run, f, possible) if shared is not None else _needed(run, f, possible) | _twice(f)
     free = [d for d in possible if d.path in gone and root(d.path or "") not in needed]
-    if _bytes(free) < max(memory_scale.WORTH_A_NOTE * memory_scale.of_program(run, p), small(p)):
+    memory = memory_scale.of_program(run, p)
+    if _bytes(free) < max(memory_scale.WORTH_A_NOTE * memory, small(p)):
+        return
+    if _bytes(free) < WORTH_ONE_CALL * memory and _is_called_once(run, p):
         return
     held: Counter[str] = Counter()
     for d in free:
@@ -111,6 +116,12 @@ def _possible(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple
         fix = Fix(words, "donate", {**fix.arguments, "copy": shared.copy, "copy_of": shared.original})
     line = p.compilations[-1].site
     yield first.path, Finding("JX506", NOTE, LIKELY, text, f.id, line, evidence(p, text, line), fix)
+
+
+def _is_called_once(run: Run, p: Program) -> bool:
+    """Return whether the source shows that the program ``p`` is called only once in the run."""
+    site = p.compilations[-1].site if len(p.compilations) == 1 else None
+    return site is not None and runs_once(sources.of(run)(site.file), site.line)
 
 
 def _on_a_device(d: Donation) -> int:
