@@ -14,7 +14,14 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from jaxscope.analysis.rewrap_site import COMPREHENSIONS, FUNCTION, Syntax, last_name, syntax
+from jaxscope.analysis.rewrap_site import (
+    COMPREHENSIONS,
+    FUNCTION,
+    Syntax,
+    depends_on_a_condition,
+    last_name,
+    syntax,
+)
 
 # Methods of arrays that programs apply to what a call returns.
 _OF_ARRAYS = frozenset(
@@ -170,7 +177,7 @@ def functions_called(source: str | None, first: int, last: int) -> list[tuple[in
     """Return (first line, last line) of each function of the same file that the lines ``first`` to ``last``
     call by name. Calls by the functions found count, too, and so does ``next(g)``, where such a function made
     the generator ``g``. Functions with a decorator, such as ``jax.jit``, are left out. For a generator, the
-    lines are those of the loop that yields."""
+    lines are those of the loop that yields. Calls that depend on an ``if`` in a loop do not count."""
     found = syntax(source) if source is not None else None
     if found is None:
         return []
@@ -186,7 +193,9 @@ def functions_called(source: str | None, first: int, last: int) -> list[tuple[in
     waiting = [(first, last)]
     while waiting:
         a, b = waiting.pop()
-        for call in (c for line in range(a, b + 1) for c in found.calls.get(line, ())):
+        each = (line for line in range(a, b + 1) if line in found.calls)
+        every = [line for line in each if not depends_on_a_condition(source, line)]
+        for call in (c for line in every for c in found.calls[line]):
             name = last_name(call.func)
             if name == "next" and call.args:
                 name = makers.get(last_name(call.args[0]) or "")

@@ -218,6 +218,7 @@ class Step(msgspec.Struct, frozen=True):
 
     Attributes:
       loop: the first line of the loop.
+      last: the number of the loop's last line.
       programs: number of the user's jitted functions that each iteration calls. Functions that are called at
         the same place in different executions of the loop count once.
       operations: number of operations outside jit, at least: the loop may run further ones that other lines
@@ -226,6 +227,7 @@ class Step(msgspec.Struct, frozen=True):
     """
 
     loop: Frame
+    last: int
     programs: int
     operations: int
     lines: list[int]
@@ -253,7 +255,7 @@ def steps(run: Run) -> list[Step]:
             programs = {frozenset(functions) for functions in called[file, first, last].values()}
             by_line = Counter(operations.values())
             most = [line for line, n in by_line.most_common(MOST_LINES) if n > 1] or [*by_line][:MOST_LINES]
-            found.append(Step(Frame(file, first, ""), len(programs), len(operations), sorted(most)))
+            found.append(Step(Frame(file, first, ""), last, len(programs), len(operations), sorted(most)))
     return found[:MOST_LOOPS]
 
 

@@ -25,7 +25,7 @@ from jaxscope.present.runs import compilation_name, gaps, unfinished
 from jaxscope.present.text import Places, count, function_name, listed, seconds
 from jaxscope.report import function_summary
 from jaxscope.report.layout import BLANK, Line, line
-from jaxscope.rules import registry
+from jaxscope.rules import registry, step_operations
 
 OUTSIDE = "Outside your functions"
 LONG = 0.1  # compilations that took a smaller share of the compile time are not named
@@ -152,8 +152,10 @@ def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
 
 def each_step(run: Run, places: Places) -> Iterator[Line]:
     """Yield a line for each loop that runs operations outside jit: how many programs and how many such
-    operations an iteration runs. ``places`` shortens file names."""
-    for n, step in enumerate(payers.steps(run)):
+    operations an iteration runs. Loops with a finding (JX605) are left out. ``places`` shortens file
+    names."""
+    found = {f.subject for f in registry.findings(run)}
+    for n, step in enumerate(s for s in payers.steps(run) if step_operations.subject(s) not in found):
         if not n:
             yield BLANK
         yield line(

@@ -132,6 +132,7 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
             ],
             fix=_instead_of_unrolling(run, [other for _, _, other in several], source),
             seconds=seconds or None,
+            at_most=True,
             timed=not many,
         )
 

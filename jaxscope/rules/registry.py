@@ -45,6 +45,7 @@ MODULES = (
     "live_arrays",
     "transfers",
     "element_reads",
+    "step_operations",
     "shardings",
     "replicated_work",
     "devices",

@@ -14,14 +14,15 @@ from jaxscope.model import causes
 from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.schema.causes import Cause
-from jaxscope.schema.findings import WARNING, Evidence, Finding, extended, fix_of
+from jaxscope.schema.causes import ArrayType, Cause, Commitment
+from jaxscope.schema.findings import WARNING, Evidence, Finding, Fix, extended, fix_of
 from jaxscope.schema.keys import Frame, Key
 from jaxscope.schema.libraries import JAX_ROOTS
 from jaxscope.schema.messages import Count, Field, Message, Names, Words, message
 
 LINES = 4  # lines with eager operations that are named one by one
 NAMES = 3  # functions that are named, or operations of one line
+WIDE = frozenset({"float64", "complex128", "int64", "uint64"})
 
 
 class Miss(msgspec.Struct, frozen=True):
@@ -256,15 +257,18 @@ def _name(miss: Miss) -> str:
 
 def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
     """Return ``findings``, but merge a finding about a cause with the findings about recompiles that follow
-    from it. Such recompiles need no separate fix. There are two cases:
+    from it. Such recompiles need no separate fix. There are three cases:
 
     A result that is not sharded as requested (JX503) makes the next function recompile, because that function
     receives it with the wrong sharding and returns it with the requested one (JX115).
 
     A jitted function that a transform outside jit compiles for each size (JX101) becomes part of one program
     if the line with the transform is jitted, as JX133 advises.
+
+    An array that became float64 (JX102), or was committed to a device (JX116), passes this on to the results
+    that are computed from it, so that several functions recompile.
     """
-    kept = _without_what_jit_takes_in(run, list(findings))
+    kept = _with_what_was_passed_on(run, _without_what_jit_takes_in(run, list(findings)))
     for refused in [f for f in kept if f.code == "JX503"]:
         following = [f for f in kept if f.code == "JX115" and _follows(run, f, refused)]
         if not following:
@@ -280,6 +284,65 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
         )
         kept = [together if f is refused else f for f in kept if f not in following]
     return kept
+
+
+def _with_what_was_passed_on(run: Run, findings: list[Finding]) -> list[Finding]:
+    """Return ``findings``, but merge those about arguments of several functions that became 64 bits wide, or
+    were committed to a device, in the same way. The function that recompiled first for this reason is
+    named."""
+    changes: dict[Hashable, list[tuple[int, Finding]]] = {}
+    for f in findings:
+        again = [c for e in f.evidence if (c := run.compilations.get(e.compilation or "")) is not None]
+        if f.code in ("JX102", "JX116") and again:
+            earliest = min(again, key=lambda c: c.t_ns)
+            change = _passed_on(f.code, causes.of(run, earliest))
+            if change is not None:
+                changes.setdefault((earliest.process.id, change), []).append((earliest.t_ns, f))
+    for change, members in changes.items():
+        members.sort(key=lambda pair: pair[0])
+        every = [f for _, f in members]
+        first = every[0]
+        others = list(dict.fromkeys(f.function for f in every if f.function not in (None, first.function)))
+        names: list[str | Message] = [run.functions[n].display_name for n in others if n in run.functions]
+        if not names:
+            continue
+        if len(names) > NAMES + 1:
+            names[NAMES:] = [message("more-functions", n=len(names) - NAMES)]
+        together = msgspec.structs.replace(
+            first,
+            title=message(
+                "passed-on", first=first.title, also=message("also-recompiled", names=Names(tuple(names)))
+            ),
+            evidence=[e for f in every for e in f.evidence],
+            fix=_from_the_start(first, change),
+            seconds=sum(f.seconds or 0.0 for f in every),
+        )
+        findings = [together if f is first else f for f in findings if f is first or f not in every]
+    return findings
+
+
+def _from_the_start(first: Finding, change: Hashable) -> Fix | None:
+    """Return the advice for several functions that recompiled because of one ``change`` (see ``_passed_on``).
+    ``first`` is the finding about the function that recompiled first."""
+    match change:
+        case (_, ("JX102", str() | None as before, str() as after)):
+            words = message("fix-dtype-from-start", before=before or "?", after=after)
+            return Fix(words, "cast", {"dtype": after})
+    return extended(first.fix, "fix-commit-from-start")
+
+
+def _passed_on(code: str, found: Sequence[Cause]) -> Hashable | None:
+    """Return the change of an argument that computations pass on to their results, from the causes of a
+    recompile (``found``): a dtype of 64 bits (JX102), or a commitment to a device (JX116). None: there is no
+    such change."""
+    for cause in found:
+        before, after = cause.before, cause.after
+        if code == "JX102" and cause.kind == "dtype" and isinstance(after, ArrayType):
+            now, then = after.dtype or "", before.dtype if isinstance(before, ArrayType) else None
+            return (code, then, now) if now in WIDE else None
+        if code == "JX116" and isinstance(after, Commitment):
+            return (code,) if after.committed else None
+    return None
 
 
 def _without_what_jit_takes_in(run: Run, findings: list[Finding]) -> list[Finding]:

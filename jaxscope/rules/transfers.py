@@ -42,6 +42,8 @@ from jaxscope.schema.messages import Bytes, Count, Field, Message, Names, Parts,
 
 # A read value that its own line computes from a Python number: int(jnp.clip(jnp.asarray(i), 0, n))
 FROM_PYTHON = re.compile(r"\w\(.*\b(?:jnp|jax\.numpy)\.a?s?array\(")
+# A call that writes arrays to a file
+SAVES = re.compile(r"(\w+\.)*(dump|dumps|save|savez|savez_compressed|save_file|save_checkpoint|to_bytes)\(")
 # A line copies in each step if it does so in at least FEWEST_STEPS steps, and in at least MOST_STEPS of all
 # steps since its first copy.
 FEWEST_STEPS, MOST_STEPS = 8, 0.9
@@ -145,6 +147,8 @@ def _waiting(run: Run) -> Iterator[tuple[Transfer, Finding]]:
             continue  # the value was computed already, and only copied
         if element_reads.whole(run, t) is not None:
             continue  # JX603
+        if t.text is not None and SAVES.match(t.text):
+            continue  # a checkpoint needs the values, at that time
         source = sources.of(run)(t.source.file)
         # The program does already what this rule advises: it reads the value of the previous step, or not in
         # each step.

@@ -55,6 +55,22 @@ def test_a_value_of_the_same_iteration_is_told_from_one_that_an_earlier_iteratio
     assert not loop_calls.set_in_same_iteration("loss = step(w)\nprint(loss)", 2, {1})
 
 
+NOW_AND_THEN = """def train(batches):
+    for n, batch in enumerate(batches):
+        step(batch)
+        if n % 50 == 0:
+            evaluate()
+def step(batch):
+    return 1
+def evaluate():
+    return 2
+"""
+
+
+def test_a_function_that_is_called_now_and_then_is_not_of_each_iteration():
+    assert loop_calls.functions_called(NOW_AND_THEN, 2, 5) == [(6, 7)]
+
+
 QUEUE = """def prefetch(batches):
     queue = collections.deque()
     for batch in batches:

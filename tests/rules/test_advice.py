@@ -50,7 +50,7 @@ APPLIES = {
     "JX505": "fix-unused-donation", "JX506": "fix-donate", "JX507": "fix-pass-as-argument",
     "JX508": "fix-put-before-the-calls", "JX509": "fix-shard-over-mesh", "JX510": "fix-less-memory",
     "JX511": "fix-put-where-used", "JX512": "fix-shard-batch", "JX513": "fix-checkpoint", "JX601": "fix-copy-several", "JX602": "fix-put-once",
-    "JX603": "fix-copy-whole", "JX604": "fix-copy-batch",
+    "JX603": "fix-copy-whole", "JX604": "fix-copy-batch", "JX605": "fix-jit-iteration",
 }  # fmt: skip
 _BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 RUNNER = """

@@ -272,3 +272,32 @@ def test_dropping_or_padding_the_last_batch_leaves_nothing(record):
     assert steps == sorted(steps) and steps
     assert gate.recompiles_after(load(record(DROPPED).run), 2) == []
     assert gate.recompiles_after(load(record(PADDED).run), 2) == []
+
+
+SPREAD = [function(name, line=70 + 10 * n) for n, name in enumerate(("basis", "overlap", "energy"))]
+
+
+def passed_on(tmp_path, after):
+    """Three functions are called with a float32 array, then with ``after``: overlap, basis and energy."""
+    log = Log(store.create(tmp_path / "run"))
+    for f in SPREAD:
+        log.say(f)
+    for n, f in enumerate(SPREAD):
+        log.compiled(f, key(leaf("x", 8)), (0.1, 0.1, 1.0), line=20 + n)
+    for n in (1, 0, 2):
+        log.compiled(SPREAD[n], key(after), (0.1, 0.1, 1.0), line=20 + n)
+    log.end()
+    return [f for f in registry.findings(load(log.run)) if f.code in ("JX102", "JX116")]
+
+
+def test_functions_that_get_float64_one_after_another_are_one_finding_of_the_first(tmp_path):
+    [f] = passed_on(tmp_path, leaf("x", 8, dtype="float64"))
+    assert f.function == SPREAD[1].function and f.seconds == pytest.approx(3.6)
+    assert words.title(f) == (
+        "overlap recompiled: x changed from f32[8] to f64[8]; the same change also recompiled basis and energy"
+    )
+    assert words.fix_text(f).startswith("give the arrays the dtype float64 from the start, or keep float32")
+
+
+def test_dtypes_of_32_bits_need_not_have_one_cause(tmp_path):
+    assert len(passed_on(tmp_path, leaf("x", 8, dtype="int32"))) == 3

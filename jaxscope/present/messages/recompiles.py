@@ -15,6 +15,15 @@ TEMPLATES = {
     ),
     "recompiled-variously": "{function} recompiled {n} times, most recently: {cause}{than}{also}",
     "compared-with": " (compared with compilation #{number}, the earlier one that is most similar)",
+    "passed-on": "{first}{also}",
+    "fix-dtype-from-start": (
+        "give the arrays the dtype {after} from the start, or keep {before}: results that are computed from"
+        " one array of {after} have this dtype, too, and so one array changes the arguments of all functions"
+    ),
+    "fix-commit-from-start": (
+        "{fix}. Results that are computed from a committed array are committed, too, and so one array changes"
+        " the arguments of all functions"
+    ),
     "also-recompiled": "; the same change also recompiled {names}",
     "more-functions": "{n} more functions",
     "an-eager-operation": "an eager operation",

@@ -69,6 +69,18 @@ TEMPLATES = {
         " jnp.asarray(np.stack(items)), or pass the NumPy batch to the jitted function. If the work on an"
         " item needs JAX, do it for the whole batch in a jitted function, with jax.vmap"
     ),
+    "operations-in-each-iteration": (
+        "each iteration of the loop at {loop} runs at least {operations} outside jit, most of them from line"
+        " {lines}; in {n} iterations the host needs at least {seconds} for them"
+    ),
+    "cost-of-an-operation": (
+        "the host needs at least 5 µs to start an operation outside jit, and mostly 10 to 200 µs"
+    ),
+    "fix-jit-iteration": (
+        "put the computation of the iteration into one function under jit, and call it once in each"
+        " iteration. What depends only on Python numbers, such as a learning rate, can be computed with math"
+        " or NumPy"
+    ),
     "large-transfer-to-host": (
         "{what}{helper} copies arrays from the device to the host: {n} times, {bytes} in total"
     ),
