@@ -12,7 +12,7 @@ from collections.abc import Sequence, Set
 
 import msgspec
 
-from jaxscope.analysis.rewrap_site import last_name, syntax
+from jaxscope.analysis.rewrap_site import FUNCTION, last_name, syntax
 from jaxscope.schema.libraries import JAX_ROOTS
 
 JITS = frozenset({"jit", "pmap", "filter_jit", "filter_pmap"})
@@ -139,6 +139,26 @@ def calls(source: str | None, line: int, names: frozenset[str]) -> bool:
     if the source is unknown."""
     found = syntax(source) if source is not None else None
     return found is not None and any(last_name(c.func) in names for c in found.calls.get(line, []))
+
+
+def further_calls(source: str | None, line: int, names: frozenset[str]) -> tuple[str, ...]:
+    """Return the other lines of the function around ``line`` that call a function or a method with one of
+    these ``names``, as texts. The calls must have as many arguments as the one on ``line``:
+    ``critic.init(key, x)`` beside ``actor.init(key, x)``, but not ``optimizer.init(params)``."""
+    found = syntax(source) if source is not None else None
+    if found is None:
+        return ()
+
+    def place(n: int) -> tuple[object, set[int]]:
+        inside = [b for b in found.blocks if isinstance(b, FUNCTION) and b.lineno <= n <= (b.end_lineno or 0)]
+        arguments = {len(c.args) + len(c.keywords) for c in found.calls[n] if last_name(c.func) in names}
+        return max((b.lineno for b in inside), default=0), arguments
+
+    if not calls(source, line, names):
+        return ()
+    scope, arguments = place(line)
+    every = [n for n in sorted(found.calls) if n != line and calls(source, n, names)]
+    return tuple(str(n) for n in every if place(n)[0] == scope and place(n)[1] & arguments)
 
 
 def calls_a_function(source: str | None, line: int) -> bool:

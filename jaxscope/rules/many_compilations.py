@@ -311,6 +311,13 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
         initializes = not p.again and jit_decorators.calls(sources.of(run)(p.line.file), p.line.line, INIT)
         creates = outside_jit.creates(run, p)
         fix = (extended(fix, "fix-if-faster") or fix) if initializes or creates else fix
+        others = (
+            jit_decorators.further_calls(sources.of(run)(p.line.file), p.line.line, INIT)
+            if initializes
+            else ()
+        )
+        if others:
+            fix = extended(fix, "fix-also-inits", lines=Names(others, LINES)) or fix
         serious = len(p.again) >= BARRAGE or library_calls.repeats(p) >= PROGRAMS
         enough = least * SOME if len(p.compilations) >= BARRAGE else least
         if creates or not p.again:  # these seconds are spent once, for example to look at the results

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxscope.analysis import rewrap_site
-from jaxscope.analysis.jit_decorators import Jitted, advice
+from jaxscope.analysis.jit_decorators import Jitted, advice, further_calls
 
 
 @pytest.mark.parametrize(
@@ -120,3 +120,18 @@ def test_a_source_is_parsed_once_for_all_its_lines(monkeypatch):
     monkeypatch.setattr(rewrap_site, "parsed", lambda text: parses.append(text) or parse(text))
     advised = {advice(source, line, "flax") for line in range(2, 302)}
     assert len(parses) == 1 and len(advised) == 1
+
+
+INITS = """def create(key, x):
+    actor = Actor().init(key, x)
+    critic = Critic().init(key, x)
+    state = optimizer.init(actor)
+def other(key, x):
+    return Actor().init(key, x)
+"""
+
+
+def test_further_calls_are_in_the_same_function_with_as_many_arguments():
+    assert further_calls(INITS, 2, frozenset({"init"})) == ("3",)
+    assert further_calls(INITS, 1, frozenset({"init"})) == ()
+    assert further_calls(None, 2, frozenset({"init"})) == ()

@@ -430,6 +430,9 @@ TEMPLATES = {
         "{fix}. The gain may be small, because most of this time goes into compiling the random number"
         " generation, which remains: measure it"
     ),
+    "fix-also-inits": (
+        "{fix}. Do the same at line {lines}, which uses the same operations and otherwise has to compile them"
+    ),
     "as-in": ", as in {call}",
     "jitted-once": ": jitted = {function}{statics}",
     "with-statics": (
