@@ -9,11 +9,12 @@ from typing import NamedTuple, TypeAlias
 
 from jaxscope.analysis import jit_decorators, line_names
 from jaxscope.analysis.rewrap_site import callback_around, imports, loop_around
-from jaxscope.model import causes, payers, sources
+from jaxscope.model import causes, payers, sources, transfers
 from jaxscope.model.arrays import Growth
 from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
+from jaxscope.model.transfers import Transfer
 from jaxscope.rules import library_calls, loop_calls, outside_jit, recompiles
 from jaxscope.rules.registry import rule
 from jaxscope.schema.causes import Cause
@@ -59,6 +60,7 @@ TO_NUMPY = INTO_ONE_STEP | {ONE_SIZE, "fix-iterate-numpy"}
 # Functions of JAX and Flax that put one array for each device on the devices
 PLACES = frozenset({"replicate", "unreplicate", "device_put_replicated", "device_put_sharded"})
 PLACING = frozenset({None, "jax", "flax"})
+NEEDED = frozenset({"bool", "float", "int", "item", "index"})  # kinds of copies whose value Python needs
 RECOMPILES = "of them is a recompile", "of them are recompiles"
 
 
@@ -310,20 +312,50 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
         title = message("compiled-outside-jit", lines="one line", again=_repeats(p, why), **_compiled([p]))
         initializes = not p.again and jit_decorators.calls(sources.of(run)(p.line.file), p.line.line, INIT)
         creates = outside_jit.creates(run, p)
-        fix = (extended(fix, "fix-if-faster") or fix) if initializes or creates else fix
-        others = (
-            jit_decorators.further_calls(sources.of(run)(p.line.file), p.line.line, INIT)
-            if initializes
-            else ()
-        )
-        if others:
-            fix = extended(fix, "fix-also-inits", lines=Names(others, LINES)) or fix
+        fix = _with_conditions(run, p, fix, initializes, creates)
         serious = len(p.again) >= BARRAGE or library_calls.repeats(p) >= PROGRAMS
         enough = least * SOME if len(p.compilations) >= BARRAGE else least
         if creates or not p.again:  # these seconds are spent once, for example to look at the results
             enough = (DRAWN if creates and not initializes else ONCE) * payers.total_seconds(run)
         finding = _finding(run, [p], title, fix, cost, WARNING if serious else NOTE)
         yield Avoidable(p, finding, serious, cost >= enough)
+
+
+def _with_conditions(run: Run, p: Payer, fix: Fix, initializes: bool, creates: bool) -> Fix:
+    """Return ``fix``, the advice for the line ``p``, with what has to be true or to be done for it to help.
+
+    Args:
+      initializes: whether the line calls a method that creates parameters (``init``).
+      creates: whether the line mostly draws random numbers, as for parameters.
+    """
+    if initializes or creates:
+        fix = extended(fix, "fix-if-faster") or fix
+    if fix.kind == "jit" and (read := _reads_inside(run, p)) is not None:
+        fix = extended(fix, "fix-reads-value", line=read.source, expression=read.text) or fix
+    if initializes:
+        others = jit_decorators.further_calls(sources.of(run)(p.line.file), p.line.line, INIT)
+        if others:
+            fix = extended(fix, "fix-also-inits", lines=Names(others, LINES)) or fix
+    return fix
+
+
+def _reads_inside(run: Run, p: Payer) -> Transfer | None:
+    """Return a copy to the host for a value that Python needs (``if x > 0``, ``float(x)``), made by a
+    function that the line ``p`` calls. If that line is jitted, it raises an error there. None: there is no
+    such copy."""
+    called: set[tuple[str, str]] = set()
+    for c in p.compilations:
+        for at in (c.site, *c.missed.stack) if c.missed is not None else ():
+            if at is not None and (at.file, at.line) == (p.line.file, p.line.line):
+                break
+            if at is not None:
+                called.add((at.file, at.function))
+    called.discard((p.line.file, p.line.function))
+    read = (t for t in transfers.transfers(run) if t.direction == transfers.TO_HOST and t.kind in NEEDED)
+    return next(
+        (t for t in read if t.source is not None and t.text and (t.source.file, t.source.function) in called),
+        None,
+    )
 
 
 def _beside_a_resized_function(run: Run, p: Payer, resized: set[tuple[str, int]]) -> bool:

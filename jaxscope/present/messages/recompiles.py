@@ -17,8 +17,9 @@ TEMPLATES = {
     "compared-with": " (compared with compilation #{number}, the earlier one that is most similar)",
     "passed-on": "{first}{also}",
     "fix-dtype-from-start": (
-        "give the arrays the dtype {after} from the start, or keep {before}: results that are computed from"
-        " one array of {after} have this dtype, too, and so one array changes the arguments of all functions"
+        "give the arrays the dtype {after} from the start (set jax_enable_x64 before the first array is"
+        " created), or keep {before}: results that are computed from one array of {after} have this dtype,"
+        " too, and so one array changes the arguments of all functions"
     ),
     "fix-commit-from-start": (
         "{fix}. Results that are computed from a committed array are committed, too, and so one array changes"
@@ -366,7 +367,8 @@ TEMPLATES = {
     "the-sharding": ", {sharding}",
     "fix-same-sharding": "before every call, use jax.device_put to give {path} the same sharding",
     "fix-same-commitment": (
-        "call jax.device_put on {path} before every call, including the first, or before none of them"
+        "put {path} on its device before every call, including the first, with jax.device_put(x, device), or"
+        " before none of them"
     ),
     "fix-shard-over-devices": (
         "call the function once for all devices, with an array that is sharded over them (NamedSharding),"
@@ -429,6 +431,10 @@ TEMPLATES = {
     "fix-if-faster": (
         "{fix}. The gain may be small, because most of this time goes into compiling the random number"
         " generation, which remains: measure it"
+    ),
+    "fix-reads-value": (
+        "{fix}. A jitted function cannot read the value of an array: replace {expression} at {line} by"
+        " jax.lax.while_loop, jax.lax.cond or jnp.where"
     ),
     "fix-also-inits": (
         "{fix}. Do the same at line {lines}, which uses the same operations and otherwise has to compile them"
