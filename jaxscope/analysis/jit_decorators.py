@@ -30,6 +30,7 @@ OF_CONTAINERS = frozenset(
     {"items", "keys", "values", "append", "extend", "insert", "setdefault", "pop"}
     | {"join", "startswith", "endswith", "strip", "lower", "upper", "format", "write"}
 )
+FEW = 2  # arguments of a differentiated function that are usually arrays: the parameters and a batch
 MOST = 60  # the longest name of a function that is shown, in characters
 
 
@@ -99,7 +100,8 @@ def advice(source: str | None, line: int, library: str | None, *, of_equinox: bo
         applied = name if len(name) <= MOST else f"{ast.unparse(call.func.func)[:MOST]}(...)"
         owner = "equinox" if filtered else library or ""
         jit = "jax.jit" if last_name(call.func.func) in FIRST else MODULES.get(owner, "jax.jit")
-        return Jitted(f"{jit}({applied})(...)")
+        options, passed = (_statics(call), [*call.args, *call.keywords]) if jit == "jax.jit" else ("", [])
+        return Jitted(f"{jit}({applied}{options})(...)", statics_unknown=not options and len(passed) > FEW)
     if len(name) > MOST or any(isinstance(a, ast.Starred) for a in call.args):
         return None
     if last[:1].isupper():
@@ -112,10 +114,7 @@ def advice(source: str | None, line: int, library: str | None, *, of_equinox: bo
         return None  # an object of the library is called, and its attributes are not only arrays
     if filtered:
         return Jitted(f"{MODULES['equinox']}({name})(...)")
-    numbers = [i for i, a in enumerate(call.args) if _for_python(a)]
-    names = [k.arg for k in call.keywords if k.arg is not None and _for_python(k.value)]
-    options = f", static_argnums={numbers[0] if len(numbers) == 1 else tuple(numbers)}" if numbers else ""
-    options += f", static_argnames={(names[0] if len(names) == 1 else tuple(names))!r}" if names else ""
+    options = _statics(call)
     if options:
         passed = [*call.args, *(k.value for k in call.keywords)]
         made = any(
@@ -125,6 +124,17 @@ def advice(source: str | None, line: int, library: str | None, *, of_equinox: bo
         )
         return Jitted(f"jax.jit({name}{options})(...)", statics_unknown=made)
     return Jitted(f"jax.jit({name})(...)", statics_unknown=True)
+
+
+def _statics(call: ast.Call) -> str:
+    """Return the options of jit that make the arguments of ``call`` static which are written out and meant
+    for Python: ``, static_argnums=2``; empty if there are none."""
+    numbers = [i for i, a in enumerate(call.args) if _for_python(a)]
+    names = [k.arg for k in call.keywords if k.arg is not None and _for_python(k.value)]
+    options = f", static_argnums={numbers[0] if len(numbers) == 1 else tuple(numbers)}" if numbers else ""
+    return options + (
+        f", static_argnames={(names[0] if len(names) == 1 else tuple(names))!r}" if names else ""
+    )
 
 
 def jitted_calls(source: str | None, line: int) -> set[int]:
