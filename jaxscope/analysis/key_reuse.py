@@ -50,6 +50,24 @@ def find(source: str | None) -> list[Reused]:
     return [one for scope in (found.tree, *functions) for one in _in_scope(scope, draws)]
 
 
+def split_before(source: str | None, key: str, line: int) -> tuple[str, str] | None:
+    """Return how an array of keys was made before ``line``: (the key that was split, the number of keys), as
+    text: ("key", "len(x)") for ``keys = jax.random.split(key, len(x))`` and the variable ``keys``. None:
+    ``key`` was not made so, and may be a single key."""
+    found = syntax(source) if source is not None else None
+    if found is None:
+        return None
+    made = [
+        n
+        for n in ast.walk(found.tree)
+        if isinstance(n, ast.Assign) and n.lineno < line and [ast.unparse(t) for t in n.targets] == [key]
+    ]
+    value = max(made, key=lambda n: n.lineno).value if made else None
+    if isinstance(value, ast.Call) and last_name(value.func) == "split" and len(value.args) == 2:
+        return ast.unparse(value.args[0]), ast.unparse(value.args[1])
+    return None
+
+
 def called_in(source: str | None, names: set[str]) -> set[str]:
     """Return the names of all functions of ``source`` that may run if the functions ``names`` are called:
     ``names`` themselves and the functions that these call, directly or not."""

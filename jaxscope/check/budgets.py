@@ -176,8 +176,8 @@ class _Count(msgspec.Struct, frozen=True):
         return message("compiled-own-times", function=self.function, times=times, limit=self.limit)
 
     def allowed_without(self, reported: Collection[str]) -> bool:
-        """Return whether the limit is met without the compilations whose ids are in ``reported``, because
-        another finding reports them. Then no further finding is needed."""
+        """Return whether the limit is met if the compilations whose ids are in ``reported`` are not counted.
+        Another finding reports those already. If so, no further finding is needed."""
         return sum(c.id not in reported for c in self.compilations) <= self.limit
 
 

@@ -15,7 +15,7 @@ from jaxscope.rules.registry import rule
 from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.messages import Names, message
+from jaxscope.schema.messages import Message, Names, message
 
 LINES = 4  # lines and functions that a finding names
 # Names of functions for evaluation, which may draw the same numbers each time on purpose.
@@ -133,7 +133,6 @@ def two_draws_from_one_key(run: Run) -> Iterator[Finding]:
                 how=message("equal-numbers" if pair.equal else "dependent-numbers"),
             )
             at = Frame(file, pair.lines[1], pair.function)
-            keys = tuple(f"key{i}" for i in range(1, len(pair.lines) + 1))
             yield Finding(
                 code="JX137",
                 severity=WARNING,
@@ -141,18 +140,20 @@ def two_draws_from_one_key(run: Run) -> Iterator[Finding]:
                 title=text,
                 source=at,
                 evidence=[Evidence(text, source=at)],
-                fix=Fix(
-                    message(
-                        "fix-split-key",
-                        keys=", ".join(keys) if len(keys) <= LINES else "keys",
-                        key=pair.key,
-                        n=f", {len(keys)}" if len(keys) > 2 else None,
-                    ),
-                    "split_key",
-                    {"name": pair.key},
-                ),
+                fix=Fix(_split(source, pair), "split_key", {"name": pair.key}),
                 subject=(pair.function, pair.key),
             )
+
+
+def _split(source: str | None, pair: key_reuse.Reused) -> Message:
+    """Return the advice to split the key of ``pair``. An array of keys cannot be split: the key from which it
+    was made is split into several arrays."""
+    many, n = key_reuse.split_before(source, pair.key, pair.lines[0]), len(pair.lines)
+    word = "keys" if many is not None else "key"
+    names = ", ".join(f"{word}{i}" for i in range(1, n + 1)) if n <= LINES else "keys"
+    if many is not None:
+        return message("fix-split-keys", keys=names, key=many[0], n=n, count=many[1])
+    return message("fix-split-key", keys=names, key=pair.key, n=f", {n}" if n > 2 else None)
 
 
 def _ran(run: Run) -> dict[str, set[str]]:

@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from jaxscope.analysis.key_reuse import called_in, find
+from jaxscope.analysis.key_reuse import called_in, find, split_before
 
 IMPORTS = "import jax, jax.random as jr\nfrom jax import random\nfrom jax.random import normal, split\n"
 
@@ -79,3 +79,11 @@ def test_the_functions_that_a_function_may_call_are_found_by_their_names():
 @pytest.mark.parametrize("source", [None, "", "def (random", "x = 1"])
 def test_source_without_draws_has_none(source):
     assert find(source) == []
+
+
+def test_how_an_array_of_keys_was_made_is_known():
+    source = "keys = split(key, len(x))\na = draw(keys)\nb = draw(keys)"
+    assert split_before(source, "keys", 2) == ("key", "len(x)")
+    assert split_before(source.replace(", len(x)", ""), "keys", 2) is None
+    assert split_before(source, "other", 2) is None
+    assert split_before(None, "keys", 2) is None

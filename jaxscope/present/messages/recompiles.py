@@ -17,9 +17,9 @@ TEMPLATES = {
     "compared-with": " (compared with compilation #{number}, the earlier one that is most similar)",
     "passed-on": "{first}{also}",
     "fix-dtype-from-start": (
-        "give the arrays the dtype {after} from the start (set jax_enable_x64 before the first array is"
-        " created), or keep {before}: results that are computed from one array of {after} have this dtype,"
-        " too, and so one array changes the arguments of all functions"
+        "one array of {after} makes all results {after} that are computed from it. Create the first arrays"
+        " as {after}, too (set jax_enable_x64 before them), or find the array of {after} that comes in here,"
+        " and convert it to {before}"
     ),
     "fix-commit-from-start": (
         "{fix}. Results that are computed from a committed array are committed, too, and so one array changes"
@@ -264,7 +264,8 @@ TEMPLATES = {
         "jit the function once, with one set of options, and call the result everywhere"
     ),
     "fix-do-not-clear": (
-        "do not call jax.clear_caches() or .clear_cache() between calls that should be fast{lines}"
+        "clear the caches only where no further call of this function follows{lines}: jax.clear_caches() and"
+        " .clear_cache() make JAX compile again"
     ),
     "called-at-lines": " (called at {lines})",
     "fix-call-compiled": (
@@ -335,6 +336,10 @@ TEMPLATES = {
         "give each draw a key of its own: {keys} = jax.random.split({key}{n}). Change nothing if they are"
         " meant to have the same random numbers"
     ),
+    "fix-split-keys": (
+        "give each draw an array of keys of its own: {keys} = jax.random.split({key}, ({n}, {count})). Change"
+        " nothing if they are meant to have the same random numbers"
+    ),
     "one-key-for-all-steps": (
         "{function} draws the same random numbers in each iteration of the loop at line {line}: {key} is"
         " the same each time, and {function} does not combine it with an argument that changes"
@@ -402,8 +407,8 @@ TEMPLATES = {
         " that it captures as part of the loop's state"
     ),
     "fix-one-size-or-numpy": (
-        "compute this in NumPy (np.asarray(x) first), or pad the arrays to one size, with a mask, and put the"
-        " computation into one jitted function"
+        "compute this in NumPy (convert the arrays with np.asarray, and call np instead of jnp), or pad the"
+        " arrays to one size, with a mask, and put the computation into one jitted function"
     ),
     "fix-jit-around": (
         "put the computation on this line{inside} into one jitted function, or do it in NumPy"
@@ -487,16 +492,16 @@ TEMPLATES = {
         " data once, before the loop"
     ),
     "fix-make-object-once": (
-        "create what {library} receives as {path}{made} only once, outside the code that runs repeatedly, and"
-        " pass the same object in each call. If it captures values that change, pass these another way, for"
-        " example as part of the state or through the arguments that {library} passes on to it"
+        "{library} gets a new object as {path} in each call{made}. Create this object once, outside the code"
+        " that runs repeatedly, and pass it in each call. Values that it captures and that change have to be"
+        " passed another way, for example as part of the state or through arguments of {library}"
     ),
     "that-line-creates": " (from {line})",
     "fix-make-once": (
         "create {object} only once, outside the code that runs repeatedly, and call {call} with other arrays"
-        " each time, because {library} defines its own functions again for each object. Your functions that"
-        " it calls must take what changes as an argument, instead of capturing it. If it still compiles"
-        " again, jit {call}, too"
+        " each time, because {library} defines its own functions again for each object. If you pass a"
+        " function to {library} that captures data, make these data an argument of the function. If it still"
+        " compiles again, jit {call}, too"
     ),
     "the-object": "the object",
     "its-method": "its method",

@@ -414,8 +414,9 @@ def _sends(s: Seen, _: int) -> str:
 
 
 def _memory(s: Seen, _: int) -> str:
-    """Return the memory used and available per device, as ``3.2 MiB of 15.8 GiB``. If unknown, return the
-    state of the program in words. The second parameter, the width of the column, is not used."""
+    """Return the memory used and available per device, as ``3.2 MiB of 15.8 GiB``. If it is unknown,
+    return the state of the program instead: ``compiling``. ``s`` is the row; the second parameter, the width
+    of the column, is not used."""
     used = capacity = None
     if s.program is not None and s.machine.target is None:
         own = (s.compilation.compiled if s.compilation is not None else None) or s.program.compiled

@@ -30,7 +30,7 @@ def energy(s, t):
 
 widths = jnp.asarray([0.3, 0.7, 1.1], jnp.float32)
 for epoch in range(3):
-    b = basis(widths)  # must: JX102 first ~ the same change also recompiled .*dtype float64 from the start
+    b = basis(widths)  # must: JX102 first ~ the same change also recompiled .*convert it to float32
     s = overlap(b)
     t = kinetic(b)
     print(energy(s, t))

@@ -1,5 +1,5 @@
 # Mended: each draw has a key of its own
-# applies: fix-split-key
+# applies: fix-split-key, fix-split-keys
 import jax
 import jax.numpy as jnp
 
@@ -11,8 +11,7 @@ def flip(key, image):
 
 
 def two_views(key, images):
-    first_key, second_key = jax.random.split(key)
-    first, second = (jax.random.split(k, images.shape[0]) for k in (first_key, second_key))
+    first, second = jax.random.split(key, (2, images.shape[0]))
     augment = jax.vmap(flip)
     return augment(first, images), augment(second, images)
 
