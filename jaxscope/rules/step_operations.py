@@ -14,9 +14,9 @@ from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, F
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Count, Names, Seconds, message
 
-# Seconds that the host needs for an operation outside jit, at least. On CPUs of 2020 to 2024 with JAX 0.10.2
+# Seconds that the host needs for an operation outside jit, or more. On CPUs of 2020 to 2024 with JAX 0.10.2
 # and 0.12.0.1, jnp.cos(x) took 10 us, x + 1 25 to 50 us, x[3] 150 to 200 us.
-EACH_S = 5e-6
+EACH_S = 10e-6
 FEWEST = 100  # iterations
 # Shares of the time of the loop, and of the run, that are worth a note; share of the run for a warning
 OF_LOOP, OF_RUN, MUCH = 0.01, 0.002, 0.05

@@ -91,7 +91,7 @@ TEMPLATES = {
     "was-passed-differently": "was passed differently",
     "changed-sharding": "changed its sharding",
     "changed-mesh": "changed its mesh",
-    "was-sometimes-committed": "was committed to a device in some calls only",
+    "was-sometimes-committed": "changed whether it is committed to a device",
     "changed-memory-kind": "changed its memory kind",
     "changed-layout": "changed its layout",
     "fix-pad-before-jit": (
@@ -253,8 +253,8 @@ TEMPLATES = {
     ),
     "fix-call-maker-for-each": (
         "each call of {maker} defines the function again. Call {maker} only once for each set of arguments,"
-        " jit what it returns unless {maker} does that itself, and keep this jitted function, for example"
-        " with @functools.lru_cache(maxsize=None) on {maker}"
+        " and keep the jitted function, for example in a dict, or with @functools.lru_cache(maxsize=None) on"
+        " {maker}. If {maker} is called with arrays, let it return a function that takes them as arguments"
     ),
     "fix-wrap-once": "apply {wrapper} and jit once, before the loop, and call the result in the loop",
     "fix-define-once": (

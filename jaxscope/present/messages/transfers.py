@@ -71,11 +71,9 @@ TEMPLATES = {
     ),
     "operations-in-each-iteration": (
         "each iteration of the loop at {loop} runs at least {operations} outside jit, most of them from line"
-        " {lines}; in {n} iterations the host needs at least {seconds} for them"
+        " {lines}; in {n} iterations the host needs about {seconds} for them, or more"
     ),
-    "cost-of-an-operation": (
-        "the host needs at least 5 µs to start an operation outside jit, and mostly 10 to 200 µs"
-    ),
+    "cost-of-an-operation": ("the host needs 10 to 200 µs for an operation outside jit; 10 µs are counted"),
     "fix-jit-iteration": (
         "put the computation of the iteration into one function under jit, and call it once in each"
         " iteration. What depends only on Python numbers, such as a learning rate, can be computed with math"
