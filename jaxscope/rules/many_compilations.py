@@ -3,6 +3,7 @@ many operations outside jit)."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
@@ -60,7 +61,7 @@ TO_NUMPY = INTO_ONE_STEP | {ONE_SIZE, "fix-iterate-numpy"}
 # Functions of JAX and Flax that put one array for each device on the devices
 PLACES = frozenset({"replicate", "unreplicate", "device_put_replicated", "device_put_sharded"})
 PLACING = frozenset({None, "jax", "flax"})
-NEEDED = frozenset({"bool", "float", "int", "item", "index"})  # kinds of copies whose value Python needs
+_CONDITION = re.compile(r"\b(?:if|elif|while|assert|and|or|not)\b|\bbool\(")
 RECOMPILES = "of them is a recompile", "of them are recompiles"
 
 
@@ -351,11 +352,22 @@ def _reads_inside(run: Run, p: Payer) -> Transfer | None:
             if at is not None:
                 called.add((at.file, at.function))
     called.discard((p.line.file, p.line.function))
-    read = (t for t in transfers.transfers(run) if t.direction == transfers.TO_HOST and t.kind in NEEDED)
-    return next(
-        (t for t in read if t.source is not None and t.text and (t.source.file, t.source.function) in called),
-        None,
-    )
+    for t in transfers.transfers(run):
+        at = t.source
+        if t.direction == transfers.TO_HOST and at is not None and (at.file, at.function) in called:
+            text = (sources.of(run)(at.file) or "").splitlines()[at.line - 1 : at.line]
+            if t.text and text and _needs_the_value(t.kind, text[0]):
+                return t
+    return None
+
+
+def _needs_the_value(kind: str, line: str) -> bool:
+    """Return whether a ``line`` of source, which read an array by a copy of this ``kind``, needs the value
+    itself. If it only calls a library, the library may read the value to check it, which it does not do under
+    jit."""
+    if kind == "bool":
+        return _CONDITION.search(line) is not None
+    return kind in ("float", "int", "item") and f"{kind}(" in line
 
 
 def _beside_a_resized_function(run: Run, p: Payer, resized: set[tuple[str, int]]) -> bool:
