@@ -144,7 +144,10 @@ def _set_by_methods(
             continue
         varies = _names([*c.args, *(k.value for k in c.keywords)]) & sets
         parameters = {a.arg for a in called.args.args[1:]} if varies else set[str]()
-        yield from (t for t in _assignments(called, parameters) if _owner(t) == called.args.args[0].arg)
+        depends: set[str] = parameters
+        while new := {ast.unparse(t) for t in _assignments(called, depends)} - depends:
+            depends = depends | new  # self.target = self.params, where the method also updates self.params
+        yield from (t for t in _assignments(called, depends) if _owner(t) == called.args.args[0].arg)
 
 
 def _owner(target: ast.expr) -> str | None:

@@ -17,6 +17,8 @@ _NO_DRAW = frozenset({"PRNGKey", "clone", "fold_in", "key", "key_data", "key_imp
 _MAKES_KEYS = frozenset({"PRNGKey", "fold_in", "key", "split"})
 # Draws that are repeated on purpose, to select the same elements of several arrays.
 _SELECTS = frozenset({"choice", "permutation", "shuffle"})
+# Loops of JAX, and the position of the argument that is the loop's body
+_BODIES = {"fori_loop": 2, "scan": 0, "while_loop": 1}
 _SCOPES = (*FUNCTION, ast.Lambda, ast.ClassDef, *COMPREHENSIONS)
 _STATEMENTS = (ast.stmt, ast.IfExp, ast.ExceptHandler, ast.match_case)
 _EXITS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
@@ -48,6 +50,61 @@ def find(source: str | None) -> list[Reused]:
     draws = _Draws(found.imports)
     functions = [n for n in found.blocks if isinstance(n, FUNCTION)]
     return [one for scope in (found.tree, *functions) for one in _in_scope(scope, draws)]
+
+
+class Repeated(NamedTuple):
+    """A draw in the body of a loop of JAX, from a key that is the same in all iterations.
+
+    Attributes:
+      function: the function that contains the loop, ``<module>`` for code outside functions.
+      key: the key, a variable from outside the body.
+      call: the function that draws: ``jax.random.normal``.
+      line: the line of the draw.
+      loop: the function that loops: ``jax.lax.fori_loop``.
+    """
+
+    function: str
+    key: str
+    call: str
+    line: int
+    loop: str
+
+
+def in_loops(source: str | None) -> list[Repeated]:
+    """Return the draws in the bodies of ``fori_loop``, ``scan`` and ``while_loop`` whose key is a variable
+    that the body neither gets as an argument nor sets."""
+    found = syntax(source) if source is not None else None
+    if found is None or "random" not in (source or ""):
+        return []
+    draws = _Draws(found.imports)
+    defined: dict[str, list[ast.FunctionDef]] = {}
+    for n in found.blocks:
+        if isinstance(n, ast.FunctionDef):
+            defined.setdefault(n.name, []).append(n)
+    repeated = []
+    for call in (c for calls in found.calls.values() for c in calls):
+        position = _BODIES.get(last_name(call.func) or "")
+        if position is None or len(call.args) <= position:
+            continue
+        passed = call.args[position]
+        named = defined.get(passed.id, []) if isinstance(passed, ast.Name) else []
+        body: ast.AST = named[0] if len(named) == 1 else passed
+        if not isinstance(body, (ast.Lambda, ast.FunctionDef)):
+            continue
+        here = call.lineno
+        around = [
+            n for n in found.blocks if isinstance(n, FUNCTION) and n.lineno <= here <= (n.end_lineno or 0)
+        ]
+        scope = max(around, key=lambda n: n.lineno).name if around else "<module>"
+        own = {a.arg for a in ast.walk(body.args) if isinstance(a, ast.arg)}
+        own |= {n.id for n in ast.walk(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        for node in ast.walk(body):
+            drawn = draws.name(node) if isinstance(node, ast.Call) else None
+            key = _key(node) if isinstance(node, ast.Call) and drawn not in (None, *_NO_DRAW) else None
+            if isinstance(node, ast.Call) and key is not None and not _names([ast.parse(key)]) & own:
+                name, loop = ast.unparse(node.func), ast.unparse(call.func)
+                repeated.append(Repeated(scope, key, name, node.lineno, loop))
+    return repeated
 
 
 def split_before(source: str | None, key: str, line: int) -> tuple[str, str] | None:

@@ -22,6 +22,7 @@ from jaxscope.model import sources, transfers
 from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
+from jaxscope.rules.random_keys import draws_in_loops
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.libraries import JAX_ROOTS
@@ -30,6 +31,7 @@ from jaxscope.schema.messages import message
 
 @rule("JX135", "one-key-for-all-steps", WARNING)
 def one_key_for_all_steps(run: Run) -> Iterator[Finding]:
+    yield from draws_in_loops(run)
     for f in run.functions.values():
         for c in _called(f):
             drawn = c.traced.draws if c.traced is not None else None

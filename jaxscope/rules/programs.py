@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 
 from jaxscope.analysis import jit_decorators, line_names
-from jaxscope.analysis.avals import short_dtype
+from jaxscope.analysis.avals import aval_bytes, short_dtype
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.module_libraries import spelling
 from jaxscope.analysis.programs import Texts, peak_bytes
@@ -59,6 +59,7 @@ LITTLE = 0.02  # share of all seconds of compiling below which a loop of few ite
 LINEN = "flax.linen"
 MUCH = 0.5  # share of a program's operations that a scan must save if the iterations are few
 MIB = 1 << 20
+SCANNED = 64 << 10  # bytes of a gathered argument that a scan goes over, from which on it is reported
 SMALL = 0.05  # share of a program's peak memory below which an array does not matter
 HALF = frozenset({"bf16", "f16", "bfloat16", "float16"})
 SPREADS = 3  # if so many lines have matrix products in a wider type, one cause is assumed
@@ -600,7 +601,11 @@ def _inserted(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple
             else:
                 lines.setdefault((c.kind, c.source, tuple(c.axes or ())), []).append(c)
     for same, several in (*constrained.items(), *lines.items()):
-        large = [c for c in several if (c.bytes or 0) * (c.executions or 1) >= MIB]
+        large = [
+            c
+            for c in several
+            if (c.bytes or 0) * (c.executions or 1) >= MIB or _gathers_for_a_scan(run, p, c)
+        ]
         if not large:
             continue
         if large[0].constrained_at is not None:
@@ -615,6 +620,15 @@ def _inserted(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple
             fix = Fix(message("fix-shard-other-axis", axes=axes), "shard_other_axis", {"axes": list(c.axes)})
         found = evidence(p, text, c.source)
         yield same, Finding("JX401", WARNING, c.source_certainty or CERTAIN, text, f.id, c.source, found, fix)
+
+
+def _gathers_for_a_scan(run: Run, p: Program, c: Collective) -> bool:
+    """Return whether the collective ``c`` of the program ``p`` gathers a whole argument for a scan over the
+    sharded axis. Then each device computes the scan for all data, which costs more than the communication."""
+    if c.kind != "all-gather" or c.source is None or (c.bytes or 0) < SCANNED or not _scans(run, c.source):
+        return False
+    key = p.compilations[-1].key
+    return key is not None and any(aval_bytes(leaf.shape, leaf.dtype) == c.bytes for leaf in key.arguments)
 
 
 def _scans(run: Run, line: Frame) -> bool:

@@ -145,6 +145,29 @@ def two_draws_from_one_key(run: Run) -> Iterator[Finding]:
             )
 
 
+def draws_in_loops(run: Run) -> Iterator[Finding]:
+    """Yield findings (JX135) about bodies of JAX's loops that draw from a key of the code around the loop."""
+    for file, functions in _ran(run).items():
+        source = sources.of(run)(file)
+        repeated = key_reuse.in_loops(source)
+        ran = key_reuse.called_in(source, functions) if repeated else set()
+        for one in repeated:
+            if one.function not in ran:
+                continue
+            text = message("one-key-in-loop", call=one.call, line=str(one.line), loop=one.loop, key=one.key)
+            at = Frame(file, one.line, one.function)
+            yield Finding(
+                code="JX135",
+                severity=WARNING,
+                certainty=LIKELY,
+                title=text,
+                source=at,
+                evidence=[Evidence(text, source=at)],
+                fix=Fix(message("fix-key-of-iteration", key=one.key), "fold_in", {"name": one.key}),
+                subject=(one.function, one.key, one.line),
+            )
+
+
 def _split(source: str | None, pair: key_reuse.Reused) -> Message:
     """Return the advice to split the key of ``pair``. An array of keys cannot be split: the key from which it
     was made is split into several arrays."""

@@ -146,3 +146,24 @@ def test_an_attribute_is_found_where_another_function_has_the_loop():
 def test_what_is_no_python_has_no_variables():
     assert changed_reads.find("def step(:", "step", 1, {1}) == []
     assert changed_reads.find(None, "step", 1, {1}) == []
+
+
+AGENT = """class Agent:
+    def __init__(self):
+        self.params = self.target = 1
+    @partial(jit, static_argnums=0)
+    def update(self, params):
+        return params + self.target
+    def learn(self):
+        self.params = self.update(self.params)
+        self.target = self.params
+agent = Agent()
+for _ in range(9):
+    agent.learn()
+"""
+
+
+def test_an_attribute_that_gets_another_one_that_changes_is_changed():
+    assert changed_reads.find(AGENT, "update", 4, {8, 12}) == [changed_reads.Changed("self.target", 6, 9)]
+    constant = AGENT.replace("self.target = self.params", "self.target = self.start")
+    assert changed_reads.find(constant, "update", 4, {8, 12}) == []

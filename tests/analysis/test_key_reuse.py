@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from jaxscope.analysis.key_reuse import called_in, find, split_before
+from jaxscope.analysis.key_reuse import called_in, find, in_loops, split_before
 
 IMPORTS = "import jax, jax.random as jr\nfrom jax import random\nfrom jax.random import normal, split\n"
 
@@ -87,3 +87,33 @@ def test_how_an_array_of_keys_was_made_is_known():
     assert split_before(source.replace(", len(x)", ""), "keys", 2) is None
     assert split_before(source, "other", 2) is None
     assert split_before(None, "keys", 2) is None
+
+
+LOOP = """from jax import lax, random
+
+def sample(key, x):
+    def body(i, x):
+        return x + random.normal(key, x.shape)
+    return lax.fori_loop(0, 9, body, x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "keys"),
+    [
+        (LOOP, ["key"]),
+        (LOOP.replace("random.normal(key", "random.normal(random.fold_in(key, i)"), []),
+        (LOOP.replace("(i, x)", "(key, x)"), []),  # the body gets the key
+        (LOOP.replace("        return x +", "        key = make(i)\n        return x +"), []),
+        (
+            LOOP.replace(
+                "fori_loop(0, 9, body, x)", "scan(lambda x, _: (random.normal(key), x), x, None, 9)"
+            ),
+            ["key"],
+        ),
+        (LOOP.replace("lax.fori_loop", "repeat"), []),
+        (None, []),
+    ],
+)
+def test_a_draw_from_one_key_in_each_iteration_is_found(source, keys):
+    assert [(one.function, one.key) for one in in_loops(source)] == [("sample", key) for key in keys]

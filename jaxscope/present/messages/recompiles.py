@@ -340,6 +340,15 @@ TEMPLATES = {
         "give each draw an array of keys of its own: {keys} = jax.random.split({key}, ({n}, {count})). Change"
         " nothing if they are meant to have the same random numbers"
     ),
+    "one-key-in-loop": (
+        "{call} on line {line} draws the same random numbers in each iteration of {loop}, because {key} is"
+        " the same each time"
+    ),
+    "fix-key-of-iteration": (
+        "draw from a key that belongs to the iteration: jax.random.fold_in({key}, i), where i is the number"
+        " of the iteration, or an element of jax.random.split({key}, n) that scan passes to its body. Change"
+        " nothing if all iterations are meant to have the same random numbers"
+    ),
     "one-key-for-all-steps": (
         "{function} draws the same random numbers in each iteration of the loop at line {line}: {key} is"
         " the same each time, and {function} does not combine it with an argument that changes"

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 
 
 def learner(params, keys):
-    def turn(_, params):
-        noise = jax.random.normal(keys, params.shape)
+    def turn(n, params):
+        noise = jax.random.normal(jax.random.fold_in(keys, n), params.shape)
         return params - 0.1 * jax.lax.pmean(jnp.tanh(params + noise), "i")
 
     return jax.lax.fori_loop(0, 3, turn, params)
