@@ -45,6 +45,45 @@ def find(source: str | None, name: str, calls: Collection[int]) -> tuple[int, in
     return None
 
 
+def find_attribute(source: str | None, path: str, calls: Collection[int]) -> tuple[int, int] | None:
+    """Return (line of the loop, line that appends) of a loop that calls a method which only adds to a list of
+    its object: ``averager.add(params)`` for the ``path`` ``averager.snapshots``. The loop also calls a
+    function on one of the lines ``calls``. None: there is no such loop, or something may remove items.
+
+    One class of the file may use the attribute. Its ``__init__`` begins the list as ``[]``; nothing else
+    assigns it, and no other methods of the list than ``append`` and ``extend`` are called.
+    """
+    found = syntax(source) if source is not None else None
+    owner, _, name = path.partition(".")
+    if found is None:
+        return None
+    used = [n for n in ast.walk(found.tree) if isinstance(n, ast.Attribute) and n.attr == name]
+    classes = [
+        n for n in found.tree.body if isinstance(n, ast.ClassDef) and any(_has(n, a.lineno) for a in used)
+    ]
+    if len(classes) != 1 or sum(not isinstance(a.ctx, ast.Load) for a in used) != 1:
+        return None
+    begins, changes, adds = 0, 0, dict[str, int]()
+    for method in (m for m in classes[0].body if isinstance(m, FUNCTION)):
+        for n in ast.walk(method):
+            if isinstance(n, ast.Assign) and any(t in used for t in n.targets):
+                begins += method.name == "__init__" and isinstance(n.value, ast.List) and not n.value.elts
+            elif isinstance(n, ast.Subscript) and n.value in used:
+                changes += not isinstance(n.ctx, ast.Load)
+            elif isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.value in used:
+                changes += n.func.attr not in _ADDS
+                adds.setdefault(method.name, n.lineno)
+    if begins != 1 or changes:
+        return None
+    for loop in (n for n in found.blocks if isinstance(n, (ast.For, ast.While))):
+        inside = ast.walk(loop) if any(_has(loop, line) for line in calls) else ()
+        methods = (n.func for n in inside if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
+        called = next((m.attr for m in methods if m.attr in adds and _is(m.value, owner)), None)
+        if called is not None:
+            return loop.lineno, adds[called]
+    return None
+
+
 def _is(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
 

@@ -4,7 +4,7 @@ replicated over a mesh axis). Both read the snapshots of live arrays."""
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -60,17 +60,21 @@ def _appended(run: Run, reported: Collection[str]) -> Iterator[Finding]:
     """Yield findings about lists that have many arrays in one snapshot, and to which a loop only adds,
     according to the source. A short run has too few snapshots to see the lists grow. ``reported`` are the
     containers that have a finding already."""
-    fullest = arrays.fullest(arrays.of_main(run))
-    if fullest is None:
-        return
-    lists: dict[str, list[Group]] = {}
-    for g in fullest.groups:
-        name = (g.path or "").partition("[*]")[0]
-        if name.isidentifier() and name not in reported and name != g.path:
-            lists.setdefault(name, []).append(g)
+    lists: dict[str, list[Group]] = {}  # in the snapshot in which a list has the most bytes
+    for snapshot in arrays.of_main(run):
+        here: dict[str, list[Group]] = {}
+        for g in snapshot.groups:
+            name = (g.path or "").partition("[*]")[0]
+            steps = name.split(".")
+            known = name in reported or name == g.path
+            if not known and len(steps) <= 2 and all(s.isidentifier() for s in steps):
+                here.setdefault(name, []).append(g)
+        for name, groups in here.items():
+            if _on_device(groups) > _on_device(lists.get(name, ())):
+                lists[name] = groups
     memory = memory_scale.of_process(run.main)
     for name, groups in lists.items():
-        count, size = sum(g.count for g in groups), sum(g.device_bytes or g.global_bytes or 0 for g in groups)
+        count, size = sum(g.count for g in groups), _on_device(groups)
         found = _added_to(run, name) if size >= memory_scale.WORTH_A_NOTE * memory else None
         if found is None or count < FEWEST_APPENDED:
             continue
@@ -90,6 +94,10 @@ def _appended(run: Run, reported: Collection[str]) -> Iterator[Finding]:
         )
 
 
+def _on_device(groups: Iterable[Group]) -> int:
+    return sum(g.device_bytes or g.global_bytes or 0 for g in groups)
+
+
 def _added_to(run: Run, name: str) -> tuple[Frame, Frame] | None:
     """Return (loop, line that appends) of a loop that calls a jitted function of the user and only adds to
     the list ``name``; None: the source shows none."""
@@ -100,7 +108,8 @@ def _added_to(run: Run, name: str) -> tuple[Frame, Frame] | None:
                 if at is not None:
                     calls.setdefault(at.file, set()).add(at.line)
     for file, lines in calls.items():
-        found = growing_lists.find(sources.of(run)(file), name, lines)
+        find = growing_lists.find_attribute if "." in name else growing_lists.find
+        found = find(sources.of(run)(file), name, lines)
         if found is not None:
             return Frame(file, found[0], ""), Frame(file, found[1], "")
     return None

@@ -4,6 +4,7 @@ import textwrap
 
 import pytest
 
+from jaxscope.analysis import growing_lists
 from jaxscope.analysis.growing_lists import find
 
 LOOP = """
@@ -45,3 +46,37 @@ def test_a_list_that_is_bounded_or_begins_anew_is_not_found(source):
 def test_a_loop_that_calls_nothing_of_the_user_is_not_found():
     assert find(textwrap.dedent(LOOP), "history", {6}) is None  # such as the reading of a data set
     assert find(textwrap.dedent(LOOP), "other", {4}) is find(None, "history", {4}) is None
+
+
+AVERAGER = """class Averager:
+    def __init__(self):
+        self.kept = []
+    def add(self, step, params):
+        if step % 2 == 0:
+            self.kept.append(params)
+    def mean(self):
+        return sum(self.kept) / len(self.kept)
+averager = Averager()
+for step in range(100):
+    params = train(params)
+    averager.add(step, params)
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (("", ""), (10, 6)),
+        (("        return sum", "        self.kept.pop(0)\n        return sum"), None),
+        (("        return sum", "        self.kept = []\n        return sum"), None),
+        (("    averager.add(step", "    other.add(step"), None),
+        (("    params = train(params)", "    pass"), (10, 6)),  # the line of the call counts, not its text
+    ],
+)
+def test_a_method_that_only_adds_to_a_list_of_its_object_is_found(change, found):
+    assert growing_lists.find_attribute(AVERAGER.replace(*change), "averager.kept", {11}) == found
+
+
+def test_a_list_whose_class_is_unknown_is_not_found():
+    assert growing_lists.find_attribute(None, "averager.kept", {11}) is None
+    assert growing_lists.find_attribute("for x in y:\n    averager.add(x)", "averager.kept", {1}) is None

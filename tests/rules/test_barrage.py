@@ -202,13 +202,13 @@ def test_an_object_that_a_librarys_function_is_given_anew_is_named(run):
     log.end()
     [f] = barrage(run)
     assert words.fix_text(f).startswith(
-        "create what diffrax receives as terms.vector_field only once, outside the code that runs repeatedly"
+        "diffrax gets a new object as terms.vector_field in each call. Create this object once, outside the code"
     )
 
 
 @pytest.mark.parametrize(
     ("sizes", "fixes"),
-    [((3, 3), ["create what diffrax receives as terms.vector_field only once"]), ((3, 4), [])],
+    [((3, 3), ["diffrax gets a new object as terms.vector_field in each call"]), ((3, 4), [])],
     ids=["of equal inputs", "of others"],
 )
 def test_what_two_calls_of_one_function_create_again_could_be_created_once(run, sizes, fixes):

@@ -9,7 +9,7 @@ TEMPLATES = {
         "the array {path} grows by {more_bytes} in each step; it has {bytes} after step {step}"
     ),
     "appended-in-loop": (
-        "each iteration of the loop at {line} adds arrays to {container}, and none are removed: {count}"
+        "the loop at {line} adds arrays to {container}, and none are removed: {count}"
         " ({bytes}) in the largest snapshot"
     ),
     "growing-arrays-by-time": "{arrays} while the program runs, to {count} ({bytes}) after {seconds}",

@@ -264,8 +264,8 @@ TEMPLATES = {
         "jit the function once, with one set of options, and call the result everywhere"
     ),
     "fix-do-not-clear": (
-        "clear the caches only where no further call of this function follows{lines}: jax.clear_caches() and"
-        " .clear_cache() make JAX compile again"
+        "clear the caches only where no further call of this function follows, because jax.clear_caches() and"
+        " .clear_cache() make JAX compile again{lines}"
     ),
     "called-at-lines": " (called at {lines})",
     "fix-call-compiled": (
