@@ -313,7 +313,9 @@ class _Own:
             folder = Path(tempfile.mkdtemp(prefix="jaxscope-"))
             try:
                 run = store.create(folder / "block", name="block", how="no_recompiles", argv=list(sys.argv))
-                options = session.Options(ir="none", arrays=False, transfers=False, passing="block")
+                options = session.Options(
+                    ir="none", arrays=False, transfers=False, line_times=False, passing="block"
+                )
                 begun = session.start(run, how="record", options=options)
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)

@@ -39,6 +39,7 @@ class Recording:
         wrapper_libraries: Sequence[str] = (),
         arrays: bool = True,
         transfers: bool = True,
+        line_times: bool = True,
         overwrite: bool = False,
         redact: bool = False,
         passing: str | None = None,
@@ -52,6 +53,7 @@ class Recording:
         self._libraries = list(wrapper_libraries)
         self._arrays = arrays
         self._transfers = transfers
+        self._line_times = line_times
         self._mine = False
         self._run: store.RunDir | None = None
 
@@ -89,6 +91,7 @@ class Recording:
             wrapper_libraries=self._libraries,
             arrays=self._arrays,
             transfers=self._transfers,
+            line_times=self._line_times,
             redact=self._redact,
             passing=self._passing,
         )
@@ -243,6 +246,7 @@ def record(
     wrapper_libraries: Sequence[str] = (),
     arrays: bool = True,
     transfers: bool = True,
+    line_times: bool = True,
     overwrite: bool = False,
     redact: bool = False,
 ) -> Recording:
@@ -262,6 +266,7 @@ def record(
       arrays: record the live arrays at the ends of steps and of the block.
       transfers: count what is copied between host and devices; for copies to the host, methods of JAX's
         array class are replaced meanwhile.
+      line_times: measure on which lines the main thread spends its time, by samples of its stack.
       overwrite: if ``path`` contains a run, replace it. Otherwise another directory is created next to it.
       redact: leave out the values of static arguments, lines of source and paths outside the project.
     """
@@ -272,6 +277,7 @@ def record(
         wrapper_libraries=wrapper_libraries,
         arrays=arrays,
         transfers=transfers,
+        line_times=line_times,
         overwrite=overwrite,
         redact=redact,
     )

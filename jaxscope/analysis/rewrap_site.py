@@ -264,12 +264,17 @@ def only_loop(source: str | None, name: str, begins: int) -> int | None:
 def loop_around(source: str | None, line: int, *, comprehensions: bool = False) -> tuple[int, int] | None:
     """Return (first line, last line) of the innermost ``for`` or ``while`` around ``line`` in the same
     function, or of a comprehension if ``comprehensions`` count; None: there is none."""
+    return next(reversed(loops_around(source, line, comprehensions=comprehensions)), None)
+
+
+def loops_around(source: str | None, line: int, *, comprehensions: bool = False) -> list[tuple[int, int]]:
+    """Return (first line, last line) of each ``for`` and ``while`` around ``line`` in the same function,
+    outermost first, and of each comprehension if ``comprehensions`` count."""
     around = _blocks(source, line)
     begins = max((n.lineno for n in around if isinstance(n, _FUNCTIONS)), default=0)
     kinds = (ast.For, ast.While, *COMPREHENSIONS) if comprehensions else (ast.For, ast.While)
     loops = [n for n in around if isinstance(n, kinds) and n.lineno >= begins]
-    innermost = max(loops, key=lambda n: n.lineno, default=None)
-    return (innermost.lineno, innermost.end_lineno or line) if innermost is not None else None
+    return [(n.lineno, n.end_lineno or line) for n in sorted(loops, key=lambda n: n.lineno)]
 
 
 def counts_only(source: str | None, line: int) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import os
+import re
 import sys
 import sysconfig
 from collections.abc import Container, Iterable
@@ -46,6 +47,7 @@ def is_library(module: object) -> bool:
     return root(module) in _skipped
 
 
+_INSTALLED = re.compile(r"[\\/](?:site|dist)-packages[\\/](\w+)")
 # The directories of the standard library, as they appear in code objects.
 _STDLIB = tuple(
     {os.path.dirname(os.__file__) + os.sep}  # noqa: PTH120
@@ -107,6 +109,12 @@ def library_of(file: str | None) -> str | None:
             if file is not None and file.startswith(folder + os.sep):
                 return name
     return None
+
+
+def package_of(file: str) -> str | None:
+    """Return the name of the installed package that contains ``file``: ``numpy``; None: it is in none."""
+    found = _INSTALLED.findall(file)
+    return found[-1] if found else None
 
 
 def is_library_file(file: str) -> bool:

@@ -27,6 +27,7 @@ from jaxscope.capture.calls.interning import UNREADABLE, Introductions
 from jaxscope.capture.calls.nested_traces import NestedTraces
 from jaxscope.capture.calls.repeated_misses import RepeatedMisses
 from jaxscope.capture.closures.monitor import ClosureMonitor
+from jaxscope.capture.line_times import LineTimer
 from jaxscope.capture.live_arrays import allocation_sites
 from jaxscope.capture.phases import Lowering, Phases, Stack, effects
 from jaxscope.capture.sampler import Sampler
@@ -62,6 +63,7 @@ class Probe:
         self.sampler: Sampler | None = (
             None  # takes snapshots of the live arrays, at misses if steps are not counted
         )
+        self.line_times: LineTimer | None = None  # measures the time of each line
         self.puts: DevicePuts | None = None  # records copies to devices
         self._numbers = itertools.count(1)
         self._serials = functions.Serials()
@@ -378,7 +380,7 @@ class Probe:
         user: wrappers.UserCall | None,
     ) -> None:
         """Pass the new ``call`` to other parts of the recording: those that count steps, count copies, take
-        snapshots of arrays, and check what became of the call's arguments.
+        snapshots of arrays, measure the times of lines, and check what became of the call's arguments.
 
         Args:
           entry: how the call was made, as in ``Missed.entry``.
@@ -397,6 +399,8 @@ class Probe:
                 shield.attempt("transfers", self.tracker.brought, call.function, (passed, keywords), leaves)
         if self.sampler is not None and entry == "call":
             (self.sampler.missed if call.detail else self.sampler.passed)(sys._getframe())
+        if self.line_times is not None:
+            self.line_times.passed()
         if read is not None and entry != "aot":
             arguments = read.key.arguments
             self.buffer_lifetimes.expect(call.number, [(arguments[i].path, ref) for i, ref in read.refs])

@@ -22,6 +22,7 @@ from jaxscope import jax_internals
 from jaxscope.capture import announce, frames, last_exception, notebook_cells, redaction, shield
 from jaxscope.capture.calls import functions
 from jaxscope.capture.closures.monitor import Guard
+from jaxscope.capture.line_times import LineTimer
 from jaxscope.capture.notebook_cells import CellNames
 from jaxscope.capture.probe import Probe
 from jaxscope.capture.rank import Rank
@@ -56,6 +57,7 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
       step_function: the name of the function whose calls are counted as steps; None: not given.
       arrays: whether snapshots of the live arrays are taken.
       transfers: whether copies between host and devices are recorded.
+      line_times: whether the stack of the main thread is sampled, to measure the time of each line.
       redact: whether values, source lines and paths outside the project are removed from the recording.
       passing: ``block`` or ``suite`` for a temporary recording, of a block or of a suite of tests. It ends
         when another recording starts. None: the recording is not temporary.
@@ -75,6 +77,7 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
     step_function: str | None = None
     arrays: bool = True
     transfers: bool = True
+    line_times: bool = True
     redact: bool = False
     passing: str | None = None
     targets: list[Target] = []
@@ -134,10 +137,14 @@ class Session:
                 HostCopies(self.transfers),
                 StagedArrays(self.transfers, lambda: self.probe.callbacks),
             )
+        self.line_times: LineTimer | None = None
+        if options.line_times:
+            self.line_times = self.probe.line_times = LineTimer(self._line_times)
         self.tracker.after_step = combined(
             StepTimes(self.tracker, self.transfers).step_ended if self._how != "child" else None,
             self.profile.step_ended if self.profile is not None else None,
             self.sampler.step_ended if self.sampler is not None else None,
+            self.line_times.step_ended if self.line_times is not None else None,
         )
         self._died = False  # whether the exception that ends the program is in the log
         self.rank: Rank | None = None
@@ -179,6 +186,10 @@ class Session:
             shield.attempt("staged_arrays", self._copies[1].install)
         if self.options.step_function:
             self._unhook = shield.attempt("post_hook", self._count_steps, self.options.step_function)
+        if shield.attempt("line_times", jax_internals.clients):
+            self._backend_seen()
+        else:
+            self.probe.introductions.on_backend = self._backend_seen
         # Exit handlers run in the reverse order of their registration. JAX registered the one that releases
         # its backends when it was imported, so it runs after this one. The recording may end later still.
         atexit.register(self._leaving)
@@ -188,6 +199,12 @@ class Session:
         called when JAX's backend shows that there are several processes."""
         if self.rank is not None:
             shield.attempt("rank", self.rank.begin, index, count)
+
+    def _backend_seen(self) -> None:
+        """Begin to measure the times of lines. Not before JAX's backend has started threads of its own:
+        Python warns when a process with several threads forks."""
+        if self.line_times is not None:
+            shield.attempt("line_times", self.line_times.start)
 
     def _leave_job(self) -> None:
         """Stop the comparison with the other processes of the job, if it runs."""
@@ -253,6 +270,8 @@ class Session:
             for copies in self._copies:
                 shield.attempt("host_copies_end", copies.remove)
         self.tracker.after_step = None
+        if self.line_times is not None:
+            self.line_times.stop()
         self._end_profile()
         self._last_look(leaving=how == "exit")
         if self._unhook is not None:
@@ -307,6 +326,8 @@ class Session:
         self.tracker.beside(self.run)
         self.writer.forked()
         self.probe.forked()
+        if self.line_times is not None:
+            self.line_times.forked()
         if self.transfers is not None:
             self.transfers.forked()
             self.probe.puts = DevicePuts(self.transfers)
@@ -400,6 +421,13 @@ class Session:
             transfers=self.options.transfers,
             steps=self.tracker.before or None,
         )
+
+    def _line_times(self, event: ev.LineTimes) -> None:
+        """Write the times of lines, and the checksums of the files with these lines."""
+        self.probe.introductions.sources(
+            {frame.file for entry in event.lines for frame in (*entry.stack, *entry.traced)}
+        )
+        self.writer.emit(event)
 
     def _degraded(self, name: str, reason: str) -> None:
         """Write an event ``Degraded``: the part ``name`` of the recording is not available, for the given

@@ -52,6 +52,7 @@ OPTIONS: dict[str, dict[str, Option]] = {
         "step-function": Option(str),
         "arrays": Option(bool),
         "transfers": Option(bool),
+        "line-times": Option(bool),
         "redact": Option(bool),
         "tui": Option(bool),
         "target": Option(list),

@@ -144,8 +144,10 @@ def _general(page: _Page) -> str | None:
     if warning:
         page.fact("", warning)
     built = importlib.import_module("jaxscope.capture.warm").IN_C
-    without_c = "counted in Python: jaxscope was installed without a C compiler"
-    page.fact("watched calls", "counted in C" if built else without_c)
+    without_c = "jaxscope was installed without a C compiler"
+    page.fact("watched calls", "counted in C" if built else f"counted in Python: {without_c}")
+    sampled = importlib.import_module("jaxscope.capture.line_times").sampler() is not None
+    page.fact("times of lines", "measured" if sampled else f"not measured: {without_c}")
     home = store.runs_home()
     problem = unwritable(home)
     page.fact("run directory", str(home) if problem is None else f"{home}: {problem}", problem is None)

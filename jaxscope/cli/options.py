@@ -125,6 +125,11 @@ def _add_what_to_record(group: argparse._ArgumentGroup) -> None:
         " replaced while the program runs (default: yes)",
     )
     group.add_argument(
+        "--line-times",
+        action=argparse.BooleanOptionalAction,
+        help="measure on which lines the main thread spends its time, by samples of its stack (default: yes)",
+    )
+    group.add_argument(
         "--redact",
         action=argparse.BooleanOptionalAction,
         help="do not record values of static arguments, lines of source and paths outside the project"

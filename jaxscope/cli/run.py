@@ -366,6 +366,7 @@ def _recording_options(opts: argparse.Namespace, each: Round) -> dict[str, Any]:
         "wrapper-libraries": opts.wrapper_libraries,
         "arrays": opts.arrays,
         "transfers": opts.transfers,
+        "line-times": opts.line_times,
         "redact": opts.redact or None,
         "targets": targeting.as_options(each.targets) if each.targets else None,
         "dry-run": opts.dry_run or None,

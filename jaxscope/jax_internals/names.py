@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from jaxscope.jax_internals.frames import call_frames
+from jaxscope.jax_internals.frames import CallFrame, call_frames
 
 ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-fA-F]+")
 
@@ -50,6 +50,50 @@ CALLBACK_FRAMES = frozenset(name for name, via in TRANSFER_FRAMES.items() if via
 # ``device_get`` and ``__array__`` all end here. On CPU ``np.asarray`` does not: NumPy asks for the buffer.
 COPY_METHODS = ("_to_np_array_did_copy", "_single_device_array_to_np_array_did_copy")
 ITEM = "item"  # on CPU NumPy asks for the buffer here, too, so that only replacing the method shows it
+
+# The function of JAX that runs a jitted call which is not on the fast path
+CALL_FRAME = CallFrame.function
+# The functions of JAX that copy arrays to devices
+COPYING_FRAMES = frozenset(
+    name
+    for name, via in TRANSFER_FRAMES.items()
+    if via in ("device_put", "jnp.asarray", "jnp.array", "make_array")
+)
+# The functions of JAX that read the values of an array on the host, and those that wait for them
+_READS = [
+    "float",
+    "int",
+    "bool",
+    "complex",
+    "item",
+    "tolist",
+    "tobytes",
+    "print",
+    "np.asarray",
+    "device_get",
+    "pickle",
+    "dlpack",
+]
+WAITING_FRAMES = frozenset(
+    {*COPY_METHODS, "block_until_ready", "_value", "effects_barrier"}
+    | {name for name, via in TRANSFER_FRAMES.items() if via in _READS}
+)
+# The call of a program that the user's program compiled ahead of time, by qualified name
+CALLS_AHEAD_OF_TIME = ("Compiled.__call__", "Compiled.call")
+# Modules whose functions are only around what JAX does: they flatten trees, shorten tracebacks, and are
+# called by Python's garbage collector.
+AROUND = ("tree_util.py", "traceback_util.py", "_src/lib/__init__.py")
+# The functions of JAX that trace, lower and compile a program
+COMPILING_FRAMES = frozenset(
+    {
+        *TRACER_FRAMES,
+        "_trace_for_jit",
+        "_pjit_lower",
+        "_cached_lowering_to_hlo",
+        "_cached_compilation",
+        "from_hlo",
+    }
+)
 
 # Modules of JAX with frames between the line that calls a jitted function and the call itself.
 # The first one shortens tracebacks.

@@ -323,6 +323,9 @@ class Fold:
     def _main_thread(self, process: Process, event: ev.MainThreadSeen) -> None:
         process.main_thread = event
 
+    def _line_times(self, process: Process, event: ev.LineTimes) -> None:
+        process.line_times = event
+
     def _ranks_compiled(self, process: Process, event: ev.RanksCompiled) -> None:
         process.ranks_compiled.append(event)
 
@@ -489,6 +492,7 @@ _HANDLERS: dict[type, Callable[..., Any]] = {
     ev.Retargeted: Fold._retargeted,
     ev.SourceSeen: Fold._source,
     ev.MainThreadSeen: Fold._main_thread,
+    ev.LineTimes: Fold._line_times,
     ev.RanksCompiled: Fold._ranks_compiled,
     ev.Profiled: Fold._profiled,
 }

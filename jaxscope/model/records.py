@@ -29,6 +29,7 @@ from jaxscope.schema.events import (
     Compiled,
     Died,
     FunctionSeen,
+    LineTimes,
     Lowered,
     MainThreadSeen,
     Missed,
@@ -81,6 +82,7 @@ class Process(msgspec.Struct, eq=False):
       started, ended, stopped, died, backend: the events RunStarted, RunEnded, RecordingStopped, Died and
         BackendSeen of the process; None: not recorded.
       main_thread: the latest event about where the main thread is; None: there is none.
+      line_times: the latest event about where the main thread spends its time; None: there is none.
       ranks_compiled: the events about ranks of the job that compiled different programs.
       step, first_step: number of the latest and of the first recorded step that ended by a mark
         (``jaxscope.step()``); None: no marks.
@@ -106,6 +108,7 @@ class Process(msgspec.Struct, eq=False):
     died: Died | None = None
     backend: BackendSeen | None = None
     main_thread: MainThreadSeen | None = None
+    line_times: LineTimes | None = None
     ranks_compiled: list[RanksCompiled] = []
     step: int | None = None
     first_step: int | None = None

@@ -1210,6 +1210,48 @@ class Profile(Entry):
     lines: list[MeasuredLine]
 
 
+class LineTime(Entry):
+    """The wall time that the main thread spent at one line of the user's code with one thing.
+
+    Attributes:
+      doing: ``compiling`` (JAX traces, lowers or compiles), ``waiting`` (for values of devices),
+        ``copying`` (to devices), ``operations`` (operations outside jit and other code of JAX), ``calling``
+        (a jitted function that was compiled before), ``python`` (the line's own code, other libraries, calls
+        that were not recognized) or ``sleeping`` (the same, while it waits for a lock, a file or a device).
+      share: ``seconds`` divided by the measured seconds.
+      samples: number of samples that hit the line. The error of ``seconds`` is about ``seconds /
+        sqrt(samples)``.
+      blocked_seconds: the part of ``seconds`` in which the thread slept: it waited for a device, a lock or a
+        file.
+      callers: the user's lines that called the function of ``source``, innermost first, where most time was
+        spent.
+    """
+
+    doing: str
+    source: Frame
+    seconds: float
+    share: float
+    samples: int
+    blocked_seconds: float
+    callers: list[Frame]
+
+
+class LineTimes(Entry):
+    """Where the main thread of the main process spent its time, measured by samples of its stack.
+
+    Attributes:
+      seconds: the wall time that was measured. It is more than the sum over ``lines`` if the thread also ran
+        code that no line of the user called.
+      lines: the lines of the user's code, the longest time first.
+      traced: for the lines that JAX traced, the seconds for which it did so, the longest first. These seconds
+        are part of those of the lines that made JAX trace, the first of ``callers``.
+    """
+
+    seconds: float
+    lines: list[LineTime]
+    traced: list[LineTime]
+
+
 class StepLine(Entry):
     """The part of the time of a training step that one source line takes, for one of three causes.
 
@@ -1494,6 +1536,7 @@ class Report(Entry):
       transfers: copies between host and devices; null: they were not counted.
       profiles: measurements of JAX's profiler.
       step_time: what takes the time of a training step; null: unknown.
+      line_times: where the main thread spent its time, by line; null: not measured.
       sub_runs: the reports of runs of the same program with other settings (``--vary``), or on other numbers
         of devices.
       comparisons: the programs of each function side by side, for several settings or targets.
@@ -1515,6 +1558,7 @@ class Report(Entry):
     transfers: list[Transfer] | None
     profiles: list[Profile]
     step_time: StepTime | None
+    line_times: LineTimes | None
     findings: list[Finding]
     sub_runs: list[Report]
     comparisons: list[Comparison]

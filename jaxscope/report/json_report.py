@@ -26,6 +26,7 @@ from jaxscope.report import (
     arrays,
     comparison_table,
     contract,
+    line_times,
     measured,
     ranks,
     sharding_audit,
@@ -137,6 +138,7 @@ def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) 
     yield "transfers", transfers.as_json(run)
     yield "profiles", measured.as_json(run)
     yield "step_time", step_time.as_json(run)
+    yield "line_times", line_times.as_json(run)
     yield "findings", findings(parts, job)
     yield "sub_runs", (Document(sections(part.run, part.directory)) for part in parts[1:])
     yield "comparisons", comparison_table.as_json(parts)

@@ -33,6 +33,7 @@ from jaxscope.report import (
     arrays,
     findings,
     function_summary,
+    line_times,
     measured,
     ranks,
     sections,
@@ -150,6 +151,7 @@ def _page(
     yield from targets_section.section(parts, places, width=width, everything=everything)
     yield from findings.buckets(run)
     yield from step_time.section(run, places, everything=everything)
+    yield from line_times.section(run, places, everything=everything)
     yield from measured.section(run, places, everything=everything)
     yield from transfers.section(run, places, everything=everything)
     yield from arrays.section(run, places, everything=everything)

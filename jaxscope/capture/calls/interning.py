@@ -40,6 +40,7 @@ class Introductions:
         self._contexts: dict[tuple[tuple[str, str], ...], str] = {}
         self._backend = False
         # Called with the index of this process and the number of processes, if there are several.
+        self.on_backend: Callable[[], object] = lambda: None
         self.of_job: Callable[[int, int], object] = lambda index, count: None
         self._files: set[str] = set()
 
@@ -133,12 +134,14 @@ class Introductions:
 
     def backend(self, stack: dict[str, FrameType]) -> None:
         """Write the platform and its devices (``BackendSeen``), once, as soon as JAX's frames (``stack``, by
-        function name) refer to a backend. So jaxscope never starts a backend itself."""
+        function name) refer to a backend. So jaxscope never starts a backend itself. Call ``on_backend``
+        then."""
         if self._backend:
             return
         backend = jax_internals.backend(stack)
         if backend is not None:
             self._backend = True
+            self.on_backend()
             shield.attempt("backend", self._write_backend, backend)
 
     def _write_backend(self, backend: Any) -> None:

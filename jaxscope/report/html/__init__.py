@@ -23,7 +23,16 @@ from jaxscope.present.spans import plain
 from jaxscope.present.text import Places
 from jaxscope.report import arrays as array_lines
 from jaxscope.report import findings as finding_lines
-from jaxscope.report import measured, ranks, sections, step_time, targets_section, transfers, variants
+from jaxscope.report import (
+    line_times,
+    measured,
+    ranks,
+    sections,
+    step_time,
+    targets_section,
+    transfers,
+    variants,
+)
 from jaxscope.report.header import header
 from jaxscope.report.html import arrays, findings, functions, programs, timeline
 from jaxscope.report.html.markup import Html, el, lines, spans
@@ -138,6 +147,11 @@ def _chapters(
             "step-time",
             step_time.TITLE,
             lines(step_time.section(run, places, everything=everything), below=step_time.TITLE),
+        ),
+        (
+            "line-times",
+            line_times.TITLE,
+            lines(line_times.section(run, places, everything=everything), below=line_times.TITLE),
         ),
         (
             "measured",

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from jaxscope.model import line_times as times_of_lines
 from jaxscope.model.causes import recompilations, recompiles
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.model.step_time import step_seconds
 from jaxscope.model.transfers import waits
+from jaxscope.present import line_times as words_of_lines
 from jaxscope.present.findings import headline, mark
 from jaxscope.present.functions import known_cause
 from jaxscope.present.runs import compilation_name, compiling, unfinished, verb
@@ -17,6 +19,7 @@ from jaxscope.present.steps import in_short, worth_showing
 from jaxscope.present.text import Places, count, function_name, seconds
 from jaxscope.present.transfers import long, name, waiting
 from jaxscope.schema.findings import Finding
+from jaxscope.schema.line_times import COMPILING
 from jaxscope.tui.cells import Column, Part
 from jaxscope.tui.rows.findings import COST
 
@@ -58,6 +61,18 @@ def step_time(run: Run, places: Places) -> list[Part]:
     ``places`` shortens file names."""
     found = step_seconds(run)
     return in_short(found, places) if found is not None and worth_showing(found) else []
+
+
+def line_times(run: Run, places: Places) -> list[Part]:
+    """Return the line of the user's code at which the main thread spent most of its time, not counting
+    compiling. Empty if no line takes much, or if the times were not measured. ``places`` shortens file
+    names."""
+    times = times_of_lines.measured(run)
+    if times is None:
+        return []
+    found = [s for s in times_of_lines.by_line(run) if s.doing != COMPILING]
+    worth = words_of_lines.worth_showing(found, times)
+    return words_of_lines.in_short(worth[0], times, places) if worth else []
 
 
 class Event(NamedTuple):

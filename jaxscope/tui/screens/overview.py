@@ -110,6 +110,7 @@ class Overview(View):
                 rows.now(run, self.feed.places(), running=self.feed.running),
                 rows.waited(run, self.feed.places()),
                 rows.step_time(run, self.feed.places()),
+                rows.line_times(run, self.feed.places()),
             ]
             self.words("now").say(*died, *(p for p in rest if p and not self.short))
 

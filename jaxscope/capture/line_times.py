@@ -1,0 +1,232 @@
+"""Measure on which lines of the user the main thread spends its time, and with what: compiling, waiting for
+values, operations outside jit, or the line's own Python code and calls.
+
+The stack of the main thread is sampled 50 times a second at first and 5 times later, in C
+(``jaxscope/_stacks.c``). The samples are added up here, and written as an event ``LineTimes`` at the end, and
+before whenever the recorded time has grown by half. The seconds of a sample are those since the sample before
+it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import os
+import time
+from collections.abc import Callable
+from types import CodeType
+from typing import Any, NamedTuple
+
+from jaxscope.capture import frames, shield
+from jaxscope.capture.warm import PURE
+from jaxscope.jax_internals.names import (
+    AROUND,
+    CALL_FRAME,
+    CALLS_AHEAD_OF_TIME,
+    COMPILING_FRAMES,
+    COPYING_FRAMES,
+    WAITING_FRAMES,
+)
+from jaxscope.schema.file_owner import Standing
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.libraries import JAX_ROOTS
+from jaxscope.schema.line_times import (
+    CALLING,
+    COMPILING,
+    COPYING,
+    OPERATIONS,
+    PYTHON,
+    STANDARD_LIBRARY,
+    WAITING,
+    LineTime,
+    LineTimes,
+)
+
+PERIOD_S = 0.02  # at the beginning; _stacks.c makes it longer
+GROWN = 1.5
+FIRST_S = 5.0  # seconds after which the times are first written
+MOST_CALLERS = 6  # lines of the user that are kept of one stack
+MOST = 300  # entries of one event
+
+# What the main thread does while one of these functions of JAX runs
+_FRAMES = {
+    COMPILING: COMPILING_FRAMES,
+    WAITING: WAITING_FRAMES,
+    COPYING: COPYING_FRAMES,
+    CALLING: frozenset({CALL_FRAME}),
+}
+
+
+class _Place(NamedTuple):
+    """Where the main thread was. The fields are those of ``LineTime``."""
+
+    doing: str
+    stack: tuple[Frame, ...]
+    column: int | None = None
+    traced: tuple[Frame, ...] = ()
+    library: str | None = None
+
+
+class LineTimer:
+    """Measures the times of the lines of one recording.
+
+    Args:
+      emit: is called with each event.
+      clock: the seconds that pass.
+    """
+
+    def __init__(
+        self, emit: Callable[[LineTimes], None], clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._emit = emit
+        self._clock = clock
+        self._began = clock()
+        self._sampler: Any = None
+        self._seconds = 0.0
+        self._places: dict[_Place, list[float]] = {}  # [seconds, blocked, samples]
+        self._due = FIRST_S
+
+    def start(self) -> None:
+        """Begin to sample the stack of the main thread. Nothing is sampled if ``_stacks`` was not built,
+        because there was no C compiler."""
+        self._sampler = sampler()
+        if self._sampler is not None:
+            self._sampler.start(PERIOD_S)
+
+    def stop(self) -> None:
+        """Write the times for the last time, and end the samples."""
+        sampling, self._sampler = self._sampler, None
+        if sampling is not None:
+            shield.attempt("line_times", self._write, sampling)
+            shield.attempt("line_times", sampling.stop)
+
+    def forked(self) -> None:
+        """Measure nothing in a forked child: the thread that asks for samples exists in the parent only."""
+        sampling, self._sampler = self._sampler, None
+        if sampling is not None:
+            sampling.stop()
+
+    def passed(self) -> None:
+        """Write the times if they are due: if they have grown by half since they were last written."""
+        elapsed = self._clock() - self._began
+        if self._sampler is not None and elapsed >= self._due:
+            self._due = GROWN * elapsed
+            shield.attempt("line_times", self._write, self._sampler)
+
+    def step_ended(self, step: int) -> int:
+        """Do the same at the end of a training step. Return after how many more steps this is to be called
+        again."""
+        self.passed()
+        return max(1, step // 4)
+
+    def _write(self, sampling: Any) -> None:
+        stacks = _Stacks()
+        for seconds, slept, *stack in sampling.take():
+            self._seconds += seconds
+            sums = self._places.setdefault(stacks.place(stack[::2], stack[1::2]), [0.0, 0.0, 0])
+            for i, part in enumerate((seconds, seconds if slept else 0.0, 1)):
+                sums[i] += part
+        if self._places:
+            self._emit(self._event())
+
+    def _event(self) -> LineTimes:
+        """Return the times of all samples so far."""
+        known = [(at, sums) for at, sums in self._places.items() if at.stack]
+        lines = [
+            LineTime(
+                doing=at.doing,
+                stack=list(at.stack),
+                column=at.column,
+                traced=list(at.traced),
+                library=at.library,
+                seconds=round(seconds, 6),
+                blocked=round(blocked, 6),
+                samples=int(samples),
+            )
+            for at, (seconds, blocked, samples) in sorted(known, key=lambda item: -item[1][0])[:MOST]
+        ]
+        return LineTimes(seconds=round(self._seconds, 6), lines=lines)
+
+
+def sampler() -> Any:
+    """Return the module ``_stacks``, which samples the stack of the main thread; None if it was not built."""
+    if os.environ.get(PURE):
+        return None
+    try:
+        return importlib.import_module("jaxscope._stacks")
+    except ImportError:
+        return None
+
+
+class _Code(NamedTuple):
+    """What is known of a code object.
+
+    Attributes:
+      standing: who owns it.
+      jax: whether it is a function of JAX that does something, not only something around it.
+      doing: what the thread does while this function of JAX runs; empty: that is not known from this
+        function.
+    """
+
+    standing: Standing
+    jax: bool
+    doing: str
+
+
+class _Stacks:
+    """Finds what a thread does from its stack. Most stacks have the same functions, which are examined
+    once."""
+
+    def __init__(self) -> None:
+        self._codes: dict[int, _Code] = {}  # by id(): the samples keep the code objects alive
+        self._positions: dict[tuple[int, int], tuple[int, int | None]] = {}
+
+    def place(self, codes: list[CodeType], instructions: list[int]) -> _Place:
+        """Return where a thread is whose frames run ``codes``, innermost first. ``instructions`` has the
+        offset of each frame's instruction, in bytes."""
+        facts = [self._codes.get(id(code)) or self._examine(code) for code in codes]
+        best = min((fact.standing for fact in facts), default=Standing.LIBRARY)
+        if best == Standing.LIBRARY:
+            return _Place("", ())
+        users = [i for i, fact in enumerate(facts) if fact.standing == best]
+        outermost = max((i for i, fact in enumerate(facts) if fact.doing == COMPILING), default=-1)
+
+        def lines(frames_of_user: list[int]) -> tuple[Frame, ...]:
+            return tuple(self._line(codes[i], instructions[i]) for i in frames_of_user[:MOST_CALLERS])
+
+        callers = lines([i for i in users if i > outermost])
+        if outermost >= 0:
+            return _Place(COMPILING, callers, traced=lines([i for i in users if i < outermost]))
+        above = facts[: users[0]]
+        column = self._position(codes[users[0]], instructions[users[0]])[1]
+        if any(fact.jax for fact in above):
+            known = {fact.doing for fact in above}
+            doing = next((d for d in (WAITING, COPYING, CALLING) if d in known), OPERATIONS)
+            return _Place(doing, callers, column)
+        library = frames.package_of(codes[users[0] - 1].co_filename) or STANDARD_LIBRARY if above else None
+        return _Place(PYTHON, callers, column, library=library)
+
+    def _examine(self, code: CodeType) -> _Code:
+        file, name = code.co_filename, code.co_name
+        jax = frames.library_of(file) in JAX_ROOTS and not file.endswith(AROUND)
+        doing = ""
+        if jax:
+            for what, names in _FRAMES.items():
+                doing = what if name in names and not doing else doing
+            doing = CALLING if code.co_qualname in CALLS_AHEAD_OF_TIME else doing
+        found = self._codes[id(code)] = _Code(frames.file_standing(file), jax, doing)
+        return found
+
+    def _line(self, code: CodeType, instruction: int) -> Frame:
+        return Frame(code.co_filename, self._position(code, instruction)[0], code.co_qualname)
+
+    def _position(self, code: CodeType, instruction: int) -> tuple[int, int | None]:
+        """Return the line and the column (in bytes) of the expression to which an instruction of ``code``
+        belongs. ``instruction`` is its offset in bytes."""
+        at = id(code), instruction
+        if at not in self._positions:
+            found = next(itertools.islice(code.co_positions(), max(instruction, 0) // 2, None), None)
+            line = found[0] if found is not None else None
+            column = found[2] if found is not None and line is not None else None
+            self._positions[at] = line if line is not None else code.co_firstlineno, column
+        return self._positions[at]

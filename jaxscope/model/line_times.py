@@ -1,0 +1,237 @@
+"""Add up where the main thread of the main process spent its time, by line of the user's code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+
+import msgspec
+from msgspec.structs import replace
+
+from jaxscope.analysis.rewrap_site import loops_around
+from jaxscope.model import sources
+from jaxscope.model.records import cached_until_changed
+from jaxscope.model.run import Run
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.libraries import JAX_ROOTS
+from jaxscope.schema.line_times import (
+    CALLING,
+    COMPILING,
+    OPERATIONS,
+    PYTHON,
+    SLEEPING,
+    WAITING,
+    LineTime,
+    LineTimes,
+)
+
+_WAITS = re.compile(r"\.block_until_ready\(")  # a method in C, which has no frame
+FEWEST = 10  # samples: the error of the seconds is then about 30 %
+MOST = 0.8  # share of a loop's seconds that a loop inside it has, for the inner loop to be named
+_Loops = list[tuple[Frame, int]]  # (first line, number of the last line) of loops, outermost first
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """The seconds that the main thread spent at one line with one thing.
+
+    Attributes:
+      doing: what it did, as in ``LineTime``.
+      line: the user's line; the function in it contains the line.
+      seconds: the wall time, in seconds.
+      blocked: the part of ``seconds`` in which the thread slept: it waited for a device, a lock or a file.
+      samples: the number of samples of which ``seconds`` is the sum.
+      callers: the user's lines that called the function of ``line``, innermost first, where most time was
+        spent.
+    """
+
+    doing: str
+    line: Frame
+    seconds: float
+    blocked: float
+    samples: int
+    callers: list[Frame]
+
+
+def measured(run: Run) -> LineTimes | None:
+    """Return what was measured in the main process; None: nothing."""
+    return run.main.line_times if run.main is not None else None
+
+
+@cached_until_changed
+def by_line(run: Run) -> list[Spent]:
+    """Return the times of all lines, the longest first. Empty if nothing was measured."""
+    found: dict[tuple[str, str, int], list[LineTime]] = {}
+    for doing, entry in entries(run):
+        found.setdefault((doing, entry.stack[0].file, entry.stack[0].line), []).append(entry)
+    spent = [_sum(doing, members) for (doing, _, _), members in found.items()]
+    return sorted(spent, key=lambda s: -s.seconds)
+
+
+@cached_until_changed
+def entries(run: Run) -> list[tuple[str, LineTime]]:
+    """Return the recorded times, each as (what the main thread did, the time). Calls of jitted functions and
+    of operations, in which no Python code of JAX runs, are recognized by the place where JAX compiled
+    them. Python code during which the thread slept is separate: it waited for a lock, a file or a device."""
+    times = measured(run)
+    if times is None:
+        return []
+    called: dict[tuple[str, int, int], str] = {}
+    for c in run.compilations.values():
+        if c.entry == "call" and c.site is not None and c.missed is not None and c.missed.column is not None:
+            module = (c.function.seen.module or "").partition(".")[0]
+            outside = not c.function.user and (c.function.seen.eager or module in JAX_ROOTS)
+            doing = OPERATIONS if outside else CALLING
+            called.setdefault((c.site.file, c.site.line, c.missed.column), doing)
+    found = []
+    for entry in times.lines:
+        at = entry.stack[0] if entry.stack else None
+        if at is None:
+            continue
+        doing = entry.doing
+        if doing in (PYTHON, OPERATIONS) and entry.column is not None:
+            made = called.get((at.file, at.line, entry.column))
+            # A library's wrapper around jit, such as nnx.jit, runs code of its own and of JAX in each call.
+            doing = made if made is not None and (made == CALLING or entry.library is None) else doing
+        if doing == PYTHON and entry.blocked:
+            lines = (sources.of(run)(at.file) or "").split("\n")[at.line - 1 : at.line]
+            asleep = WAITING if _WAITS.search("".join(lines)) else SLEEPING
+            part = entry.blocked / entry.seconds if entry.seconds else 1.0
+            samples = round(part * entry.samples)
+            found.append((asleep, replace(entry, seconds=entry.blocked, samples=samples)))
+            left = replace(
+                entry, seconds=entry.seconds - entry.blocked, blocked=0.0, samples=entry.samples - samples
+            )
+            if left.samples:
+                found.append((doing, left))
+        else:
+            found.append((doing, entry))
+    return found
+
+
+def seconds_at(run: Run, lines: Collection[tuple[str, int]]) -> float | None:
+    """Return the seconds that the main thread spent on operations outside jit and on waiting for values while
+    it was at one of ``lines``, (file, number), also in functions that they called. None: not measured, or
+    with too few samples."""
+    found = [
+        t
+        for doing, t in entries(run)
+        if doing in (OPERATIONS, WAITING) and any((f.file, f.line) in lines for f in t.stack)
+    ]
+    return sum(t.seconds for t in found) if sum(t.samples for t in found) >= FEWEST else None
+
+
+class Loop(msgspec.Struct, frozen=True):
+    """A loop of the user's code, and times of the main thread while it ran.
+
+    Attributes:
+      line: the first line of the loop; the function in it contains the loop.
+      last: the number of its last line.
+      calls: whether it calls jitted functions of the user.
+      times: the times, each with what the thread did; those of functions that the loop calls, too.
+    """
+
+    line: Frame
+    last: int
+    calls: bool
+    times: list[LineTime]
+
+    @property
+    def seconds(self) -> float:
+        """Return the sum of the seconds without those in which the thread slept: it may have waited for a
+        device."""
+        return sum(t.seconds - t.blocked for t in self.times)
+
+    @property
+    def samples(self) -> int:
+        return sum(t.samples for t in self.times)
+
+    def lines(self) -> list[tuple[Frame, float]]:
+        """Return the lines where the time was spent, each with its seconds, the longest first."""
+        found: dict[tuple[str, int], tuple[Frame, float]] = {}
+        for t in self.times:
+            at = t.stack[0]
+            _, before = found.get((at.file, at.line), (at, 0.0))
+            found[at.file, at.line] = at, before + t.seconds - t.blocked
+        return sorted(found.values(), key=lambda item: -item[1])
+
+
+def loops(run: Run, times: list[LineTime], least: float) -> list[Loop]:
+    """Return the loops in which at least ``least`` seconds of ``times`` were spent.
+
+    Of loops inside each other, also in functions that they call, the innermost one counts that has most of
+    these seconds. If a loop around it calls jitted functions and it does not, that loop counts. A time
+    without a loop on its stack is left out.
+    """
+    text, calls = sources.of(run), _with_calls(run)
+    nested = [
+        (
+            [
+                (Frame(frame.file, first, frame.function), last)
+                for frame in reversed(t.stack)
+                for first, last in loops_around(text(frame.file), frame.line)
+            ],
+            t,
+        )
+        for t in times
+    ]
+    nested = [([loop for loop in around if loop in calls] or around, t) for around, t in nested]
+    found = _innermost(nested, 0, least)
+    return [replace(loop, calls=(loop.line, loop.last) in calls) for loop in found]
+
+
+def _with_calls(run: Run) -> set[tuple[Frame, int]]:
+    """Return the loops that call jitted functions of the user, each as (first line, number of the last
+    line)."""
+    text = sources.of(run)
+    stacks = [t.stack for doing, t in entries(run) if doing == CALLING]
+    for c in run.compilations.values():
+        if c.function.user and c.site is not None and c.missed is not None and c.entry == "call":
+            stacks.append([c.site, *c.missed.stack])
+    return {
+        (Frame(frame.file, first, frame.function), last)
+        for stack in stacks
+        for frame in stack
+        for first, last in loops_around(text(frame.file), frame.line)
+    }
+
+
+def _innermost(nested: list[tuple[_Loops, LineTime]], depth: int, least: float) -> Iterator[Loop]:
+    """Yield the loops at ``depth`` (0: the outermost ones) in which at least ``least`` seconds were spent;
+    instead of such a loop, the loop in it that has the part MOST of its seconds. ``nested`` has the loops
+    around each time, outermost first."""
+    members: dict[tuple[Frame, int], list[tuple[_Loops, LineTime]]] = {}
+    for around, t in nested:
+        if len(around) > depth:
+            members.setdefault(around[depth], []).append((around, t))
+    for (line, last), inside in members.items():
+        loop = Loop(line, last, False, [t for _, t in inside])
+        if loop.seconds >= least:
+            yield from list(_innermost(inside, depth + 1, max(least, MOST * loop.seconds))) or [loop]
+
+
+def traced(run: Run) -> list[Spent]:
+    """Return the seconds for which JAX traced each line of the user, the longest first. The line that made
+    JAX trace is the first of ``callers``."""
+    found: dict[tuple[str, int], list[LineTime]] = {}
+    for doing, entry in entries(run):
+        if doing == COMPILING and entry.traced:
+            found.setdefault((entry.traced[0].file, entry.traced[0].line), []).append(entry)
+    spent = []
+    for members in found.values():
+        most = max(members, key=lambda entry: entry.seconds)
+        total = _sum(COMPILING, members)
+        spent.append(replace(total, line=most.traced[0], callers=most.stack))
+    return sorted(spent, key=lambda s: -s.seconds)
+
+
+def _sum(doing: str, members: list[LineTime]) -> Spent:
+    """Return the sum of ``members``, the times of one line with the thing ``doing``."""
+    most = max(members, key=lambda entry: entry.seconds)
+    return Spent(
+        doing=doing,
+        line=most.stack[0],
+        seconds=sum(entry.seconds for entry in members),
+        blocked=sum(entry.blocked for entry in members),
+        samples=sum(entry.samples for entry in members),
+        callers=most.stack[1:],
+    )

@@ -1,0 +1,68 @@
+"""Write where the main thread spent its time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from jaxscope.model.line_times import Spent
+from jaxscope.present.escape import escape
+from jaxscope.present.spans import Span
+from jaxscope.present.text import Places, brief, seconds
+from jaxscope.schema.line_times import (
+    CALLING,
+    COMPILING,
+    COPYING,
+    OPERATIONS,
+    PYTHON,
+    SLEEPING,
+    WAITING,
+    LineTimes,
+)
+
+LEAST = 0.05  # share of the measured time from which a line is worth showing
+FEWEST = 10  # samples: the error of the time is then about 30 %
+_COMPREHENSION = re.compile(r"(\.<locals>)?\.?<(listcomp|dictcomp|setcomp|genexpr)>")
+_NAMES = {
+    COMPILING: "tracing, lowering and compiling",
+    WAITING: "waiting for values",
+    COPYING: "copying to devices",
+    OPERATIONS: "operations outside jit",
+    CALLING: "calling a jitted function",
+    PYTHON: "Python code",
+    SLEEPING: "waiting for a lock, a file or a device",
+}
+
+
+def worth_showing(found: Sequence[Spent], times: LineTimes) -> list[Spent]:
+    """Return those of ``found`` that take a large enough share of ``times``, and are measured well enough."""
+    return [s for s in found if s.seconds >= LEAST * times.seconds and s.samples >= FEWEST]
+
+
+def part(s: Spent, places: Places) -> list[Span]:
+    """Return what the main thread did, and at which line of the user: ``operations outside jit  train.py:31
+    in update``. ``places`` shortens file names."""
+    function = _COMPREHENSION.sub("", s.line.function).replace(".<locals>", "")
+    inside = f" in {brief(escape(function), 60)}" if function not in ("", "<module>") else ""
+    return [
+        (_NAMES.get(s.doing, brief(escape(s.doing), 40)), "name"),
+        (f"  {places.frame(s.line)}{inside}", "path"),
+    ]
+
+
+def part_of_trace(s: Spent, places: Places) -> list[Span]:
+    """Return the line of the user that JAX traced: ``traced by JAX  model.py:31 in __call__``. ``places``
+    shortens file names."""
+    return [("traced by JAX", "name"), *part(s, places)[1:]]
+
+
+def in_short(s: Spent, times: LineTimes, places: Places) -> list[Span]:
+    """Return the longest line ``s``, with its seconds and their share of ``times``: ``most time of the main
+    thread: Python code  train.py:7 in augment, 6.3 s, 60 %``. ``places`` shortens file names."""
+    shown = f"{seconds(s.seconds)}, {100 * s.seconds / times.seconds if times.seconds else 0:.0f} %"
+    return ["most time of the main thread: ", *part(s, places), ", ", (shown, "figure")]
+
+
+def share(spent: float, times: LineTimes) -> str:
+    """Return ``spent`` seconds, and their share of the measured time: ``1.4 s  13 %``."""
+    return f"{seconds(spent)}  {100 * spent / times.seconds if times.seconds else 0:3.0f} %"

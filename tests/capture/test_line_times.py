@@ -1,0 +1,272 @@
+"""The time of each line: where the main thread is, measured from outside of the interpreter's lock, without being
+noticed by the program."""
+
+import collections
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import pytest
+
+from jaxscope.capture import line_times
+from jaxscope.schema import events as ev
+from jaxscope.schema.line_times import COMPILING, OPERATIONS, PYTHON, WAITING
+
+_stacks = pytest.importorskip("jaxscope._stacks", reason="not built: no C compiler when it was installed")
+
+
+@pytest.fixture
+def sampling():
+    _stacks.start(0.002)
+    yield _stacks
+    _stacks.stop()
+
+
+def spin(seconds):
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        pass
+
+
+def short_loop():
+    total = 0
+    for i in range(20_000):
+        total += i
+    return total
+
+
+def seconds_by_function(samples):
+    found = collections.Counter()
+    for seconds, _, *rest in samples:
+        found[rest[0].co_name] += seconds
+    return found
+
+
+def test_python_code_between_calls_into_c_gets_its_own_time(sampling):
+    """A thread of Python would see all of it in the calls that give up the interpreter's lock."""
+    real = collections.Counter()
+    for _ in range(600):
+        a = time.perf_counter()
+        short_loop()
+        b = time.perf_counter()
+        time.sleep(0.0005)
+        real["loop"] += b - a
+        real["sleep"] += time.perf_counter() - b
+    found = seconds_by_function(sampling.take())
+    assert found["short_loop"] > 0.5 * real["loop"], (found, real)
+    assert found["short_loop"] < real["loop"] + 0.5 * real["sleep"], (found, real)
+
+
+def test_the_seconds_of_all_samples_are_those_that_passed(sampling):
+    began = time.perf_counter()
+    spin(0.2)
+    time.sleep(0.3)  # one call into C that lasts: one sample, which has its whole time
+    spin(0.1)
+    elapsed = time.perf_counter() - began
+    samples = sampling.take()
+    assert 0.8 * elapsed < sum(s[0] for s in samples) < 1.2 * elapsed
+    assert max(samples)[1] is True and [s[1] for s in samples].count(False) > 20
+
+
+def test_samples_that_nobody_takes_are_thinned_out_and_keep_their_sum():
+    _stacks.start(0.0002)
+    try:
+        began = time.perf_counter()
+        while time.perf_counter() - began < 1.5:
+            short_loop()
+        elapsed = time.perf_counter() - began
+        samples = _stacks.take()
+    finally:
+        _stacks.stop()
+    assert 0 < len(samples) <= 4096
+    assert sum(s[0] for s in samples) == pytest.approx(elapsed, rel=0.2)
+
+
+def test_a_signal_reaches_the_main_thread_and_its_exception_the_program(sampling):
+    class Alarm(Exception):
+        pass
+
+    def handler(number, frame):
+        raise Alarm
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        for _ in range(20):
+            signal.setitimer(signal.ITIMER_REAL, 0.005)
+            with pytest.raises(Alarm):
+                time.sleep(5)  # a signal that the sampling thread took would not end it
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_tracing_function_of_the_program_sees_nothing_of_it(sampling):
+    seen = set()
+    before = sys.gettrace()
+    sys.settrace(lambda frame, event, arg: seen.add(frame.f_code.co_filename))
+    try:
+        spin(0.2)
+    finally:
+        sys.settrace(before)
+    assert seen == {__file__}
+    assert len(sampling.take()) > 5
+
+
+def test_deep_recursion_is_cut_off(sampling):
+    def down(n):
+        if n:
+            down(n - 1)
+        else:
+            spin(0.1)
+
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(20_000)
+    try:
+        down(5_000)
+    finally:
+        sys.setrecursionlimit(limit)
+    deepest = max(len(s) for s in sampling.take())
+    assert 500 < deepest <= 2 + 2 * 256
+
+
+def test_its_thread_is_none_of_the_programs_and_ends(sampling):
+    names = [t.name for t in threading.enumerate()]
+    assert not any("jaxscope" in name for name in names)
+    _stacks.stop()
+    _stacks.stop()
+    assert _stacks.take() == []
+
+
+@pytest.mark.subprocess
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_is_not_sampled_and_can_begin_anew(sampling):
+    spin(0.05)
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            spin(0.05)
+            _stacks.stop()
+            _stacks.start(0.002)
+            spin(0.05)
+            code = 0 if _stacks.take() else 2
+            _stacks.stop()
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    spin(0.05)
+    assert sampling.take()
+
+
+@pytest.mark.subprocess
+def test_a_program_that_ends_while_it_is_sampled_ends_in_order():
+    for end in ("pass", "sys.exit(3)", "raise KeyboardInterrupt", "os._exit(4)", "1/0"):
+        program = f"import os, sys, jaxscope._stacks as s; s.start(1e-4)\nfor i in range(10**5): pass\n{end}"
+        for _ in range(3):
+            done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+            expected = {"sys.exit(3)": 3, "os._exit(4)": 4, "1/0": 1}.get(end, 0)
+            assert done.returncode == (-signal.SIGINT if "Keyboard" in end else expected), (end, done.stderr)
+
+
+def test_without_a_compiler_nothing_is_measured(monkeypatch):
+    monkeypatch.setenv("JAXSCOPE_PURE_PYTHON", "1")
+    written = []
+    timer = line_times.LineTimer(written.append)
+    timer.start()
+    spin(0.05)
+    timer.passed()
+    timer.stop()
+    assert written == []
+
+
+def test_the_times_are_written_when_they_have_grown_by_half():
+    now = [0.0]
+    written = []
+    timer = line_times.LineTimer(written.append, lambda: now[0])
+    timer.start()
+    try:
+        for now[0] in (1.0, 4.9, 5.0, 7.4, 7.5, 11.2, 11.25):
+            spin(0.05)
+            timer.passed()
+    finally:
+        timer.stop()
+    assert len(written) == 4  # at 5, 7.5 and 11.25 s, and at the end
+    assert [e.seconds for e in written] == sorted(e.seconds for e in written)
+
+
+PROGRAM = """
+import time
+import jax, jax.numpy as jnp, numpy as np
+
+def prepare():
+    total = 0
+    for i in range(400_000):
+        total += i
+    return np.full((300, 300), float(total % 7), np.float32)
+
+@jax.jit
+def step(w, x):
+    return jnp.tanh(w @ x)
+
+@jax.jit
+def long(x):
+    for i in range(400):
+        x = jnp.sin(x) + i  # traced
+    return x
+
+w = jnp.ones((300, 300))
+for i in range(40):
+    x = prepare()
+    w = step(w, x)
+    for k in range(20):
+        w = w * 0.9 + 0.1  # operations
+    w.block_until_ready()  # waits
+long(jnp.ones(3))
+"""
+
+
+@pytest.mark.capture
+def test_each_line_has_the_time_that_it_takes_and_what_it_is_spent_on(record):
+    run = record(textwrap.dedent(PROGRAM))
+    event = run.of(ev.LineTimes)[-1]
+    lines = PROGRAM.splitlines()
+
+    def where(frame):
+        return lines[frame.line - 1].strip() if frame.file.endswith(".py") else ""
+
+    spent = collections.Counter()
+    for t in event.lines:
+        spent[t.doing, where(t.stack[0])] += t.seconds
+    first = {doing: max((s, at) for (d, at), s in spent.items() if d == doing)[1] for doing, _ in spent}
+    assert first[PYTHON] in ("for i in range(400_000):", "total += i"), spent
+    assert first[OPERATIONS].startswith("w = w * 0.9"), spent
+    assert first.get(WAITING, "w.block_until_ready()  # waits").startswith("w.block_until_ready"), spent
+    traced = [t for t in event.lines if t.doing == COMPILING and t.traced]
+    assert traced, spent
+    most = max(traced, key=lambda t: t.seconds)
+    assert where(most.traced[0]).startswith("x = jnp.sin(x)") and where(most.stack[0]) == "long(jnp.ones(3))"
+    in_prepare = [t for t in event.lines if t.doing == PYTHON and t.stack[0].function == "prepare"]
+    assert where(in_prepare[0].stack[1]) == "x = prepare()"
+    assert sum(t.seconds for t in event.lines) <= event.seconds + 1e-3
+
+
+@pytest.mark.capture
+def test_a_program_that_forks_before_it_uses_jax_gets_no_warning_from_python(record):
+    program = """
+    import os, sys, warnings
+    warnings.simplefilter("error")
+    import jax
+    if not os.fork():
+        os._exit(0)
+    os.wait()
+    print("ok")
+    """
+    assert record(textwrap.dedent(program)).out == "ok\n"
+
+
+@pytest.mark.capture
+def test_it_can_be_switched_off(record):
+    assert record("import jax\njax.jit(lambda x: x)(1.)", line_times=False).of(ev.LineTimes) == []

@@ -1,0 +1,114 @@
+"""Where the main thread spends its time, from logs written by hand: by line, and in which loop."""
+
+import pytest
+from written import CWD, Log
+
+from jaxscope.log import store
+from jaxscope.model import line_times
+from jaxscope.model.load import load
+from jaxscope.schema import events as ev
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.line_times import CALLING, COMPILING, OPERATIONS, PYTHON, LineTime
+
+TRAIN = """\
+def augment(x):
+    for row in x:
+        row = row * 2
+    return x
+
+
+def main():
+    for epoch in range(3):
+        for batch in batches:
+            x = augment(batch)
+            w = step(w, x)
+            if check:
+                for p in w:
+                    p = p * 0.9
+"""
+
+
+def frame(line, name="main", file="fit.py"):
+    return Frame(file, line, name)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """A function that records a program with the given times and returns what was loaded."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "fit.py").write_text(TRAIN)
+
+    def recorded(*times, seconds=10.0):
+        made = store.create(tmp_path / "run")
+        log = Log(made)
+        log.say(ev.LineTimes(seconds=seconds / 2, lines=[]))
+        log.say(ev.LineTimes(seconds=seconds, lines=list(times)))
+        log.end()
+        return load(made)
+
+    return recorded
+
+
+def time(doing, seconds, *stack, samples=50, **more):
+    return LineTime(doing, list(stack), seconds, samples, **more)
+
+
+def test_the_times_of_a_line_are_added_up_whatever_called_it(run):
+    loaded = run(
+        time(PYTHON, 2.0, frame(3, "augment"), frame(10)),
+        time(PYTHON, 1.0, frame(3, "augment"), frame(12)),
+        time(OPERATIONS, 2.5, frame(14), blocked=0.5),
+    )
+    found = [(s.doing, s.line.line, s.seconds, s.samples, s.blocked) for s in line_times.by_line(loaded)]
+    assert found == [(PYTHON, 3, 3.0, 100, 0.0), (OPERATIONS, 14, 2.5, 50, 0.5)]
+    assert line_times.by_line(loaded)[0].callers == [frame(10)]
+    assert line_times.measured(loaded).seconds == 10.0
+
+
+def test_a_run_without_samples_has_no_times(tmp_path):
+    made = store.create(tmp_path / "run")
+    Log(made).end()
+    loaded = load(made)
+    assert line_times.measured(loaded) is None and line_times.by_line(loaded) == []
+
+
+def test_the_lines_that_jax_traces_have_the_line_that_made_it_trace(run):
+    loaded = run(
+        time(COMPILING, 3.0, frame(11), traced=[frame(40, "loss")]),
+        time(COMPILING, 1.0, frame(11), traced=[frame(41, "loss")]),
+        time(COMPILING, 2.0, frame(11)),
+    )
+    traced = [(s.line.line, s.seconds, s.callers) for s in line_times.traced(loaded)]
+    assert traced == [(40, 3.0, [frame(11)]), (41, 1.0, [frame(11)])]
+    assert [s.seconds for s in line_times.by_line(loaded)] == [6.0]
+
+
+def loops(loaded, doing, least=1.0):
+    times = [t for d, t in line_times.entries(loaded) if d == doing]
+    return [(loop.line.line, loop.last, loop.seconds) for loop in line_times.loops(loaded, times, least)]
+
+
+def test_the_innermost_loop_that_has_most_of_the_time_is_named(run):
+    times = (time(OPERATIONS, 4.0, frame(14)), time(OPERATIONS, 0.5, frame(10)))
+    assert loops(run(*times), OPERATIONS) == [(13, 14, 4.0)]
+
+
+def test_a_loop_whose_time_is_spread_is_named_itself(run):
+    times = (time(OPERATIONS, 2.0, frame(14)), time(OPERATIONS, 2.0, frame(3, "augment"), frame(10)))
+    assert loops(run(*times), OPERATIONS) == [(9, 14, 4.0)]
+
+
+def test_a_loop_that_calls_jitted_functions_comes_before_loops_in_it(run):
+    times = (time(OPERATIONS, 4.0, frame(14)), time(CALLING, 1.0, frame(11)))
+    assert loops(run(*times), OPERATIONS) == [(9, 14, 4.0)]
+
+
+def test_the_seconds_of_a_loop_are_those_in_which_the_thread_did_not_sleep(run):
+    loaded = run(time(OPERATIONS, 4.0, frame(14), blocked=1.0))
+    assert loops(loaded, OPERATIONS) == [(13, 14, 3.0)]
+    assert loops(loaded, OPERATIONS, least=3.5) == []
+
+
+def test_what_is_in_no_loop_or_in_a_file_that_cannot_be_read_is_left_out(run):
+    times = (time(OPERATIONS, 4.0, frame(7)), time(OPERATIONS, 4.0, frame(3, "f", f"{CWD}/gone.py")))
+    assert loops(run(*times), OPERATIONS) == []

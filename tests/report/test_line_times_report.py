@@ -1,0 +1,98 @@
+"""Where the main thread spends its time, as text, HTML, JSON and in the view."""
+
+import json
+
+import jsonschema
+import pytest
+from written import Log
+
+from jaxscope.log import store
+from jaxscope.model.load import load
+from jaxscope.present.spans import plain
+from jaxscope.present.text import Places
+from jaxscope.report import contract, html, json_report, line_times
+from jaxscope.schema import events as ev
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.line_times import COMPILING, OPERATIONS, PYTHON, LineTime
+from jaxscope.tui.rows import overview
+
+AT = Frame("/home/ann/work/train.py", 7, "Trainer.fit.<locals>.<listcomp>")
+OTHER = Frame("/home/ann/work/train.py", 31, "<module>")
+MODEL = Frame("/home/ann/work/model.py", 12, "Model.__call__")
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    def of(*times, seconds=10.0):
+        made = store.create(tmp_path / "run")
+        log = Log(made)
+        if times:
+            log.say(ev.LineTimes(seconds=seconds, lines=list(times)), after=seconds)
+        log.end()
+        return load(made)
+
+    return of
+
+
+TIMES = (
+    LineTime(PYTHON, [AT, OTHER], 6.3, 120),
+    LineTime(OPERATIONS, [OTHER], 1.4, 30, blocked=0.2),
+    LineTime(COMPILING, [OTHER], 2.0, 40, traced=[MODEL]),
+    LineTime(PYTHON, [OTHER], 0.2, 4),
+)
+
+
+def printed(run, **more):
+    return [
+        " ".join(f"{line.text.plain} {line.right.plain if line.right else ''}".split())
+        for line in line_times.section(run, Places(run), **more)
+    ]
+
+
+def test_the_longest_lines_are_listed_with_what_is_done_there(recorded):
+    assert printed(recorded(*TIMES)) == [
+        "",
+        "Time of the main thread, by line about, of 10.0 s",
+        "Python code train.py:7 in Trainer.fit 6.3 s 63 %",
+        "operations outside jit train.py:31 1.4 s 14 %",
+        "traced by JAX model.py:12 in Model.__call__ 2.0 s 20 %",
+        "1 more line: --all shows them 0.20 s 2 %",
+    ]
+
+
+def test_all_lines_are_listed_where_all_is_asked_for(recorded):
+    lines = printed(recorded(*TIMES), everything=True)
+    assert "tracing, lowering and compiling train.py:31 2.0 s 20 %" in lines
+    assert "Python code train.py:31 0.20 s 2 %" in lines and not any("--all" in line for line in lines)
+
+
+def test_nothing_is_printed_where_nothing_takes_long_or_was_measured(recorded):
+    assert printed(recorded(LineTime(PYTHON, [AT], 0.4, 40))) == []
+
+
+def test_the_json_has_all_lines_and_null_where_nothing_was_measured(recorded, tmp_path):
+    run = recorded(*TIMES)
+    text = "".join(json_report.pieces(run))
+    jsonschema.validate(json.loads(text), contract.schema())
+    found = json.loads(text)["line_times"]
+    assert found["seconds"] == 10.0
+    (first, second, *_), traced = found["lines"], found["traced"]
+    assert (first["doing"], first["source"]["line"], first["share"], first["samples"]) == (
+        "python",
+        7,
+        0.63,
+        120,
+    )
+    assert first["callers"][0]["line"] == 31 and second["doing"] == "compiling"
+    assert [t["source"]["line"] for t in traced] == [12] and traced[0]["callers"][0]["line"] == 31
+    nothing = store.create(tmp_path / "other")
+    Log(nothing).end()
+    assert json.loads("".join(json_report.pieces(load(nothing))))["line_times"] is None
+
+
+def test_the_page_and_the_view_say_the_same(recorded):
+    run = recorded(*TIMES)
+    assert "operations outside jit" in "".join(html.pieces(run))
+    assert plain(overview.line_times(run, Places(run))) == (
+        "most time of the main thread: Python code  train.py:7 in Trainer.fit, 6.3 s, 63 %"
+    )
