@@ -52,7 +52,12 @@ from jaxscope.schema.messages import Message, Words
 PROGRAMS = Path(__file__).resolve().parents[1] / "tests" / "data" / "findings"
 LIBRARIES = PROGRAMS / "site-packages"  # stand-ins for installed libraries
 # Parts of titles that name several lines
-SEVERAL = frozenset({"lines-of-a-loop", "lines-of-a-function", "lines-of-a-callback", "from-lines"})
+SEVERAL = frozenset(
+    {
+        "lines-of-a-loop", "lines-of-a-function", "lines-of-a-callback", "from-lines",
+        "operations-in-loop", "python-in-loop",
+    }
+)  # fmt: skip
 _APPLIES = re.compile(r"^# applies: (.*)$", re.MULTILINE)
 _MARK = re.compile(r"(must|may|never): ([^#]*)")
 

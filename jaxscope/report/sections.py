@@ -25,7 +25,7 @@ from jaxscope.present.runs import compilation_name, gaps, unfinished
 from jaxscope.present.text import Places, count, function_name, listed, seconds
 from jaxscope.report import function_summary
 from jaxscope.report.layout import BLANK, Line, line
-from jaxscope.rules import registry, step_operations
+from jaxscope.rules import line_times, registry
 
 OUTSIDE = "Outside your functions"
 LONG = 0.1  # compilations that took a smaller share of the compile time are not named
@@ -155,7 +155,8 @@ def each_step(run: Run, places: Places) -> Iterator[Line]:
     operations an iteration runs. Loops with a finding (JX605) are left out. ``places`` shortens file
     names."""
     found = {f.subject for f in registry.findings(run)}
-    for n, step in enumerate(s for s in payers.steps(run) if step_operations.subject(s) not in found):
+    steps = [s for s in payers.steps(run) if line_times.subject("JX605", s.loop) not in found]
+    for n, step in enumerate(steps):
         if not n:
             yield BLANK
         yield line(

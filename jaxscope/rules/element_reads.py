@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from jaxscope.analysis import element_reads
 from jaxscope.analysis.rewrap_site import loop_around
-from jaxscope.model import sources
+from jaxscope.model import line_times, sources
 from jaxscope.model import transfers as model
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import NOT_ASKED, TO_DEVICE, TO_HOST, Transfer
@@ -36,12 +36,20 @@ def whole(run: Run, t: Transfer) -> str | None:
     return element_reads.variable(source(t.source.file), t.source.line, t.text, called)
 
 
+def lines(run: Run) -> set[tuple[str, int]]:
+    """Return (file, number) of the lines that read the elements of an array one at a time, and of the lines
+    that call the functions with them."""
+    found = [t for t in model.transfers(run) if whole(run, t) is not None]
+    return {(at.file, at.line) for t in found for at in (t.source, t.caller) if at is not None}
+
+
 @rule("JX603", "element-reads", WARNING)
 def one_at_a_time(run: Run) -> Iterator[Finding]:
     for t in model.transfers(run):
         name = whole(run, t)
         if name is None or t.source is None or t.count is None or _iterates(run, t.source):
             continue
+        at = {(f.file, f.line) for f in (t.source, t.caller) if f is not None}
         above = model.called_at(run, t)
         helper = None if above is None else message("helper-line", line=t.source, caller=above)
         waited = message("waited-for-elements", seconds=Seconds(t.blocked_seconds or 0.0))
@@ -53,7 +61,7 @@ def one_at_a_time(run: Run) -> Iterator[Finding]:
             source=t.source,
             evidence=[Evidence(waited, source=t.source)],
             fix=Fix(message("fix-copy-whole", name=name), "copy_once", {"name": name}),
-            seconds=t.blocked_seconds,
+            seconds=line_times.seconds_at(run, at) or t.blocked_seconds,
         )
 
 

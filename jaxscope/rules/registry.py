@@ -45,9 +45,10 @@ MODULES = (
     "live_arrays",
     "transfers",
     "element_reads",
-    "step_operations",
+    "line_times",
     "shardings",
     "replicated_work",
+    "differing_results",
     "devices",
     "targets",
     "ranks",
@@ -56,7 +57,7 @@ MODULES = (
 
 _ORDER = {ERROR: 0, WARNING: 1, NOTE: 2}
 # Old values of variables, and random numbers that repeat: a mistake is worse than a slow program.
-WRONG_NUMBERS = frozenset({"JX131", "JX134", "JX135", "JX137"})
+WRONG_NUMBERS = frozenset({"JX131", "JX134", "JX135", "JX137", "JX138"})
 
 Check = Callable[[Run], Iterator[Finding]]
 

@@ -257,7 +257,7 @@ def _name(miss: Miss) -> str:
 
 def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
     """Return ``findings``, but merge a finding about a cause with the findings about recompiles that follow
-    from it. Such recompiles need no separate fix. There are three cases:
+    from it. Such recompiles need no separate fix. There are four cases:
 
     A result that is not sharded as requested (JX503) makes the next function recompile, because that function
     receives it with the wrong sharding and returns it with the requested one (JX115).
@@ -267,8 +267,11 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
 
     An array that became float64 (JX102), or was committed to a device (JX116), passes this on to the results
     that are computed from it, so that several functions recompile.
+
+    Operations outside jit in a loop take time when they are compiled (JX133) and when they run (JX605).
     """
     kept = _with_what_was_passed_on(run, _without_what_jit_takes_in(run, list(findings)))
+    kept = _with_time_to_run(kept)
     for refused in [f for f in kept if f.code == "JX503"]:
         following = [f for f in kept if f.code == "JX115" and _follows(run, f, refused)]
         if not following:
@@ -284,6 +287,36 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
         )
         kept = [together if f is refused else f for f in kept if f not in following]
     return kept
+
+
+def _with_time_to_run(findings: list[Finding]) -> list[Finding]:
+    """Return ``findings``, but merge one about the compilations of operations outside jit (JX133) with one
+    about the time of a loop that runs these operations (JX605), if both are solved by jit. The one with more
+    seconds is the first."""
+    kept = list(findings)
+    for running in [f for f in findings if f.code == "JX605"]:
+        lines = _lines(running)
+        for f in [f for f in kept if f.code == "JX133" and f.seconds and lines & _lines(f)]:
+            fix = fix_of(f)
+            if fix is None or fix.kind != "jit":
+                continue
+            first, second = sorted((f, running), key=lambda one: -(one.seconds or 0.0))
+            both = msgspec.structs.replace(
+                first,
+                severity=WARNING if WARNING in (f.severity, running.severity) else first.severity,
+                evidence=[*first.evidence, Evidence(second.title, source=second.source), *second.evidence],
+                fix=f.fix,
+                seconds=(f.seconds or 0.0) + (running.seconds or 0.0),
+                at_most=f.at_most,
+            )
+            kept = [both if one is first else one for one in kept if one is not second]
+            break
+    return kept
+
+
+def _lines(f: Finding) -> set[tuple[str, int]]:
+    """Return (file, number) of the lines that the finding ``f`` names."""
+    return {(at.file, at.line) for at in (f.source, *(e.source for e in f.evidence)) if at is not None}
 
 
 def _with_what_was_passed_on(run: Run, findings: list[Finding]) -> list[Finding]:

@@ -94,6 +94,9 @@ class Identity(NamedTuple):
     subject: Hashable
 
 
+SHARES = frozenset({"JX605", "JX606"})  # rules about a measured share of the time of the program
+
+
 class Finding(msgspec.Struct, frozen=True):
     """One problem in a program, as data. ``present.findings`` writes the text.
 
@@ -135,9 +138,10 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def by_chance(self) -> bool:
-        """Return whether the finding is a note that another run of the same program may not have. Checks,
-        which have to come to the same result in each run, leave it out."""
-        return self.timed and self.severity == NOTE
+        """Return whether another run of the same program may not have the finding: measured seconds decide
+        that a note is reported, or the finding is about a measured share of the time. Checks, which have to
+        come to the same result in each run, leave it out."""
+        return self.timed and (self.severity == NOTE or self.code in SHARES)
 
     @property
     def identity(self) -> Identity:

@@ -165,7 +165,7 @@ def test_what_a_library_makes_anew_in_one_call_can_only_be_kept_in_the_persisten
                 "sim does not jit what this line calls. If JAX can trace it, jit it once: jitted = jax.jit(sim.draw"
             ],
         ),
-        (None, "jax.numpy", ["if sim only reads the arrays, pass NumPy arrays (np.asarray(x))"]),
+        (None, "jax.numpy", ["if sim only reads the arrays, pass NumPy arrays (np.asarray)"]),
         ("sim.draw(key, 4)", "jax.random", []),
         (
             "float(x)",
@@ -574,7 +574,7 @@ def test_a_sampler_that_compiles_what_it_needs_once_has_no_advice(run):
 
 def test_a_package_that_may_only_read_arrays_is_to_be_given_numpys(run):
     [fix] = of_library(run, "matplotlib", range(50, 90, 10))
-    assert fix.startswith("if matplotlib only reads the arrays, pass NumPy arrays (np.asarray(x))")
+    assert fix.startswith("if matplotlib only reads the arrays, pass NumPy arrays (np.asarray)")
 
 
 FITTING = """

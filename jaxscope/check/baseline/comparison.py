@@ -69,7 +69,8 @@ def failing(found: Iterable[Finding], *, strict: bool) -> list[Finding]:
     """Return the findings in ``found`` that make a check fail: errors and warnings. With ``strict`` these are
     also notes, except two kinds: notes about a figure that became better, and notes that depend on measured
     seconds, so that another run may not have them."""
-    return [f for f in found if f.severity != NOTE or (strict and f.code != IMPROVED and not f.by_chance)]
+    sure = [f for f in found if not f.by_chance]
+    return [f for f in sure if f.severity != NOTE or (strict and f.code != IMPROVED)]
 
 
 def compare(baseline: Baseline, now: Extracted) -> Comparison:

@@ -32,8 +32,8 @@ TEMPLATES = {
         " the program does not wait for the device"
     ),
     "fix-final-length": (
-        "make {path} as long as it will be at the end, and write into it: {path} = {path}.at[i].set(x). Each"
-        " new length copies the whole array, and recompiles the functions that use it"
+        "make {path} as long as it will be at the end, and write into it: {path} = {path}.at[i].set(value)."
+        " Each new length copies the whole array, and recompiles the functions that use it"
     ),
     "fix-keep-error-text": (
         "keep str(error) in {container}, or error.with_traceback(None): an exception keeps the"

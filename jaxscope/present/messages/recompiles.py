@@ -324,6 +324,15 @@ TEMPLATES = {
         "inside the shard_map, draw from jax.random.fold_in({key}, jax.lax.axis_index(axis)), so that"
         " each device has its own numbers; change nothing if all devices need equal numbers"
     ),
+    "differs-on-devices": (
+        "{function} returns {result} as equal on all devices along the mesh axis {axes}, but computes it from"
+        " another part of the data on each of them"
+    ),
+    "fix-mean-over-devices": (
+        "before the shard_map returns it, combine the values of the devices, for example with"
+        " jax.lax.pmean(..., {axes}). Gradients need it before the optimizer uses them. Or return the values"
+        " of all devices, with {axes} in out_specs"
+    ),
     "two-draws-from-one-key": (
         "{n} calls {where} ({functions}) draw from one random key ({key}), so that their random numbers are"
         " {how}"
@@ -408,7 +417,7 @@ TEMPLATES = {
         "this line takes random keys out of an array one by one, which runs operations of JAX for each. Make"
         " each key where it is needed: jax.random.fold_in(key, i) with i = 0, 1, 2, ...{otherwise}"
     ),
-    "fix-give-numpy": "pass NumPy arrays to {library}, which iterates over them: np.asarray(x)",
+    "fix-give-numpy": "pass NumPy arrays to {library}, which iterates over them (np.asarray)",
     "fix-jit-around-body": (
         "jit {function} or a function that calls it, with static_argnums or static_argnames for arguments"
         " that are functions, Python bools, strings or sizes: calls with the same shapes and dtypes then use"
@@ -494,7 +503,7 @@ TEMPLATES = {
     "and-pad-arguments": (
         ". The sizes of arrays change: pad the arrays to one of a few fixed sizes, and mask the padding"
     ),
-    "if-no-keys": ". If the array does not contain keys, iterate over np.asarray(x)",
+    "if-no-keys": ". If the array does not contain keys, iterate over a NumPy array (np.asarray)",
     "fix-one-size-for-library": (
         "if the size of the data that you pass to {library} changes from call to call, pad the data to one"
         " size, with a mask or weights for the padding; create the objects of {library} that compute with the"
@@ -521,7 +530,7 @@ TEMPLATES = {
         " jax.config.update('jax_persistent_cache_min_compile_time_secs', 0)"
     ),
     "fix-numpy-or-jit": (
-        "if {library} only reads the arrays, pass NumPy arrays (np.asarray(x)); if it computes with JAX, jit"
+        "if {library} only reads the arrays, pass NumPy arrays (np.asarray); if it computes with JAX, jit"
         " what this line calls, if that can be traced"
     ),
     # -- fixes: the fast path ----------------------------------------------------------------------------

@@ -69,11 +69,20 @@ TEMPLATES = {
         " jnp.asarray(np.stack(items)), or pass the NumPy batch to the jitted function. If the work on an"
         " item needs JAX, do it for the whole batch in a jitted function, with jax.vmap"
     ),
-    "operations-in-each-iteration": (
-        "each iteration of the loop at {loop} runs at least {operations} outside jit, most of them from line"
-        " {lines}; in {n} iterations the host needs about {seconds} for them, or more"
+    "operations-in-loop": (
+        "the loop at {loop} spends about {seconds} ({share} of the measured time) in operations outside jit,"
+        " at {lines}"
     ),
-    "cost-of-an-operation": ("the host needs 10 to 200 µs for an operation outside jit; 10 µs are counted"),
+    "python-in-loop": (
+        "the loop at {loop} spends about {seconds} ({share} of the measured time) in Python code between its"
+        " calls of jitted functions, at {lines}"
+    ),
+    "time-of-line": "about {seconds} at this line",
+    "fix-python-in-loop": (
+        "process whole arrays with NumPy instead of one item after the other; put what computes with arrays"
+        " into the jitted function; run plots and logs less often; or prepare the data of the next iteration"
+        " in another thread or process while the device computes"
+    ),
     "fix-jit-iteration": (
         "put the computation of the iteration into one function under jit, and call it once in each"
         " iteration. What depends only on Python numbers, such as a learning rate, can be computed with math"

@@ -10,7 +10,7 @@ STEPS = 2000
 
 def learning_rate(step):
     warm_up = jnp.minimum(1.0, (step + 1) / 100)
-    return 0.05 * warm_up * 0.5 * (1 + jnp.cos(jnp.pi * step / STEPS))
+    return 0.05 * warm_up * 0.5 * (1 + jnp.cos(jnp.pi * step / STEPS))  # JX605
 
 
 @jax.jit
@@ -24,7 +24,7 @@ def main():
     y = x.sum(1)
     w, loss_before, losses = jnp.zeros(8), jnp.zeros(()), []
     for step in range(STEPS):
-        rate = learning_rate(step)  # JX605
+        rate = learning_rate(step)
         w, loss = train_step(w, x, y, rate)
         losses.append(float(loss_before))  # of the step before, which is computed already
         loss_before = loss

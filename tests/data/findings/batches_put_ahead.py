@@ -15,7 +15,7 @@ def step(w, x):
 def batches(n):
     rng = np.random.default_rng(0)
     for _ in range(n):
-        yield rng.normal(size=(9000, 256)).astype(np.float32)
+        yield rng.normal(size=(9000, 256)).astype(np.float32)  # may: JX606
 
 
 def put_ahead(source, size=2):

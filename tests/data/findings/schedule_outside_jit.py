@@ -10,12 +10,12 @@ class Trainer:
         self.w = jnp.zeros(8)
 
     def rate(self, i):
-        return 0.05 * jnp.minimum(1.0, (i + 1) / 100) * 0.5 * (1 + jnp.cos(jnp.pi * i / self.steps))
+        return 0.05 * jnp.minimum(1.0, (i + 1) / 100) * 0.5 * (1 + jnp.cos(jnp.pi * i / self.steps))  # must: JX605 first
 
     def fit(self, x, y):
         loss_before, losses = jnp.zeros(()), []
         for i in range(self.steps):
-            rate = self.rate(i)  # must: JX605 first
+            rate = self.rate(i)
             self.w, loss = train_step(self.w, x, y, rate)
             losses.append(float(loss_before))
             loss_before = loss

@@ -1,0 +1,151 @@
+"""Rules about the time that the main thread spends in loops. JX605: in operations outside jit. JX606: in
+Python code, while the devices wait."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+from collections.abc import Iterator
+
+from jaxscope.analysis.jit_decorators import names_of
+from jaxscope.analysis.loop_calls import root
+from jaxscope.analysis.rewrap_site import last_name, syntax
+from jaxscope.model import line_times, sources
+from jaxscope.model.line_times import Loop
+from jaxscope.model.records import cached_until_changed
+from jaxscope.model.run import Run
+from jaxscope.rules import element_reads
+from jaxscope.rules.registry import rule
+from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.libraries import WRAPPER_ROOTS
+from jaxscope.schema.line_times import OPERATIONS, PYTHON, WAITING, LineTime
+from jaxscope.schema.messages import Field, Names, Percent, Seconds, message
+
+OPERATIONS_SHARE, OPERATIONS_MUCH = 0.05, 0.15  # of the measured time: a note, a warning
+PYTHON_SHARE, PYTHON_MUCH = 0.15, 0.4
+LINES = 3  # that are named
+NUMERIC = frozenset({"numpy", "scipy", "pandas"})
+
+
+@rule("JX605", "operations-in-each-step", WARNING)
+def operations_in_each_step(run: Run) -> Iterator[Finding]:
+    reads = element_reads.lines(run)  # JX603 has their time
+    times = [
+        t
+        for doing, t in line_times.entries(run)
+        if doing == OPERATIONS and not any((f.file, f.line) in reads for f in t.stack)
+    ]
+    for loop in _loops(run, times, OPERATIONS_SHARE):
+        yield _finding(run, "JX605", loop, OPERATIONS_MUCH)
+
+
+@rule("JX606", "python-in-each-step", WARNING)
+def python_in_each_step(run: Run) -> Iterator[Finding]:
+    entries = line_times.entries(run)
+    times = [t for doing, t in entries if doing == PYTHON and _is_python(run, t)]
+    for loop in _loops(run, times, PYTHON_SHARE):
+        inside = [(doing, t) for doing, t in entries if _within(t, loop)]
+        waiting = sum(t.seconds for doing, t in inside if doing == WAITING)
+        if loop.calls and waiting < loop.seconds:
+            yield _finding(run, "JX606", loop, PYTHON_MUCH)
+
+
+def _loops(run: Run, times: list[LineTime], share: float) -> list[Loop]:
+    """Return the loops in which at least ``share`` of the measured time was spent on ``times``."""
+    measured = line_times.measured(run)
+    if measured is None:
+        return []
+    return [
+        loop
+        for loop in line_times.loops(run, times, share * measured.seconds)
+        if loop.samples >= line_times.FEWEST
+    ]
+
+
+def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
+    """Return the finding of the rule ``code`` about ``loop``. It is a warning if the loop spends the share
+    ``much`` of the measured time on it."""
+    measured = line_times.measured(run)
+    share = loop.seconds / measured.seconds if measured is not None else 0.0
+    lines = loop.lines()
+    fields: dict[str, Field] = {
+        "loop": loop.line,
+        "seconds": Seconds(loop.seconds),
+        "share": Percent(share),
+        "lines": Names(tuple(line for line, _ in lines), LINES, "lines"),
+    }
+    if code == "JX605":
+        text, fix = message("operations-in-loop", **fields), Fix(message("fix-jit-iteration"), "jit")
+    else:
+        text, fix = message("python-in-loop", **fields), Fix(message("fix-python-in-loop"), "prefetch")
+    return Finding(
+        code=code,
+        severity=WARNING if share >= much else NOTE,
+        certainty=LIKELY,
+        title=text,
+        source=lines[0][0],
+        evidence=[
+            Evidence(message("time-of-line", seconds=Seconds(seconds)), source=line)
+            for line, seconds in lines[:LINES]
+        ],
+        fix=fix,
+        seconds=loop.seconds,
+        subject=subject(code, loop.line),
+        timed=True,
+    )
+
+
+def subject(code: str, loop: Frame) -> tuple[str, str, int]:
+    """Return what distinguishes the finding of the rule ``code`` about ``loop`` from others: its
+    ``Finding.subject``."""
+    return code, loop.file, loop.line
+
+
+def _within(t: LineTime, loop: Loop) -> bool:
+    first = loop.line
+    return any(f.file == first.file and first.line <= f.line <= loop.last for f in t.stack)
+
+
+def _is_python(run: Run, t: LineTime) -> bool:
+    """Return whether ``t`` was surely spent on Python code: the code of a line, or of a library that has
+    nothing to do with JAX. Not so if the line may have called a jitted function that was not recognized: such
+    a call has no Python frame."""
+    if t.library is not None:
+        return t.library not in WRAPPER_ROOTS or t.library in NUMERIC
+    if t.column is None:
+        return True
+    source = sources.of(run)(t.stack[0].file)
+    found = syntax(source) if source is not None else None
+    if found is None:
+        return False
+    known = names_of(found.imports, sys.stdlib_module_names | NUMERIC) | set(vars(builtins))
+    calls = [n for n in found.calls.get(t.stack[0].line, ()) if n.col_offset == t.column]
+    return not any(_may_be_jitted(n.func, known, _jitted_names(run)) for n in calls)
+
+
+def _may_be_jitted(called: ast.expr, known: set[str], jitted: frozenset[str]) -> bool:
+    """Return whether the expression ``called`` may stand for a jitted function: it has one of the names
+    ``jitted``, or is a variable or an attribute of ``self`` that is none of the functions and modules
+    ``known``."""
+    if last_name(called) in jitted:
+        return True
+    if isinstance(called, ast.Attribute):
+        return isinstance(called.value, ast.Name) and called.value.id == "self"
+    return root(called) not in known
+
+
+@cached_until_changed
+def _jitted_names(run: Run) -> frozenset[str]:
+    """Return the names of the user's jitted functions, and the names by which the program called them."""
+    text = sources.of(run)
+    names = {f.seen.name for f in run.functions.values() if f.user}
+    for c in run.compilations.values():
+        if c.function.user and c.site is not None and c.missed is not None:
+            source = text(c.site.file)
+            found = syntax(source) if source is not None else None
+            for call in found.calls.get(c.site.line, ()) if found is not None else ():
+                if call.col_offset == c.missed.column:
+                    names.add(last_name(call.func) or "")
+    return frozenset(names)

@@ -1,0 +1,30 @@
+# a replay buffer is written by .at[].set outside jit: each write copies the whole buffer
+import jax
+import jax.numpy as jnp
+
+CAPACITY, SIZE = 40_000, 64
+
+
+class Buffer:
+    def __init__(self):
+        self.observations = jnp.zeros((CAPACITY, SIZE))
+        self.rewards = jnp.zeros(CAPACITY)
+        self.at = 0
+
+    def add(self, observation, reward):
+        self.observations = self.observations.at[self.at].set(observation)  # must: JX605 first
+        self.rewards = self.rewards.at[self.at].set(reward)
+        self.at = (self.at + 1) % CAPACITY
+
+
+@jax.jit
+def environment(state, key, i):
+    state = jnp.tanh(state + 0.1 * jax.random.normal(jax.random.fold_in(key, i), state.shape))
+    return state, -jnp.sum(state**2)
+
+
+buffer, state, key = Buffer(), jnp.zeros(SIZE), jax.random.key(0)
+for i in range(700):
+    state, reward = environment(state, key, i)
+    buffer.add(state, reward)
+print(buffer.at, f"{float(buffer.rewards.sum()):.2f}")
