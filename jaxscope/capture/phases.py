@@ -15,7 +15,8 @@ from jaxscope.capture import shield, texts
 from jaxscope.capture.calls import shardings, signature, statics
 from jaxscope.capture.calls.in_progress import Call, Weak
 from jaxscope.capture.calls.interning import Introductions
-from jaxscope.capture.closures import captured_constants
+from jaxscope.capture.closures import captured_constants, differing_results
+from jaxscope.capture.closures.differing_results import Differing
 from jaxscope.capture.closures.monitor import ClosureMonitor
 from jaxscope.capture.program_memory import MemoryReading, Readings
 from jaxscope.capture.rank import Rank
@@ -24,7 +25,7 @@ from jaxscope.jax_internals import first_known, known, known_or_none
 from jaxscope.jax_internals.devices import device_ranges
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
-from jaxscope.schema.keys import OutLeaf
+from jaxscope.schema.keys import DifferingResult, OutLeaf
 from jaxscope.schema.libraries import keeps_callbacks
 
 Stack = dict[str, FrameType]
@@ -95,10 +96,11 @@ class Phases:
         tree, out = None, None
         if frame is not None and known(frame.out_avals):
             tree, out = shield.attempt("trace_results", results, frame.out_avals) or (None, None)
-        captured = None
+        captured, differing = None, None
         drawn = captured_constants.Drawn()
         if jaxpr is not None:
             drawn = shield.attempt("keys_drawn_from", captured_constants.keys_drawn_from, jaxpr) or drawn
+            differing = shield.attempt("differing_results", differing_results.find, jaxpr)
         paths = call.paths if call.paths is not None and len(call.paths) == drawn.of else None
         if constants is not None and frame is not None:
             captured = shield.attempt(
@@ -121,6 +123,7 @@ class Phases:
                 effects=effects(jaxpr),
                 draws=_at(drawn.arguments, paths),
                 draws_alike=_at(drawn.on_devices, paths),
+                differing=None if differing is None else [_named(d, out) for d in differing],
             )
         )
 
@@ -327,6 +330,13 @@ def _at(positions: frozenset[int] | None, paths: list[str] | None) -> list[str] 
     if positions is None or paths is None:
         return None
     return [paths[n] for n in sorted(positions)]
+
+
+def _named(d: Differing, out: list[OutLeaf] | None) -> DifferingResult:
+    """Return ``d`` for the log, with its path in ``out``, the leaves of the function's result (None:
+    unknown)."""
+    known = out is not None and d.result is not None and d.result < len(out)
+    return DifferingResult(out[d.result].path if known else None, d.aval, d.axes)  # type: ignore[index]
 
 
 def _donated(flags: list[bool] | None, paths: list[str] | None) -> list[str] | None:

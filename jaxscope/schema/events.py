@@ -19,7 +19,8 @@ from jaxscope.schema.counters import MissesCounted as MissesCounted
 from jaxscope.schema.counters import Step as Step
 from jaxscope.schema.counters import StepTimed as StepTimed
 from jaxscope.schema.event import Event as Event
-from jaxscope.schema.keys import Captured, Device, Frame, Key, Memory, OutLeaf, Sharding
+from jaxscope.schema.keys import Captured, Device, DifferingResult, Frame, Key, Memory, OutLeaf, Sharding
+from jaxscope.schema.line_times import LineTimes as LineTimes
 from jaxscope.schema.profiles import Profiled as Profiled
 from jaxscope.schema.target_events import Retargeted as Retargeted
 from jaxscope.schema.target_events import TargetCompiled as TargetCompiled
@@ -211,6 +212,8 @@ class Traced(Event, frozen=True, tag="Traced"):
       draws_alike: paths of the random keys with which every device draws equal numbers: a shard_map in the
         function passes the key unsplit to all devices, and combines the numbers with arrays that it splits;
         None: unknown.
+      differing: results of a shard_map that are declared equal along mesh axes along which they differ; None:
+        unknown.
     """
 
     call: int = 0
@@ -222,6 +225,7 @@ class Traced(Event, frozen=True, tag="Traced"):
     effects: list[str] | None = []
     draws: list[str] | None = None
     draws_alike: list[str] | None = None
+    differing: list[DifferingResult] | None = None
 
 
 class TraceReused(Event, frozen=True, tag="TraceReused"):
@@ -665,6 +669,7 @@ AnyEvent = (
     | TargetCompiled
     | SourceSeen
     | MainThreadSeen
+    | LineTimes
     | RanksCompiled
     | Profiled
 )

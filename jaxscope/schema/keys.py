@@ -127,6 +127,20 @@ class Key(msgspec.Struct, frozen=True, gc=False):
     missing: list[str] = []
 
 
+class DifferingResult(msgspec.Struct, frozen=True, gc=False):
+    """A result of a shard_map that is declared equal on all devices along some mesh axes, but differs.
+
+    Attributes:
+      path: the path in the result of the jitted function, ``[0]['w']``; None: it is not returned as it is.
+      aval: shape and dtype of one device's result: ``float32[3]``.
+      axes: names of these mesh axes.
+    """
+
+    path: str | None
+    aval: str
+    axes: list[str]
+
+
 class OutLeaf(msgspec.Struct, frozen=True, gc=False):
     """One leaf of the result of a traced function.
 

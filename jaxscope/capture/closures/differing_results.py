@@ -1,0 +1,181 @@
+"""Find results of a shard_map that are declared equal on all devices, but are not: a ``psum`` or ``pmean`` is
+missing. With ``check_vma=True`` (the default) JAX itself takes care of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from jaxscope.capture.closures.captured_constants import CALLING
+
+_AXES = ("axes", "axis_name")  # parameters of collectives with the names of their mesh axes
+_REDUCED = frozenset(
+    ("psum", "psum2", "psum_invariant", "pmax", "pmin", "all_gather", "all_gather_invariant", "all_reduce")
+)
+# Collectives whose result differs between devices, or is equal in a way that is not followed here
+_OTHER = frozenset(
+    (
+        "ppermute",
+        "pshuffle",
+        "all_to_all",
+        "ragged_all_to_all",
+        "reduce_scatter",
+        "psum_scatter",
+        "axis_index",
+    )
+)
+# Primitives whose inner jaxpr only combines two elements
+_COMBINING = ("scatter", "reduce", "sort", "cumulative")
+MOST = 20
+
+# The mesh axes along which a value differs; None: unknown
+_Differs = frozenset[str] | None
+_SAME: _Differs = frozenset()
+
+
+class Differing(NamedTuple):
+    """A result of a shard_map that is declared equal along mesh axes along which it differs.
+
+    Attributes:
+      result: its position among the results of the jitted function; None: it is not returned as it is.
+      aval: shape and dtype of one device's result, as text: ``float32[3]``.
+      axes: names of these axes.
+    """
+
+    result: int | None
+    aval: str
+    axes: list[str]
+
+
+def find(jaxpr: Any) -> list[Differing]:
+    """Return the results of shard_maps in ``jaxpr``, the trace of a jitted function, that are declared equal
+    on devices where they are not, at most MOST. Only public parts of the jaxpr (``jax.extend.core``) are
+    read."""
+    body = getattr(jaxpr, "jaxpr", jaxpr)
+    return list(_in(body, {id(v): n for n, v in enumerate(body.outvars)}))[:MOST]
+
+
+def _in(body: Any, results: dict[int, int]) -> Iterator[Differing]:
+    """Yield such results in ``body``. ``results`` has the position of each result of the jitted function:
+    ``id()`` of the variable -> position."""
+    for equation in body.eqns:
+        name, params = equation.primitive.name, equation.params
+        if name == "shard_map" and params.get("check_vma") is False:
+            operands = [_axes_of(spec) for spec in params["in_specs"]]
+            differs = _results(params["jaxpr"], operands)
+            for var, differing, spec in zip(equation.outvars, differs, params["out_specs"], strict=True):
+                sizes = dict(params["mesh"].shape)
+                wrong = [
+                    a for a in sorted(differing or ()) if a not in _axes_of(spec) and sizes.get(a, 1) > 1
+                ]
+                if wrong:
+                    yield Differing(results.get(id(var)), var.aval.str_short(), wrong)
+        elif name in CALLING:
+            for inner in _bodies(equation):
+                passed = {}
+                if len(inner.outvars) == len(equation.outvars):
+                    pairs = zip(inner.outvars, equation.outvars, strict=True)
+                    passed = {id(v): results[id(outer)] for v, outer in pairs if id(outer) in results}
+                yield from _in(inner, passed)
+
+
+def _axes_of(spec: Any) -> frozenset[str]:
+    """Return the mesh axes over which a PartitionSpec splits an array."""
+    found: set[str] = set()
+    for part in spec:
+        found.update(part if isinstance(part, tuple) else (part,))
+    return frozenset(name for name in found if isinstance(name, str))
+
+
+def _results(body: Any, operands: Sequence[_Differs]) -> list[_Differs]:
+    """Return for each result of ``body``, the jaxpr of a shard_map or one inside it, along which axes it
+    differs. ``operands`` has the same for its arguments."""
+    known: dict[int, _Differs] = dict(zip(map(id, body.invars), operands, strict=True))
+    for equation in body.eqns:
+        values = [known.get(id(v), _SAME) for v in equation.invars]
+        made = _of_equation(equation, values)
+        known.update(zip(map(id, equation.outvars), made, strict=True))
+    return [known.get(id(v), _SAME) for v in body.outvars]
+
+
+def _of_equation(equation: Any, values: list[_Differs]) -> list[_Differs]:
+    """Return for each result of ``equation`` along which axes it differs. ``values`` has the same for its
+    operands."""
+    name, params, n = equation.primitive.name, equation.params, len(equation.outvars)
+    if name in _OTHER:
+        return [None] * n
+    if name in _REDUCED:
+        axes = _names(params)
+        grouped = params.get("axis_index_groups") is not None
+        return [None if v is None or grouped else v - axes for v in _each(values, n)]
+    inner = list(_bodies(equation))
+    if not inner or name.startswith(_COMBINING):
+        return [_joined(values)] * n
+    if name == "scan":
+        # What is sliced or stacked has one dimension more outside; the versions of JAX name the numbers
+        # otherwise.
+        whole = [len(v.aval.shape) for v in equation.invars]
+        sliced = sum(a != len(v.aval.shape) for a, v in zip(whole, inner[0].invars, strict=True))
+        pairs = zip(equation.outvars, inner[0].outvars, strict=True)
+        carried = sum(len(v.aval.shape) == len(of.aval.shape) for v, of in pairs)
+        return _repeated(inner[0], values, len(whole) - sliced - carried, carried)
+    if name == "while":
+        first, second = params["cond_nconsts"], params["body_nconsts"]
+        made = _repeated(params["body_jaxpr"].jaxpr, values[first:], second, n)
+        condition = _results(params["cond_jaxpr"].jaxpr, [*values[:first], *made])
+        return [_joined([v, *condition]) for v in made]
+    if name == "cond":
+        branches = [_results(branch, values[1:]) for branch in inner]
+        return [_joined([values[0], *each]) for each in zip(*branches, strict=True)]
+    if name in CALLING and len(inner) == 1 and len(inner[0].outvars) == n:
+        body = inner[0]
+        return _results(body, values[len(values) - len(body.invars) :])
+    return [None] * n
+
+
+def _repeated(body: Any, values: list[_Differs], constants: int, carried: int) -> list[_Differs]:
+    """Return the same for a loop: ``body`` gets ``constants`` values that stay, ``carried`` values from the
+    iteration before, and slices. Each iteration can only add axes, so this ends."""
+    values = list(values)
+    while True:
+        made = _results(body, values)
+        now = [
+            _joined([a, b])
+            for a, b in zip(values[constants : constants + carried], made[:carried], strict=True)
+        ]
+        if now == values[constants : constants + carried]:
+            return made
+        values[constants : constants + carried] = now
+
+
+def _joined(values: Sequence[_Differs]) -> _Differs:
+    """Return along which axes a value differs that is computed from ``values``."""
+    found: frozenset[str] = frozenset()
+    for v in values:
+        if v is None:
+            return None
+        found |= v
+    return found
+
+
+def _each(values: list[_Differs], n: int) -> list[_Differs]:
+    """Return ``values``, one for each of ``n`` results of a collective; joined if the numbers differ."""
+    return values if len(values) == n else [_joined(values)] * n
+
+
+def _names(params: dict[str, Any]) -> frozenset[str]:
+    """Return the mesh axes of a collective with the parameters ``params``."""
+    found: set[Any] = set()
+    for key in _AXES:
+        names = params.get(key, ())
+        found.update(names if isinstance(names, (tuple, list)) else (names,))
+    return frozenset(name for name in found if isinstance(name, str))
+
+
+def _bodies(equation: Any) -> Iterator[Any]:
+    """Yield the inner jaxprs of ``equation``."""
+    for value in equation.params.values():
+        for one in value if isinstance(value, (tuple, list)) else (value,):
+            inner: Any = getattr(one, "jaxpr", one)
+            if hasattr(inner, "eqns") and hasattr(inner, "outvars"):
+                yield inner
