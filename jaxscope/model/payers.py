@@ -388,12 +388,12 @@ def _one_after_the_other(a: dict[str, int], b: dict[str, int]) -> bool:
     return max(times[0]) < min(times[1]) or max(times[1]) < min(times[0])
 
 
-def resized_lines(run: Run) -> set[tuple[str, int]]:
-    """Return (file, line) of the calls that compiled a function of the user again for another shape."""
-    return {
-        (c.site.file, c.site.line)
-        for f in run.functions.values()
-        if f.user
-        for c in recompilations(f, run)
-        if c.site is not None and causes.of(run, c)[0].kind in SHAPES
-    }
+def resized_lines(run: Run) -> Counter[tuple[str, int]]:
+    """Return the lines of the calls that compiled a function of the user again for another shape: (file,
+    line) -> seconds of these recompiles."""
+    found = Counter[tuple[str, int]]()
+    for f in run.functions.values():
+        for c in recompilations(f, run) if f.user else ():
+            if c.site is not None and causes.of(run, c)[0].kind in SHAPES:
+                found[c.site.file, c.site.line] += c.seconds  # type: ignore[assignment]
+    return found

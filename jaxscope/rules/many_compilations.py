@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from jaxscope.analysis import jit_decorators, line_names
@@ -31,7 +31,7 @@ SHARE = 0.1  # share of all seconds of the run: below it, a line with few recomp
 # all seconds is at least SOME x SHARE.
 BARRAGE, SOME = 20, 0.2
 INIT = frozenset({"init", "init_with_output"})  # methods that create parameters, and that jit accepts
-ONCE = 0.2  # share of all seconds: a line that recompiles nothing and costs less is not reported
+ONCE = 0.1  # share of all seconds: a line that recompiles nothing and costs less is not reported
 # ONCE for a line that mostly draws random numbers, as for the parameters of a model: jit may not help.
 DRAWN = 0.4
 # Recompiles of functions that a library jits, each a whole program, from which on a line has a warning.
@@ -307,7 +307,7 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
         if (
             p.again
             and why in (outside_jit.SIZES, outside_jit.PARAMETERS, None)
-            and _beside_a_resized_function(run, p, resized)
+            and _beside_a_resized_function(run, p, cost, resized)
         ):
             continue
         title = message("compiled-outside-jit", lines="one line", again=_repeats(p, why), **_compiled([p]))
@@ -370,17 +370,27 @@ def _needs_the_value(kind: str, line: str) -> bool:
     return kind in ("float", "int", "item") and f"{kind}(" in line
 
 
-def _beside_a_resized_function(run: Run, p: Payer, resized: set[tuple[str, int]]) -> bool:
+def _beside_a_resized_function(
+    run: Run, p: Payer, cost: float, resized: Mapping[tuple[str, int], float]
+) -> bool:
     """Return whether the line of ``p``, which makes JAX compile operations outside jit, or another line of
-    its loop, calls a user's function that recompiles for another size: ``resized`` has (file, line) of such
-    calls. The line then needs no finding: that function has one, and the operations of the line compute the
-    function's arguments or results."""
+    its loop, calls a user's function that recompiles for another size. The line then needs no finding: that
+    function has one, and the operations of the line compute the function's arguments or results. If they cost
+    more than the function's recompiles, the line has a finding of its own.
+
+    Args:
+      cost: seconds that the advice for the line saves.
+      resized: (file, line) of such calls -> seconds of the recompiles.
+    """
     if (p.line.file, p.line.line) in resized:
         return True
     sizes = sum(causes.reason(run, c).kind in outside_jit.OF_SIZES for c in p.again)
     mostly = 2 * sizes >= len(p.compilations)
     loop = loop_around(sources.of(run)(p.line.file), p.line.line) if mostly else None
-    return loop is not None and any(f == p.line.file and loop[0] <= n <= loop[1] for f, n in resized)
+    if loop is None:
+        return False
+    inside = [s for (f, n), s in resized.items() if f == p.line.file and loop[0] <= n <= loop[1]]
+    return bool(inside) and sum(inside) >= cost
 
 
 def _repeats(p: Payer, why: Message | None) -> Message | None:
