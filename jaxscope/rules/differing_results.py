@@ -24,9 +24,7 @@ def differs_on_devices(run: Run) -> Iterator[Finding]:
         if c is None or not differing:
             continue
         axes = Names(tuple(repr(axis) for axis in dict.fromkeys(a for d in differing for a in d.axes)))
-        results = Names(
-            tuple(d.aval if d.path is None else f"result{d.path}" for d in differing), MOST, "results"
-        )
+        results = Names(tuple(dict.fromkeys(_name(d) for d in differing)), MOST, "results")
         text = message("differs-on-devices", function=f.display_name, result=results, axes=axes)
         yield Finding(
             code="JX138",

@@ -325,8 +325,8 @@ TEMPLATES = {
         " each device has its own numbers; change nothing if all devices need equal numbers"
     ),
     "differs-on-devices": (
-        "{function} returns {result} as equal on all devices along the mesh axis {axes}, but computes it from"
-        " another part of the data on each of them"
+        "the out_specs of the shard_map {function} declare {result} equal on all devices of the mesh axis {axes},"
+        " but each device computes another value, from its own part of the data"
     ),
     "fix-mean-over-devices": (
         "before the shard_map returns it, combine the values of the devices, for example with"
