@@ -40,8 +40,8 @@ def worth_showing(found: Sequence[Spent], times: LineTimes) -> list[Spent]:
 
 
 def part(s: Spent, places: Places) -> list[Span]:
-    """Return what the main thread did, and at which line of the user: ``operations outside jit  train.py:31
-    in update``. ``places`` shortens file names."""
+    """Describe ``s``, the time at one line: what the main thread did there, and the line. For example
+    ``operations outside jit  train.py:31 in update``. ``places`` shortens file names."""
     function = _COMPREHENSION.sub("", s.line.function).replace(".<locals>", "")
     inside = f" in {brief(escape(function), 60)}" if function not in ("", "<module>") else ""
     return [

@@ -95,7 +95,8 @@ def what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix |
     objects = paths if anew else []  # without private objects of the library
     changing = not anew and payers.sizes_change(run, p)
     if unstacked and _rows(unstacked) >= ROWS * (len(p.compilations) - len(unstacked)):
-        return None, _instead_of_iterating(run, p, unstacked), sum(c.seconds for c in unstacked)
+        why = SIZES if changing else None
+        return why, _instead_of_iterating(run, p, unstacked), sum(c.seconds for c in unstacked)
     if (group := _of_one_cause(run, p.again)) is not None and 2 * len(group.compilations) >= len(decisive):
         first = recompiles.group_of(
             run, group.compilations[:1], group.causes[:1]

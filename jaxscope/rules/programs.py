@@ -494,8 +494,9 @@ def _spread_finding(
         after=begins.after,
         lines=Names(lines, MOST, "lines"),
     )
-    words = message("fix-cast-where-it-begins", wide=begins.after, dtype=begins.before)
     at = begins.source
+    where = message("on-line", line=str(at.line)) if at is not None else "here"
+    words = message("fix-cast-where-it-begins", wide=begins.after, dtype=begins.before, where=where)
     call = line_names.numpy_call(sources.of(run)(at.file), at.line) if at is not None else None
     if call is not None:
         words = message("fix-numpy-number", call=call, wide=begins.after, dtype=begins.before)

@@ -25,8 +25,8 @@ class Transferred(Event, frozen=True, tag="Transferred"):
       waits: number of transfers that took longer than 0.1 ms.
       seconds: seconds that the program was blocked, including the time that it waited for the computation;
         None: not measured.
-      step_seconds: the part of ``seconds`` in the thread that ends the steps (``StepTimed``); a copy during
-        another copy counts once.
+      step_seconds: the part of ``seconds`` in the thread that runs the training steps. If one transfer runs
+        within another, their common time counts once.
       steps: number of steps with such a transfer; None: steps are not counted.
       first_step, last_step: the first and the last of these steps.
       caller: the user's line that called the function of ``site``; None: several lines, or none of the

@@ -23,10 +23,10 @@ TEMPLATES = {
         " {copy} is set to {original}, copy instead: {copy} = jax.tree.map({leaf}, {original}). Then {fix}"
     ),
     "fix-copy-state-then-donate": (
-        "{copy} shares its arrays with {original}, and XLA cannot donate one array twice. After each line"
-        " outside the jitted function that sets {copy} from {original}, or writes the values of {original}"
-        " into it, add this line: nnx.update({copy}, jax.tree.map(jnp.copy, nnx.state({original}))). Then"
-        " {fix}"
+        "{copy} shares its arrays with {original}, and XLA cannot donate one array twice. Outside the"
+        " jitted function, some lines create {copy} from {original}, or copy the values of {original} into"
+        " {copy}. After each of them, add this line: nnx.update({copy}, jax.tree.map(jnp.copy,"
+        " nnx.state({original}))). Then {fix}"
     ),
     "fix-donate-to-pmap": (
         "call jax.pmap with donate_argnums={positions}, which donates {names}. A call then deletes the arrays"
@@ -46,7 +46,7 @@ TEMPLATES = {
     "as-first-tuple": " and pass {names} as one tuple, which is the first parameter",
     "fix-donate-in-place": (
         "jit {function} with donate_argnames={argnames}: nnx.jit puts the new arrays into {names}, so that"
-        " your code may read {names} after the call. It must not read the old arrays through another"
+        " your code may read {names} after the call. Your code must not read the old arrays through another"
         " variable, such as a state that nnx.split or nnx.state returned before the call"
     ),
     "captured-constant": (

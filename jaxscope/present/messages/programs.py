@@ -109,7 +109,7 @@ TEMPLATES = {
         " earlier operation mixes {before} with {after}"
     ),
     "fix-cast-where-it-begins": (
-        "find the first operation that mixes the two types, probably on this line, and cast its {wide}"
+        "find the first operation that mixes the two types, probably {where}, and cast its {wide}"
         " operand: operand.astype({dtype!r})"
     ),
     "fix-numpy-number": (

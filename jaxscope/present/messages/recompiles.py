@@ -325,8 +325,8 @@ TEMPLATES = {
         " each device has its own numbers; change nothing if all devices need equal numbers"
     ),
     "differs-on-devices": (
-        "the out_specs of the shard_map {function} declare {result} equal on all devices of the mesh axis {axes},"
-        " but each device computes another value, from its own part of the data"
+        "the out_specs of the shard_map {function} declare {result} equal on all devices of the mesh axis"
+        " {axes}, but each device computes another value, from its own part of the data"
     ),
     "fix-mean-over-devices": (
         "before the shard_map returns it, combine the values of the devices, for example with"
