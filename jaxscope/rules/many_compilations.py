@@ -31,6 +31,8 @@ SHARE = 0.1  # share of all seconds of the run: below it, a line with few recomp
 # all seconds is at least SOME x SHARE.
 BARRAGE, SOME = 20, 0.2
 INIT = frozenset({"init", "init_with_output"})  # methods that create parameters, and that jit accepts
+# A line beside a function that recompiles for its size is reported if it costs more than TIMES as much.
+TIMES = 2
 ONCE = 0.1  # share of all seconds: a line that recompiles nothing and costs less is not reported
 # ONCE for a line that mostly draws random numbers, as for the parameters of a model: jit may not help.
 DRAWN = 0.4
@@ -376,7 +378,7 @@ def _beside_a_resized_function(
     """Return whether the line of ``p``, which makes JAX compile operations outside jit, or another line of
     its loop, calls a user's function that recompiles for another size. The line then needs no finding: that
     function has one, and the operations of the line compute the function's arguments or results. If they cost
-    more than the function's recompiles, the line has a finding of its own.
+    more than TIMES the seconds of the function's recompiles, the line has a finding of its own.
 
     Args:
       cost: seconds that the advice for the line saves.
@@ -390,7 +392,7 @@ def _beside_a_resized_function(
     if loop is None:
         return False
     inside = [s for (f, n), s in resized.items() if f == p.line.file and loop[0] <= n <= loop[1]]
-    return bool(inside) and sum(inside) >= cost
+    return bool(inside) and TIMES * sum(inside) >= cost
 
 
 def _repeats(p: Payer, why: Message | None) -> Message | None:
