@@ -162,11 +162,13 @@ def test_a_forked_child_is_not_sampled_and_can_begin_anew(sampling):
 
 
 @pytest.mark.subprocess
-def test_a_program_that_ends_while_it_is_sampled_ends_in_order():
+def test_a_program_that_ends_while_it_is_sampled_ends_in_order(tmp_path):
     for end in ("pass", "sys.exit(3)", "raise KeyboardInterrupt", "os._exit(4)", "1/0"):
         program = f"import os, sys, jaxscope._stacks as s; s.start(1e-4)\nfor i in range(10**5): pass\n{end}"
         for _ in range(3):
-            done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+            done = subprocess.run(
+                [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60
+            )
             expected = {"sys.exit(3)": 3, "os._exit(4)": 4, "1/0": 1}.get(end, 0)
             assert done.returncode == (-signal.SIGINT if "Keyboard" in end else expected), (end, done.stderr)
 
