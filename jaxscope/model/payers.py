@@ -99,15 +99,18 @@ def payers(run: Run) -> list[Payer]:
 def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
     """Return those of ``members`` whose function had been compiled before for the same lines of the user.
 
-    Two kinds of compilations do not count:
+    Three kinds of compilations do not count:
     - those for lines that run only once, because a library then compiles one function for several inputs
       (unless the library only creates the function object again, for equal inputs);
-    - a loop body (such as the step of another optimizer) whose program does other work than before.
+    - a loop body (such as the step of another optimizer) whose program does other work than before;
+    - a library's function whose new function gets arguments of another structure, such as the parameters of
+      another model. If these take at least as many seconds as all others together, the line does something
+      else each time, and none of its compilations count.
     """
     # The costs of the programs compiled so far, by function and user's lines
     met: dict[tuple[object, ...], list[dict[str, float]]] = {}
     elsewhere: dict[tuple[object, ...], list[dict[str, float]]] = {}  # by function and innermost line
-    found = []
+    found, of_another = [], 0.0
     for c in members:
         if c.missed is None or c.site is None:
             continue
@@ -117,11 +120,20 @@ def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
         earlier = met.setdefault(place, [])
         another = c.function.seen.eager and _of_other_work(run, c, work, earlier)
         again = earlier and not another and (causes.created_again(run, c) or not ran_once(run, c))
-        if again or (not earlier and _only_created_again(run, c, work, elsewhere)):
+        if again and not c.function.seen.eager and _gets_another_structure(run, c):
+            of_another += c.seconds
+        elif again or (not earlier and _only_created_again(run, c, work, elsewhere)):
             found.append(c)
         earlier.append(work)
         elsewhere.setdefault(_innermost(c), []).append(work)
-    return found
+    return found if sum(c.seconds for c in found) > of_another else []
+
+
+def _gets_another_structure(run: Run, c: Compilation) -> bool:
+    """Return whether ``c`` was compiled for a new function object and for arguments with another tree
+    structure, which the same function would not get."""
+    kinds = [cause.kind for cause in causes.of(run, c)]
+    return kinds[0] in causes.CREATED_AGAIN and "tree" in kinds
 
 
 def _innermost(c: Compilation) -> tuple[object, ...]:

@@ -18,6 +18,7 @@ from jaxscope.schema.keys import Key
 from jaxscope.schema.messages import Names, message
 
 SMALLEST = 8  # a smaller power of two may be a size by chance
+ROUND = 8  # two sizes look chosen if both are multiples of it, and at least twice as large
 CALLS_A_SIZE = 10  # with so many calls for each size, the compilations are worth their time
 _NUMBERS = {"int", "float", "complex"}
 _TYPED = {"bfloat16", "float16", "float32", "float64", "int32", "int64", "uint32", "complex64"}
@@ -110,15 +111,26 @@ def _chosen(group: Group) -> bool:
     recompiled, so that each size needs its own program: padded lengths, or a model that is trained at one
     resolution and then at a larger one.
 
-    The sizes look chosen if they are a few powers of two. If there are only two sizes, the later one must be
-    the larger one, because the smaller size of an odd last batch may be a power of two, too.
+    The sizes look chosen if they are a few powers of two. If there are only two sizes, multiples of ROUND are
+    enough, but the later one must be the larger one, because the smaller size of an odd last batch may be
+    such a number, too.
     """
-    shapes = list(dict.fromkeys(_shapes(group)))
+    shapes = list(dict.fromkeys(_shapes(group) or _sizes_of_axes(group)))
     if not 2 <= len(shapes) <= bucketing.MOST or len({len(shape) for shape in shapes}) > 1:
         return False
     changing = [sizes for sizes in zip(*shapes, strict=True) if len(set(sizes)) > 1]
     powers = all(n >= SMALLEST and n & (n - 1) == 0 for sizes in changing for n in sizes)
-    return powers and (len(shapes) > 2 or all(a < b for a, b in changing))
+    if len(shapes) > 2:
+        return powers
+    chosen = powers or all(n >= 2 * ROUND and n % ROUND == 0 for sizes in changing for n in sizes)
+    return chosen and all(a < b for a, b in changing)
+
+
+def _sizes_of_axes(group: Group) -> list[tuple[int, ...]]:
+    """Return the sizes before and after each recompile of ``group``, of the axes that changed in several
+    arrays of one argument. A change of which the sizes are unknown is left out."""
+    values = [v for c in group.causes for v in (c.before, c.after) if isinstance(v, AxisSizes)]
+    return [sizes for v in values if (sizes := _dimensions(v)) is not None]
 
 
 def _in_phases(group: Group) -> bool:

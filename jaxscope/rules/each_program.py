@@ -13,9 +13,10 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 import msgspec
 
 from jaxscope.analysis.programs import Texts
-from jaxscope.model import target_programs
+from jaxscope.analysis.rewrap_site import in_a_loop
+from jaxscope.model import sources, target_programs
 from jaxscope.model.function_lookup import number_of
-from jaxscope.model.records import Function, Program, cached_until_changed
+from jaxscope.model.records import Compilation, Function, Program, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import merging
 from jaxscope.schema.findings import NOTE, Evidence, Finding
@@ -105,3 +106,14 @@ def _of_stand_in(f: Finding, others: Sequence[Program]) -> Finding:
         return f
     absent = [Evidence(message("not-found-for-target", target=p.target), program=p.id) for p in others]
     return msgspec.structs.replace(f, severity=NOTE, evidence=[*f.evidence, *absent])
+
+
+def runs_often(run: Run, c: Compilation, calls: int | None) -> bool:
+    """Return whether the program of the call ``c`` is called repeatedly: ``calls``, the number of its calls
+    (None: not counted), is more than 1, or a loop runs the line of ``c`` or a line that led to it."""
+    if calls is not None and calls > 1:
+        return True
+    at = [c.site, *c.missed.stack] if c.missed is not None else [c.site]
+    text = sources.of(run)
+    lines = ((text(f.file), f.line) for f in at if f is not None)
+    return any(source is not None and in_a_loop(source, line) for source, line in lines)

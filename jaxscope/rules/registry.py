@@ -21,7 +21,7 @@ from jaxscope.model.records import cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import root_cause
 from jaxscope.schema.findings import ERROR, NOTE, WARNING, Finding
-from jaxscope.schema.messages import Bytes, Message
+from jaxscope.schema.messages import Bytes, Message, Percent
 
 PAGES = Path(__file__).parent / "pages"
 # The modules of this package that define rules; ``rules()`` imports them.
@@ -36,12 +36,18 @@ MODULES = (
     "stale_captures",
     "random_keys",
     "many_compilations",
+    "unrolled_loops",
+    "batched_branches",
+    "recomputed",
     "programs",
+    "precision",
+    "inserted_collectives",
     "loop_calls",
     "remats",
     "accumulated_sums",
     "donation",
     "possible_donation",
+    "unused_results",
     "live_arrays",
     "transfers",
     "element_reads",
@@ -217,7 +223,8 @@ def findings(run: Run) -> list[Finding]:
 
 def in_order(unordered: Iterable[Finding]) -> list[Finding]:
     """Return the findings ``unordered`` in the order of reports: errors first, then warnings that the program
-    computes with wrong numbers, then those that cost the most seconds, then by severity and by bytes."""
+    computes with wrong numbers, then those that cost the most seconds, then by severity, by the share
+    of the program, and by bytes."""
     ordered = [list(equal) for _, equal in itertools.groupby(sorted(unordered, key=_rank), key=_rank)]
     for equal in ordered:
         if len(equal) > 1:
@@ -230,7 +237,30 @@ def _rank(f: Finding) -> tuple[object, ...]:
     place = (at.file, at.line) if at is not None else ("", 0)
     wrong = f.code in WRONG_NUMBERS and f.severity == WARNING
     seconds = -(f.seconds or 0.0)
-    return (f.severity != ERROR, not wrong, seconds, weight(f), -_bytes(f), f.code, *place, f.path or "")
+    return (
+        f.severity != ERROR,
+        not wrong,
+        seconds,
+        weight(f),
+        -_share(f),
+        -_bytes(f),
+        f.code,
+        *place,
+        f.path or "",
+    )
+
+
+def _share(f: Finding) -> float:
+    """Return the largest share that the title of the finding ``f`` names; 0 if there is none."""
+    waiting: list[object] = [f.title]
+    largest = 0.0
+    while waiting:
+        field = waiting.pop()
+        if isinstance(field, Message):
+            waiting += field.fields.values()
+        elif isinstance(field, Percent):
+            largest = max(largest, field.share)
+    return largest
 
 
 def _bytes(f: Finding) -> float:

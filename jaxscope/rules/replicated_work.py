@@ -8,12 +8,10 @@ from collections.abc import Iterator, Sequence
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.paths import root
 from jaxscope.analysis.programs import Texts
-from jaxscope.analysis.rewrap_site import in_a_loop
 from jaxscope.analysis.sharding_audit import ARGUMENT, Intent, parts
-from jaxscope.model import sharding_audit, sources
-from jaxscope.model.records import Compilation
+from jaxscope.model import sharding_audit
 from jaxscope.model.run import Run
-from jaxscope.rules.each_program import users
+from jaxscope.rules.each_program import runs_often, users
 from jaxscope.rules.programs import evidence
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
@@ -28,7 +26,7 @@ def replicated_computation(run: Run) -> Iterator[Finding]:
     most = max((n for *_, n in programs), default=0)
     for p, f, texts, n in programs:
         c = p.compilations[-1]
-        if not n or n < SHARE * most or not _often(run, c, f.calls):
+        if not n or n < SHARE * most or not runs_often(run, c, f.calls):
             continue
         arguments = _replicated(sharding_audit.of_compilation(run, c))
         if arguments is None or _differs_by_device(texts):
@@ -80,17 +78,6 @@ def _products(texts: Texts) -> int:
     """Return a lower bound on the operations of matrix products and convolutions that one device executes in
     a call of the program; 0 if unknown."""
     return (texts.hlo.matrix_flops_at_least or 0) if texts.hlo is not None else 0
-
-
-def _often(run: Run, c: Compilation, calls: int | None) -> bool:
-    """Return whether the program of the call ``c`` is called repeatedly: ``calls``, the number of its calls
-    (None: not counted), is more than 1, or a loop runs the line of ``c`` or a line that led to it."""
-    if calls is not None and calls > 1:
-        return True
-    at = [c.site, *c.missed.stack] if c.missed is not None else [c.site]
-    text = sources.of(run)
-    lines = ((text(f.file), f.line) for f in at if f is not None)
-    return any(source is not None and in_a_loop(source, line) for source, line in lines)
 
 
 def _replicated(intents: Sequence[Intent]) -> list[Intent] | None:

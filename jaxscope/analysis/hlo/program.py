@@ -10,7 +10,18 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from jaxscope.analysis.hlo import aliases, branches, collectives, cost, cycles, fusions, loops, traffic
+from jaxscope.analysis.hlo import (
+    aliases,
+    batched_branches,
+    branches,
+    collectives,
+    cost,
+    cycles,
+    fusions,
+    loops,
+    recomputed,
+    traffic,
+)
 from jaxscope.analysis.hlo.attribution import Attribution
 from jaxscope.analysis.hlo.calls import CallGraph
 from jaxscope.analysis.hlo.frames import Frames
@@ -44,6 +55,9 @@ class Program(msgspec.Struct, frozen=True):
       moved_bytes: bytes that one call certainly moves between memory and cores (module ``traffic``); None:
         unknown.
       flops_by_line: the flops of each line of the user's code; products without a known line are left out.
+      recomputed: matrix products that ``jax.checkpoint`` computes again (module ``recomputed``); None: there
+        are none.
+      batched_branches: conditionals that ``vmap`` turned into selections; None: there are none.
     """
 
     module: str | None
@@ -68,6 +82,8 @@ class Program(msgspec.Struct, frozen=True):
     flops_unknown: str | None = None
     moved_bytes: int | None = None
     flops_by_line: list[cost.LineFlops] = []
+    batched_branches: batched_branches.BatchedBranches | None = None
+    recomputed: recomputed.Recomputed | None = None
 
     # The JSON report has these names. The first of each group is the exact figure, or None; then the bounds.
 
@@ -175,6 +191,8 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
         flops_unknown=counted.unknown,
         moved_bytes=traffic.Traffic(graph, executions).total(),
         flops_by_line=cost.by_line(graph, attribution, executions, paths),
+        batched_branches=batched_branches.find(module, graph, attribution, executions),
+        recomputed=recomputed.find(graph, module.frames, executions),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from jaxscope.analysis.stablehlo import types
+from jaxscope.analysis.stablehlo.matmuls import PRODUCTS
 from jaxscope.analysis.stablehlo.module import CONSTANTS, NOT_OPERATIONS, Module
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
@@ -22,6 +23,11 @@ FLOAT_BITS = {
     "complex128": 128,
 }
 MAX_LISTED = 500
+# Operations that keep their operands, or pass them to code that is not followed
+_KEEP = frozenset(
+    {"stablehlo.return", "stablehlo.while", "stablehlo.case", "stablehlo.if", "stablehlo.custom_call"}
+    | {"stablehlo.composite"}
+)
 
 
 class Upcast(msgspec.Struct, frozen=True):
@@ -34,6 +40,9 @@ class Upcast(msgspec.Struct, frozen=True):
       source: the line; None: unknown.
       backward: whether differentiation created the conversions; None: unknown.
       name: JAX's name of the first conversion: ``jit(f)/convert_element_type``; None: unknown.
+      stays_wide: whether a matrix product, a loop or a result of the program may get the wider values. False:
+        they only reach reductions and conversions back, as in a normalization or a loss that computes in
+        float32.
     """
 
     before: str
@@ -43,6 +52,7 @@ class Upcast(msgspec.Struct, frozen=True):
     source: Frame | None
     backward: bool | None
     name: str | None
+    stays_wide: bool = True
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -78,6 +88,8 @@ def upcasts(module: Module, sources: Sources) -> list[Upcast]:
     """Return the conversions of arrays to wider floats, those with the most bytes first. Conversions of
     scalars are left out, because they cost nothing."""
     found: dict[tuple[str, str, Frame | None, bool | None], tuple[int, int | None, str | None]] = {}
+    stays = set[tuple[str, str, Frame | None, bool | None]]()
+    users = _users(module)
     for index, op in enumerate(module.ops):
         if not op.name.endswith(".convert") or not op.inputs or not op.outputs:
             continue
@@ -95,11 +107,44 @@ def upcasts(module: Module, sources: Sources) -> list[Upcast]:
         count, size, first = found.get(key, (0, 0, name))
         more = None if after.bytes is None else after.bytes * times
         found[key] = (count + times, None if size is None or more is None else size + more, first)
+        if key not in stays and _stays_wide(module, users, index):
+            stays.add(key)
     listed = [
-        Upcast(before, after, count, size, source, backward, name)
-        for (before, after, source, backward), (count, size, name) in found.items()
+        Upcast(*key[:2], count, size, *key[2:], name, key in stays)
+        for key, (count, size, name) in found.items()
     ]
     return sorted(listed, key=lambda u: -(u.bytes or 0))[:MAX_LISTED]
+
+
+def _users(module: Module) -> dict[int, list[int]]:
+    """Return index of an operation -> indices of the operations that read its results."""
+    users: dict[int, list[int]] = {}
+    for index, op in enumerate(module.ops):
+        for operand in op.operands:
+            if operand >= 0:
+                users.setdefault(operand, []).append(index)
+    return users
+
+
+def _stays_wide(module: Module, users: dict[int, list[int]], converted: int) -> bool:
+    """Return whether an operation other than a reduction or a conversion may store or multiply the values of
+    the conversion ``module.ops[converted]``, or values of the same type and about the same size that depend
+    on them."""
+    wide = types.tensor(module.ops[converted].outputs[0])
+    waiting, seen = [converted], {converted}
+    while waiting:
+        for index in users.get(waiting.pop(), ()):
+            op = module.ops[index]
+            if op.name in PRODUCTS or not op.name.startswith(("stablehlo.", "chlo.")) or op.name in _KEEP:
+                return True
+            outputs = [types.tensor(text) for text in op.outputs]
+            same = any(
+                o.dtype == wide.dtype and 2 * (o.elements or 0) >= (wide.elements or 0) for o in outputs
+            )
+            if same and index not in seen:
+                seen.add(index)
+                waiting.append(index)
+    return False
 
 
 def _bits(dtype: str) -> int:

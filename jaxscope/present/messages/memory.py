@@ -2,6 +2,16 @@
 (JX501 to JX510)."""
 
 TEMPLATES = {
+    "results-not-read": "{function} returns {bytes} that the program never reads: {paths}{elements}",
+    "results-nearly-not-read": (
+        "{function} returns {paths}, of which the program only reads single elements: {bytes} are never read"
+    ),
+    "and-elements": ", and all but single elements of {paths}",
+    "fix-return-what-is-read": (
+        "return only what is read of {paths}: XLA does not compute or keep what the function does not return."
+        " If a scan returns it for all iterations, leave it out of the second result of the scan's body; the"
+        " value of the last iteration is in the carry, or can be added to it"
+    ),
     "growing-arrays": (
         "{arrays} by {more} and {more_bytes} in each step; it has {count} ({bytes}) after step {step}"
     ),

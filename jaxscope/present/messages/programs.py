@@ -75,6 +75,30 @@ TEMPLATES = {
         ". The result is then that of the parameters before the update: change nothing if you need that of"
         " the updated parameters"
     ),
+    "branches-under-vmap": (
+        "{function} runs all branches of {conditional} for every element, because under vmap each element has"
+        " its own predicate: the branch {branch} has {share} of the program's operations"
+    ),
+    "whole-checkpoint": (
+        "{function} computes the forward pass twice, because of a jax.checkpoint: {share} of its matrix"
+        " products. It covers all that is differentiated, so that the gradient needs as much memory as"
+        " without it"
+    ),
+    "fix-checkpoint-parts": (
+        "remove jax.checkpoint here. If the memory does not suffice, apply it to parts that run one after the"
+        " other, such as each layer: then the values of one part are kept at a time"
+    ),
+    "fix-branch-outside-vmap": (
+        "if no element needs the branch in most calls, take the condition out of vmap: write"
+        " {conditional}(jnp.any({predicate}), f, g, batch) for the whole batch, where f applies the branch to"
+        " all elements with vmap and selects with jnp.where. If some element nearly always needs it, make the"
+        " branch cheaper, for example with results that are computed in advance and used several times"
+    ),
+    "fix-branch-cheaper": (
+        "if all elements can take the same branch, call {conditional} outside vmap, for the whole batch."
+        " Otherwise make the branch cheaper, for example with results that are computed in advance and used"
+        " several times"
+    ),
     "no-result": "{function} returns no array and has no effect: XLA removes its {operations}",
     "returns-nothing": "what the function assigns to its arguments or to other variables is lost"
     " after the call",
@@ -121,9 +145,24 @@ TEMPLATES = {
     "float64-arguments": "; float64 arguments: {paths}",
     "float64-at-this-line": "the float64 number or array that this line uses",
     "fix-float32": "make {what} float32 (dtype=jnp.float32), or disable jax_enable_x64",
+    "half-precision-sum": (
+        "{total} is added up in {dtype}: a sum stays as it is when a number is added that is more than"
+        " {times} times smaller"
+    ),
+    "fix-add-in-float32": (
+        "compute what is added to {total} in float32, for example with x.astype(jnp.float32) before the mean"
+        " or the sum, so that {total} is float32, too"
+    ),
     "inserted-collectives": (
         "{function} has {collectives}{axes} that XLA's partitioner inserted (in each call: {sizes})"
     ),
+    "scan-on-all-devices": (
+        "{function}: {devices} computes all iterations of a scan{repeated}, because the scan goes over an"
+        " axis that is sharded over {axes} (gathered in each call: {sizes})"
+    ),
+    "each-of-devices": "each of the {n} devices",
+    "each-device": "each device",
+    "work-repeated": " ({share} of this work repeats that of another device)",
     "constraint-collectives": (
         "{function} constrains an array to {constraint}, which causes {collectives}{axes} (in each call:"
         " {sizes})"

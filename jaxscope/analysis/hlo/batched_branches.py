@@ -1,0 +1,183 @@
+"""Find conditionals that ``vmap`` turned into selections, so that every branch runs for every element, and
+count the operations of the functions that may be their branches.
+
+JAX turns a ``cond`` or ``switch`` with a different predicate for each element into all of its branches and a
+``select_n`` with the name ``.../vmap(...)/select_n`` at the line of the conditional. The text does not say
+which functions were branches. So the operations are counted for each function of the user's code; the user's
+source tells which of them are branches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from jaxscope.analysis.hlo import cost, shapes
+from jaxscope.analysis.hlo.attribution import Attribution, frame_id, op_name
+from jaxscope.analysis.hlo.calls import CallGraph
+from jaxscope.analysis.hlo.frames import Frames, in_library
+from jaxscope.analysis.hlo.lexing import operands
+from jaxscope.analysis.hlo.module import Computation, Instruction, Module
+from jaxscope.schema.keys import Frame
+
+MAX_FUNCTIONS = 300
+# Opcodes that compute nothing. The operations of a fusion, a loop, a call or a conditional are those inside.
+_NOTHING = frozenset(
+    {
+        *(
+            "parameter",
+            "constant",
+            "tuple",
+            "get-tuple-element",
+            "bitcast",
+            "copy",
+            "copy-start",
+            "copy-done",
+        ),
+        *(
+            "broadcast",
+            "iota",
+            "reshape",
+            "transpose",
+            "fusion",
+            "while",
+            "conditional",
+            "call",
+            "async-start",
+        ),
+        *("async-update", "async-done", "after-all", "partition-id", "replica-id", "opt-barrier"),
+    }
+)
+_REDUCES = frozenset({"reduce", "reduce-window", "sort", "map"})
+
+
+class FunctionWork(msgspec.Struct, frozen=True):
+    """The operations that come from one function of the user's code, and from the functions that it calls, in
+    one call of the program on one device.
+
+    Attributes:
+      function: its qualified name, as Python's frames have it: ``step.<locals>.<lambda>``.
+      line: the line of an anonymous function, of which one scope can have several; None: a function with a
+        name.
+      operations: the elements of the results of elementwise operations, the elements that reductions read,
+        and the flops of matrix products. Those in loops with an unknown trip count are counted for one
+        iteration.
+      unknown: the number of instructions in loops with an unknown trip count.
+    """
+
+    file: str
+    function: str
+    line: int | None
+    operations: int
+    unknown: int
+
+
+class BatchedBranches(msgspec.Struct, frozen=True):
+    """The selections of one program that may be conditionals under ``vmap``.
+
+    Attributes:
+      lines: the lines of the user's code with such a selection and without a conditional.
+      operations, unknown: of the whole program, counted as in ``FunctionWork``.
+      functions: the functions of the user's code.
+    """
+
+    lines: list[Frame]
+    operations: int
+    unknown: int
+    functions: list[FunctionWork]
+
+
+def find(
+    module: Module, graph: CallGraph, attribution: Attribution, executions: Mapping[str, int | None]
+) -> BatchedBranches | None:
+    """Return the selections of a program that may be conditionals under ``vmap``; None: there are none.
+
+    Args:
+      graph: the calls of the module.
+      executions: name of a computation -> how often it runs in one call; None: unknown.
+    """
+    selected = dict.fromkeys(
+        frame
+        for c in module.computations.values()
+        for i in c.instructions
+        if i.opcode == "select" and "select_n" in i.tail and "vmap(" in i.tail
+        if _is_under_vmap(op_name(i))
+        and (frame := attribution.own(i)) is not None
+        and not in_library(frame.file)
+    )
+    if not selected:
+        return None
+    kept = {
+        (frame.file, frame.line)
+        for _, i in graph.all("conditional")
+        if (frame := attribution.own(i)) is not None
+    }
+    lines = [frame for frame in selected if (frame.file, frame.line) not in kept]
+    if not lines:
+        return None
+    return _count(module, graph, executions, lines)
+
+
+def _is_under_vmap(name: str | None) -> bool:
+    outer, _, last = (name or "").rpartition("/")
+    return last == "select_n" and "vmap(" in outer
+
+
+def _count(
+    module: Module, graph: CallGraph, executions: Mapping[str, int | None], lines: list[Frame]
+) -> BatchedBranches:
+    by_stack: dict[
+        int | None, list[int]
+    ] = {}  # stack_frame_id -> [operations, instructions in unknown loops]
+    for computation in module.computations.values():
+        if computation.name not in executions:
+            continue
+        times = executions[computation.name]
+        for instruction in computation.instructions:
+            n = _operations(graph, computation, instruction)
+            if n:
+                row = by_stack.setdefault(frame_id(instruction), [0, 0])
+                row[0] += n * (1 if times is None else times)
+                row[1] += times is None
+    functions: dict[tuple[str, str, int | None], list[int]] = {}
+    for stack, (operations, unknown) in by_stack.items():
+        for key in _functions(module.frames, stack):
+            row = functions.setdefault(key, [0, 0])
+            row[0] += operations
+            row[1] += unknown
+    most = sorted(functions.items(), key=lambda item: -item[1][0])[:MAX_FUNCTIONS]
+    return BatchedBranches(
+        lines,
+        sum(row[0] for row in by_stack.values()),
+        sum(row[1] for row in by_stack.values()),
+        [FunctionWork(*key, *row) for key, row in most],
+    )
+
+
+def _functions(frames: Frames, stack: int | None) -> Iterator[tuple[str, str, int | None]]:
+    """Yield (file, function, line of an anonymous function) of each function in a stack, once."""
+    found = frames.stack(stack) if stack is not None else []
+    yield from dict.fromkeys(
+        (f.file, f.function, f.line if f.function.endswith("<lambda>") else None)
+        for f in found
+        if not in_library(f.file)
+    )
+
+
+def _operations(graph: CallGraph, computation: Computation, instruction: Instruction) -> int:
+    """Return the operations of one execution of an instruction, 0 if it computes nothing or its shape cannot
+    be read."""
+    if instruction.opcode in _NOTHING:
+        return 0
+    if instruction.opcode in cost.WORK:
+        return cost.flops(graph, computation, instruction) or 0
+    shape = instruction.shape
+    if instruction.opcode in _REDUCES:
+        read = operands(instruction.tail)
+        operand = computation.find(read[0]) if read else None
+        shape = operand.shape if operand is not None else shape
+    parsed = shapes.parse(shape)
+    if isinstance(parsed, tuple):
+        parsed = parsed[0] if parsed else None
+    return (parsed.elements or 0) if isinstance(parsed, shapes.Array) else 0

@@ -1,0 +1,85 @@
+"""Find matrix products that ``jax.checkpoint`` computes a second time for the gradient, by the names that JAX
+gives
+them: ``.../jvp(...)/dot_general`` in the forward pass, and
+``.../transpose(jvp(...))/checkpoint/rematted_computation/dot_general`` for the second time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from jaxscope.analysis.hlo import cost
+from jaxscope.analysis.hlo.attribution import frame_id, op_name
+from jaxscope.analysis.hlo.calls import CallGraph
+from jaxscope.analysis.hlo.frames import Frames, in_library
+from jaxscope.schema.keys import Frame
+
+_AGAIN = "rematted_computation"
+
+
+class Recomputed(msgspec.Struct, frozen=True):
+    """The matrix products that a ``jax.checkpoint`` outside of loops that are differentiated computes again,
+    in one call of the program on one device.
+
+    Attributes:
+      flops: of these products.
+      forward_flops: of the products of the forward pass.
+      all_flops: of all products of the program.
+      stack: the frames of the user's code that all these products have in common, innermost first.
+    """
+
+    flops: int
+    forward_flops: int
+    all_flops: int
+    stack: list[Frame]
+
+
+def find(graph: CallGraph, frames: Frames, executions: Mapping[str, int | None]) -> Recomputed | None:
+    """Return the products that are computed again; None: there are none, they are in a loop that is
+    differentiated, where it saves memory, or the flops of a product are unknown.
+
+    Args:
+      graph: the calls of the module; created with ``also=cost.WORK``, the opcodes of dots and convolutions.
+      executions: name of a computation -> how often it runs in one call; None: unknown.
+    """
+    forward = every = again = 0
+    stacks: set[int | None] = set()
+    for computation, instruction in graph.all(*cost.WORK):
+        name = op_name(instruction) or ""
+        once, times = cost.flops(graph, computation, instruction), executions.get(computation.name)
+        if once is None or times is None:
+            return None
+        flops = once * times
+        every += flops
+        if _AGAIN in name:
+            if _in_a_loop(name):
+                return None
+            again += flops
+            stacks.add(frame_id(instruction))
+        elif "transpose(" not in name and "jvp(" in name:
+            forward += flops
+    if not again or None in stacks:
+        return None
+    return Recomputed(again, forward, every, _common(frames.stack(s) for s in stacks if s is not None))
+
+
+def _in_a_loop(name: str) -> bool:
+    """Return whether a loop is between the derivative and the checkpoint in the name of a recomputed
+    operation."""
+    outer = name.partition(_AGAIN)[0]
+    return "/while/" in outer[outer.find("transpose(") :]
+
+
+def _common(stacks: Iterable[list[Frame]]) -> list[Frame]:
+    """Return the frames of the user's code that all ``stacks`` have in common from the outermost frame on.
+    Both the stacks and the result have the innermost frame first."""
+    common: list[Frame] | None = None
+    for stack in stacks:
+        outer = [f for f in reversed(stack) if not in_library(f.file)]
+        if common is None:
+            common = outer
+            continue
+        n = next((n for n, (a, b) in enumerate(zip(common, outer, strict=False)) if a != b), None)
+        common = common[: min(len(common), len(outer)) if n is None else n]
+    return (common or [])[::-1]

@@ -1,0 +1,178 @@
+"""Find out from the source of a file which parts of a function's result its calls use: for
+``state, record = run(state)`` followed by ``record["loss"]``, the parts ``[0]`` and ``[1]['loss']``."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from jaxscope.analysis.loop_calls import call_at
+from jaxscope.analysis.rewrap_site import FUNCTION, last_name, syntax
+
+Path = tuple[str, ...]  # the steps to a part of a pytree: ("[1]", "['loss']", ".mean")
+MAX_STEPS = 12
+_STEP = re.compile(r"\[(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|-?\d+)\]|\.\w+")
+_SCOPES = (*FUNCTION, ast.Lambda)
+# Calls that return their argument as it is.
+_PASSES = frozenset({"block_until_ready"})
+# Calls with which code may read a variable without its name.
+_ANY_VARIABLE = frozenset({"locals", "globals", "vars", "eval", "exec"})
+
+
+class Uses(NamedTuple):
+    """What the calls of one function in a file do with its result.
+
+    Attributes:
+      paths: the parts that are used. A path may go on after an array: ``("[1]", "['x']", "[-1]")`` for one
+        element of ``['x']``.
+      names: (path, variable) of the parts that a call assigns to a variable.
+    """
+
+    paths: frozenset[Path]
+    names: tuple[tuple[Path, str], ...]
+
+
+def steps(path: str) -> Path | None:
+    """Return the steps of a path as JAX writes it: ``("[1]", "['x']")`` for ``[1]['x']``. None: it cannot be
+    split into steps."""
+    found = tuple(_STEP.findall(path))
+    return found if "".join(found) == path else None
+
+
+def of_calls(source: str | None, line: int, column: int | None, name: str) -> Uses | None:
+    """Return which parts of its result the calls of a function use. All calls in the file by the same name
+    count.
+    None: the source does not decide it, for example because the function is also passed to another.
+
+    Args:
+      source: the text of the file; None: unknown.
+      line, column: where a call of the function begins: line counted from 1, column in bytes; None: unknown.
+      name: the name of the function, for a line with several calls.
+    """
+    found = syntax(source) if source is not None else None
+    call = call_at(source, line, column, name)
+    called = last_name(call.func) if call is not None else None
+    if found is None or called is None:
+        return None
+    parents = _parents(found.tree)
+    calls: list[ast.Call] = []
+    for node in ast.walk(found.tree):
+        if isinstance(node, ast.Call) and last_name(node.func) in _ANY_VARIABLE:
+            return None
+        if isinstance(node, (ast.Name, ast.Attribute)) and last_name(node) == called:
+            above = parents.get(node)
+            if isinstance(above, ast.Call) and above.func is node:
+                calls.append(above)
+            elif not isinstance(node.ctx, ast.Store):
+                return None
+    uses = _Uses(found.tree, parents)
+    for one in calls:
+        uses.of_value(one, ())
+    return Uses(frozenset(uses.paths), tuple(dict.fromkeys(uses.names)))
+
+
+@functools.lru_cache(maxsize=8)
+def _parents(tree: ast.AST) -> dict[ast.AST, ast.AST]:
+    return {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+
+
+class _Uses:
+    """Collects the uses of values in a file."""
+
+    def __init__(self, tree: ast.Module, parents: dict[ast.AST, ast.AST]) -> None:
+        self._tree = tree
+        self._parents = parents
+        self._bound: set[tuple[int, str, Path]] = set()
+        self.paths: set[Path] = set()
+        self.names: list[tuple[Path, str]] = []
+
+    def of_value(self, node: ast.expr, path: Path) -> None:
+        """Add the uses of the value of the expression ``node``, which is the part ``path`` of the result."""
+        above = self._parents.get(node)
+        if len(path) > MAX_STEPS:  # x = x[0], in a loop
+            above = None
+        if isinstance(above, ast.Subscript) and above.value is node and isinstance(above.ctx, ast.Load):
+            step = _index(above.slice)
+            if step is not None:
+                return self.of_value(above, (*path, step))
+        elif isinstance(above, ast.Attribute) and isinstance(above.ctx, ast.Load):
+            return self.of_value(above, (*path, f".{above.attr}"))
+        elif isinstance(above, ast.Call) and node in above.args and last_name(above.func) in _PASSES:
+            return self.of_value(above, path)
+        elif isinstance(above, ast.Expr):
+            return None  # the value is not used
+        elif isinstance(above, ast.Assign) and len(above.targets) == 1:
+            return self._assigned(above.targets[0], path)
+        self.paths.add(path)
+        return None
+
+    def _assigned(self, target: ast.expr, path: Path) -> None:
+        if isinstance(target, ast.Name):
+            self.names.append((path, target.id))
+            self._of_variable(target, path)
+        elif isinstance(target, (ast.Tuple, ast.List)) and not any(
+            isinstance(e, ast.Starred) for e in target.elts
+        ):
+            for n, element in enumerate(target.elts):
+                self._assigned(element, (*path, f"[{n}]"))
+        else:
+            self.paths.add(path)
+
+    def _of_variable(self, target: ast.Name, path: Path) -> None:
+        scope = self._scope(target)
+        bound = (id(scope), target.id, path)
+        if bound in self._bound:
+            return
+        self._bound.add(bound)
+        for node in ast.walk(scope):
+            declared = isinstance(node, (ast.Global, ast.Nonlocal)) and target.id in node.names
+            if declared or (isinstance(node, ast.AugAssign) and last_name(node.target) == target.id):
+                self.paths.add(path)
+            elif isinstance(node, ast.Name) and node.id == target.id and isinstance(node.ctx, ast.Load):
+                self.of_value(node, path)
+
+    def _scope(self, node: ast.AST) -> ast.AST:
+        """Return the innermost function around ``node``; the module if there is none."""
+        above = self._parents.get(node)
+        while above is not None and not isinstance(above, _SCOPES):
+            above = self._parents.get(above)
+        return above or self._tree
+
+
+def _index(index: ast.expr) -> str | None:
+    """Return the step of a constant index: ``['x']`` or ``[-1]``; None: the index is not constant. Of several
+    indices, as in ``x[-1, 0]``, the first one counts."""
+    if isinstance(index, ast.Tuple) and index.elts:
+        index = index.elts[0]
+    try:
+        value = ast.literal_eval(index)
+    except (ValueError, TypeError, SyntaxError):
+        return None
+    return f"[{value!r}]" if isinstance(value, (str, int)) and not isinstance(value, bool) else None
+
+
+def parts_read(leaf: Path, uses: Collection[Path]) -> str | None:
+    """Return what ``uses`` read of the array at the path ``leaf``: ``"all"``, ``"element"`` (only single
+    elements along the first axis), or None: nothing. A step by position and one by name (``[0]`` and ``.x``)
+    may mean the same."""
+    found = None
+    for use in uses:
+        if any(a != b and a[0] == b[0] for a, b in zip(leaf, use, strict=False)):
+            continue
+        beyond = use[len(leaf) :]
+        if not beyond or not re.fullmatch(r"\[-?\d+\]", beyond[0]):
+            return "all"
+        found = "element"
+    return found
+
+
+def named(leaf: Path, names: Sequence[tuple[Path, str]]) -> str:
+    """Return the path of an array by the variable that has it: ``record['x']``; ``result[1]['x']`` if no
+    variable is known."""
+    best = max(
+        (n for n in names if leaf[: len(n[0])] == n[0]), key=lambda n: len(n[0]), default=((), "result")
+    )
+    return "result" + "".join(leaf) if best is None else best[1] + "".join(leaf[len(best[0]) :])

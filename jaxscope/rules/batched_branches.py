@@ -1,0 +1,110 @@
+"""Rule JX206: conditionals under ``vmap``, all of whose branches run for every element."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from jaxscope.analysis.hlo.batched_branches import BatchedBranches, FunctionWork
+from jaxscope.analysis.loop_calls import LONGEST
+from jaxscope.analysis.rewrap_site import last_name, syntax
+from jaxscope.model import sources
+from jaxscope.model.run import Run
+from jaxscope.rules.each_program import runs_often, users
+from jaxscope.rules.programs import evidence
+from jaxscope.rules.registry import rule
+from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.messages import Percent, message
+
+CONDITIONALS = frozenset({"cond", "switch"})
+FEWEST = 0.2  # share of the operations of a program from which on a branch is reported
+MUCH = 0.5  # share from which on it is a warning
+_BRANCHES = frozenset({"true_fun", "false_fun", "branches"})  # the parameters of cond and switch
+
+
+@rule("JX206", "branches-under-vmap", WARNING)
+def branches_under_vmap(run: Run) -> Iterator[Finding]:
+    for p, f, texts in users(run):
+        batched = texts.hlo.batched_branches if texts.hlo is not None else None
+        if batched is None or not batched.operations or not runs_often(run, p.compilations[-1], f.calls):
+            continue
+        for line in batched.lines:
+            source = sources.of(run)(line.file)
+            for call in _conditionals(source, line.line):
+                found = _largest(batched, line, call)
+                if found is None:
+                    continue
+                branch, share = found
+                text = message(
+                    "branches-under-vmap",
+                    function=f.display_name,
+                    conditional=ast.unparse(call.func),
+                    branch=_short(branch),
+                    share=Percent(share),
+                )
+                yield Finding(
+                    code="JX206",
+                    severity=WARNING if share >= MUCH else NOTE,
+                    certainty=LIKELY,
+                    title=text,
+                    function=f.id,
+                    source=line,
+                    evidence=evidence(p, text, line),
+                    fix=_instead(call, branch),
+                )
+
+
+def _conditionals(source: str | None, line: int) -> list[ast.Call]:
+    found = syntax(source) if source is not None else None
+    calls = found.calls.get(line, []) if found is not None else []
+    return [c for c in calls if last_name(c.func) in CONDITIONALS]
+
+
+def _largest(batched: BatchedBranches, line: Frame, call: ast.Call) -> tuple[ast.expr, float] | None:
+    """Return (the branch of the conditional ``call`` with the most operations, its share of the operations of
+    the program). None: the share is less than FEWEST, or unknown."""
+    best: tuple[ast.expr, float] | None = None
+    # The frames do not distinguish anonymous functions on one line: the longest of them counts.
+    for branch in sorted(_branches(call), key=lambda b: -len(ast.unparse(b))):
+        works = [w for w in batched.functions if _is_of(w, line.file, branch)]
+        unknown = sum(w.unknown for w in works)
+        share = sum(w.operations for w in works) / batched.operations
+        if batched.unknown == unknown and share >= FEWEST and (best is None or share > best[1]):
+            best = branch, min(share, 1.0)
+    return best
+
+
+def _branches(call: ast.Call) -> Iterator[ast.expr]:
+    """Yield the functions that a call of ``cond`` or ``switch`` gets as branches, as its source shows
+    them."""
+    positional = call.args[1:2] if last_name(call.func) == "switch" else call.args[1:3]
+    for value in (*positional, *(k.value for k in call.keywords if k.arg in _BRANCHES)):
+        yield from value.elts if isinstance(value, (ast.Tuple, ast.List)) else (value,)
+
+
+def _is_of(work: FunctionWork, file: str, branch: ast.expr) -> bool:
+    """Return whether ``work`` is that of the function ``branch``, an expression in ``file``."""
+    if isinstance(branch, ast.Lambda):
+        last = branch.end_lineno or branch.lineno
+        return work.file == file and work.line is not None and branch.lineno <= work.line <= last
+    if isinstance(branch, ast.Call) and branch.args:  # functools.partial(f, x), jax.checkpoint(f)
+        return _is_of(work, file, branch.args[0])
+    return work.line is None and work.function.rpartition(".")[2] == last_name(branch)
+
+
+def _instead(call: ast.Call, branch: ast.expr) -> Fix:
+    """Return the advice about the conditional ``call`` whose ``branch`` costs much."""
+    conditional = ast.unparse(call.func)
+    if last_name(call.func) == "switch" or not call.args:
+        return Fix(message("fix-branch-cheaper", conditional=conditional), "branch_outside_vmap")
+    predicate = _short(call.args[0])
+    if branch not in call.args[1:2]:
+        predicate = f"~({predicate})"
+    words = message("fix-branch-outside-vmap", conditional=conditional, predicate=predicate)
+    return Fix(words, "branch_outside_vmap", {"predicate": predicate})
+
+
+def _short(expression: ast.expr) -> str:
+    text = ast.unparse(expression)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

@@ -1,0 +1,235 @@
+"""Rules JX302 to JX304 about precision: conversions from half precision, float64, and sums in half
+precision."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable, Iterator, Sequence
+
+from jaxscope.analysis import line_names
+from jaxscope.analysis.avals import short_dtype
+from jaxscope.analysis.programs import Texts
+from jaxscope.analysis.rewrap_site import in_a_loop, syntax, widens
+from jaxscope.analysis.stablehlo.matmuls import Product
+from jaxscope.analysis.stablehlo.precision import Doubles, Upcast
+from jaxscope.model import sources
+from jaxscope.model.records import Compilation, Function, Program
+from jaxscope.model.run import Run
+from jaxscope.rules import arguments, recompiles
+from jaxscope.rules.each_program import users
+from jaxscope.rules.programs import MIB, MOST, evidence, small
+from jaxscope.rules.registry import rule
+from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.messages import Bytes, Count, Names, message
+
+HALF = frozenset({"bf16", "f16", "bfloat16", "float16"})
+SPREADS = 3  # if so many lines have matrix products in a wider type, one cause is assumed
+# dtype -> 2 to the number of its significant bits. A sum of equal numbers that is so many times as large as
+# one of them does not change when one more is added, since half the distance to the next number is rounded to
+# even.
+STANDS_STILL = {"bfloat16": 256, "float16": 2048}
+
+
+@rule("JX302", "upcast", NOTE)
+def upcast(run: Run) -> Iterator[Finding]:
+    seen = set[Hashable]()  # the same line in train_step and in eval_step is reported once
+    for p, f, texts in users(run):
+        accidental = [u for u in _upcasts(texts) if not _is_requested_here(run, u)]
+        if (spread := _spread(texts, accidental)) is not None:
+            products, begins = spread
+            if (begins.source, SPREADS) not in seen:
+                seen.add((begins.source, SPREADS))
+                yield _spread_finding(run, p, f, products, begins)
+            continue
+        for u in accidental:
+            if u.bytes is None or u.bytes < max(MIB // 16, small(p)):
+                continue
+            subject = (u.source, u.before, u.after, u.bytes)
+            if u.source is not None and subject in seen:
+                continue
+            seen.add(subject)
+            text = message(
+                "upcast", function=f.display_name, bytes=Bytes(u.bytes), before=u.before, after=u.after
+            )
+            fix = Fix(message("fix-cast-down"), "cast", {"dtype": u.before})
+            found = evidence(p, text, u.source)
+            yield Finding("JX302", NOTE, CERTAIN, text, f.id, u.source, found, fix, subject=subject)
+
+
+def _upcasts(texts: Texts) -> list[Upcast]:
+    """Return the conversions from half precision (bfloat16, float16) to a wider dtype in the program with the
+    analyzed ``texts``. Left out are conversions that differentiation created, and those whose wider values
+    only reach reductions and conversions back."""
+    found = texts.stablehlo.upcasts if texts.stablehlo is not None else ()
+    return [u for u in found if u.before in HALF and u.stays_wide and not u.backward]
+
+
+def _is_requested_here(run: Run, u: Upcast) -> bool:
+    return u.source is not None and widens(sources.of(run)(u.source.file), u.source.line)
+
+
+def _spread(texts: Texts, upcasts: Sequence[Upcast]) -> tuple[list[Product], Upcast] | None:
+    """Find a conversion that makes other operations run in a wider dtype. Return (matrix products that run in
+    a wider dtype because an operand is converted at their line, the largest of the other ``upcasts``). None
+    if these products are on fewer than SPREADS lines.
+
+    Example: a float32 array is added to bfloat16 activations. That makes the activations float32, and then
+    each product converts its bfloat16 weights.
+    """
+    converted = {u.source: u for u in upcasts if u.source is not None}
+    wide = {short_dtype(u.after) for u in upcasts}
+    products = [
+        q
+        for q in (texts.stablehlo.products if texts.stablehlo is not None else ())
+        if q.source in converted and q.operands.partition(" ")[0] in wide
+    ]
+    at = {q.source for q in products}
+    if len(at) < SPREADS:
+        return None
+    before = [u for source, u in converted.items() if source not in at]
+    return products, max(before or converted.values(), key=lambda u: u.bytes or 0)
+
+
+def _spread_finding(
+    run: Run, p: Program, f: Function, products: Sequence[Product], begins: Upcast
+) -> Finding:
+    lines = tuple(dict.fromkeys(str(q.source.line) for q in products if q.source is not None))
+    text = message(
+        "upcast-spreads",
+        function=f.display_name,
+        products=Count(sum(q.count for q in products), "matrix product"),
+        before=begins.before,
+        after=begins.after,
+        lines=Names(lines, MOST, "lines"),
+    )
+    at = begins.source
+    where = message("on-line", line=str(at.line)) if at is not None else "here"
+    words = message("fix-cast-where-it-begins", wide=begins.after, dtype=begins.before, where=where)
+    call = line_names.numpy_call(sources.of(run)(at.file), at.line) if at is not None else None
+    if call is not None:
+        words = message("fix-numpy-number", call=call, wide=begins.after, dtype=begins.before)
+    fix = Fix(words, "cast", {"dtype": begins.before})
+    found = evidence(p, text, begins.source)
+    return Finding("JX302", WARNING, LIKELY, text, f.id, begins.source, found, fix, subject=(begins.source,))
+
+
+@rule("JX303", "float64", WARNING)
+def float64(run: Run) -> Iterator[Finding]:
+    programs = list(users(run))
+    mixed = any({*_floats(p)} - {"float64"} for p, _, _ in programs)
+    returned = {
+        group.function.id
+        for group in recompiles.groups(run, ("dtype",))
+        if group.came_back and arguments.dtype_of(group.cause.after) == "float64"
+    }
+    found = dict[Frame | str, tuple[Program, Function, Doubles, Frame | None]]()  # the largest, by line
+    for p, f, texts in programs:
+        doubles = texts.stablehlo.doubles if texts.stablehlo is not None else None
+        if doubles is None or not doubles.operations:
+            continue
+        if run.platform == "cpu" and _is_requested(p, mixed=mixed):
+            continue
+        if f.id in returned:
+            continue  # JX102 reports it, with the reason
+        source = _first_double(p, texts)
+        known = found.get(source or f.id)
+        if known is None or known[2].operations < doubles.operations:
+            found[source or f.id] = p, f, doubles, source
+    for p, f, doubles, source in found.values():
+        paths = tuple(a for a in doubles.arguments if a)
+        text = message(
+            "float64",
+            function=f.display_name,
+            operations=Count(doubles.operations, "operation"),
+            arguments=message("float64-arguments", paths=Names(paths, MOST)) if paths else None,
+        )
+        what = Names(paths, MOST) if paths else message("float64-at-this-line")
+        fix = Fix(message("fix-float32", what=what), "cast", {"dtype": "float32"})
+        severity = NOTE if _is_requested(p, mixed=mixed) else WARNING
+        yield Finding("JX303", severity, CERTAIN, text, f.id, source, evidence(p, text, source), fix)
+
+
+def _is_requested(p: Program, *, mixed: bool) -> bool:
+    """Return whether float64 seems to be the precision that the user wants in the program ``p``. On an
+    accelerator this is still worth a note, because float64 is slower there.
+
+    True if all floating-point arguments of the program are float64. True also if it has none (it may draw
+    initial values), and no program of the run takes floats other than float64.
+
+    Args:
+      mixed: whether a program of the run takes floats other than float64.
+    """
+    floats = _floats(p)
+    return floats == {"float64"} or (not floats and not mixed)
+
+
+def _floats(p: Program) -> set[str]:
+    """Return the dtypes of the floating-point arguments of ``p``."""
+    key = p.compilations[-1].key
+    return {leaf.dtype for leaf in key.arguments if leaf.dtype and "float" in leaf.dtype} if key else set()
+
+
+def _first_double(p: Program, texts: Texts) -> Frame | None:
+    """Return the line that makes the program ``p``, whose analyzed texts are ``texts``, compute in float64:
+    the largest conversion of other floats, else another operation inside the function; the call if no such
+    line is known."""
+    read, call = texts.stablehlo, p.compilations[-1].site
+    if read is None or read.doubles is None:
+        return call
+    converted = [u.source for u in read.upcasts if u.after in ("f64", "float64") and not u.backward]
+    # JAX gives the constants of a program the line of its call.
+    made = [o.source for o in read.doubles.origins]
+    at_call = (call.file, call.line) if call is not None else None
+    inside = (at for at in (*converted, *made) if at is not None and (at.file, at.line) != at_call)
+    return next(inside, call)
+
+
+@rule("JX304", "half-precision-sum", WARNING)
+def half_precision_sum(run: Run) -> Iterator[Finding]:
+    seen: set[Frame] = set()
+    for c in run.compilations.values():
+        dtype = _added_in_half(c)
+        if dtype is None or c.site is None or c.site in seen:
+            continue
+        total = _added_up(sources.of(run)(c.site.file), c.site.line)
+        if total is None:
+            continue
+        seen.add(c.site)
+        text = message("half-precision-sum", total=total, dtype=dtype, times=STANDS_STILL[dtype])
+        yield Finding(
+            code="JX304",
+            severity=WARNING,
+            certainty=LIKELY,
+            title=text,
+            source=c.site,
+            evidence=[Evidence(text, compilation=c.id, source=c.site)],
+            fix=Fix(message("fix-add-in-float32", total=total), "cast", {"dtype": "float32"}),
+            subject=(c.site,),
+        )
+
+
+def _added_in_half(c: Compilation) -> str | None:
+    """Return the dtype in which ``c``, an addition outside jit, adds two arrays: ``bfloat16`` or ``float16``.
+    None: it is no such addition, or it has another dtype."""
+    if c.function.user or c.function.seen.name not in ("add", "_add") or c.key is None:
+        return None
+    dtypes = [leaf.dtype for leaf in c.key.arguments]
+    return next((d for d in STANDS_STILL if dtypes == [d, d]), None)
+
+
+def _added_up(source: str | None, line: int) -> str | None:
+    """Return the variable to which ``line``, in a loop, adds something: ``total`` for ``total = total + x``
+    and for ``total += x``. None: the line adds nothing up, or is in no loop."""
+    found = syntax(source) if source is not None else None
+    if found is None or not in_a_loop(source, line):
+        return None
+    for n in ast.walk(found.tree):
+        if isinstance(n, (ast.Assign, ast.AugAssign)) and n.lineno <= line <= (n.end_lineno or line):
+            if isinstance(n, ast.AugAssign):
+                return ast.unparse(n.target) if isinstance(n.op, ast.Add) else None
+            if isinstance(n.value, ast.BinOp) and isinstance(n.value.op, ast.Add) and len(n.targets) == 1:
+                target = ast.unparse(n.targets[0])
+                if target in (ast.unparse(n.value.left), ast.unparse(n.value.right)):
+                    return target
+    return None

@@ -1,0 +1,70 @@
+"""Rule JX207: ``jax.checkpoint`` around all that is differentiated, which saves no memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from jaxscope.analysis import jit_decorators
+from jaxscope.analysis.rewrap_site import last_name, syntax
+from jaxscope.model import sources
+from jaxscope.model.run import Run
+from jaxscope.rules.each_program import runs_often, users
+from jaxscope.rules.programs import evidence
+from jaxscope.rules.registry import rule
+from jaxscope.schema.findings import LIKELY, WARNING, Finding, Fix
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.messages import Percent, message
+
+WHOLE = 0.9  # share of the forward pass that one checkpoint computes again, if it covers all of it
+BARRIER = (
+    "stablehlo.optimization_barrier"  # JAX puts one before the operations that a checkpoint computes again
+)
+CHECKPOINTS = frozenset({"checkpoint", "remat", "filter_checkpoint"})
+GRADIENTS = frozenset({"grad", "value_and_grad", "filter_grad", "filter_value_and_grad", "vjp", "filter_vjp"})
+
+
+@rule("JX207", "whole-checkpoint", WARNING)
+def whole_checkpoint(run: Run) -> Iterator[Finding]:
+    for p, f, texts in users(run):
+        again = texts.hlo.recomputed if texts.hlo is not None else None
+        if again is None or texts.stablehlo is None or not runs_often(run, p.compilations[-1], f.calls):
+            continue
+        # Several checkpoints one after the other have several barriers: only the values of one are kept.
+        if texts.stablehlo.op_counts.get(BARRIER) != 1 or not again.forward_flops:
+            continue
+        if again.flops < WHOLE * again.forward_flops:
+            continue
+        line = _line(run, again.stack) or p.compilations[-1].site
+        share = Percent(again.flops / again.all_flops)
+        text = message("whole-checkpoint", function=f.display_name, share=share)
+        yield Finding(
+            code="JX207",
+            severity=WARNING,
+            certainty=LIKELY,
+            title=text,
+            function=f.id,
+            source=line,
+            evidence=evidence(p, text, line),
+            fix=Fix(message("fix-checkpoint-parts"), "checkpoint_parts"),
+        )
+
+
+def _line(run: Run, stack: Sequence[Frame]) -> Frame | None:
+    """Return the line of the checkpoint: the only one in the files of ``stack`` that calls ``jax.checkpoint``
+    or has it as a decorator; else the line in ``stack`` that calls ``jax.grad``; else the innermost one.
+    ``stack`` has the frames that lead to the checkpoint, innermost first."""
+    text = sources.of(run)
+    named: list[tuple[str, int]] = []
+    for file in dict.fromkeys(f.file for f in stack):
+        source = text(file)
+        found = syntax(source) if source is not None else None
+        for line, calls in (found.calls if found is not None else {}).items():
+            named += [(file, line) for c in calls if last_name(c.func) in CHECKPOINTS]
+    if len(named) == 1:
+        [(file, line)] = named
+        function = next((f.function for f in stack if (f.file, f.line) == (file, line)), "")
+        return Frame(file=file, line=line, function=function)
+    for frame in stack:
+        if jit_decorators.calls(text(frame.file), frame.line, GRADIENTS):
+            return frame
+    return stack[0] if stack else None

@@ -1,0 +1,267 @@
+"""Rule JX202: Python loops whose iterations are all written out in the compiled program."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+
+from jaxscope.analysis.module_libraries import spelling
+from jaxscope.analysis.rewrap_site import counts_only, in_a_loop, only_loop
+from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS
+from jaxscope.analysis.stablehlo.repeats import Repeated
+from jaxscope.model import sources
+from jaxscope.model.causes import recompilations
+from jaxscope.model.payers import total_seconds
+from jaxscope.model.records import Function, Program
+from jaxscope.model.run import Run
+from jaxscope.rules.each_program import users
+from jaxscope.rules.programs import MOST, evidence
+from jaxscope.rules.registry import rule
+from jaxscope.schema.file_owner import STANDING, Standing
+from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.messages import Names, Percent, Seconds, message
+
+TURNS = 8  # iterations of an unrolled loop
+TURN = 3  # operations in one iteration
+FEW_TURNS = 4  # iterations of an unrolled loop if they are large
+LARGE_TURN = 60  # operations in one of few iterations; a layer of a transformer has 120 and more
+# Operations that multiply matrices, and those of which random number generators mostly consist
+PRODUCTS = frozenset({"stablehlo.dot_general", "stablehlo.convolution"})
+OF_RANDOM_BITS = frozenset(
+    {"stablehlo.xor", "stablehlo.or", "stablehlo.shift_left", "stablehlo.shift_right_logical"}
+)
+DRAWN = 0.15  # share of the operations of a program that are of a random number generator
+LITTLE = 0.02  # share of all seconds of compiling below which a loop of few iterations is no finding
+LINEN = "flax.linen"
+MUCH = 0.5  # share of a program's operations that a scan must save if the iterations are few
+SHOWN = 5  # repeated blocks in the evidence of one finding
+
+
+@rule("JX202", "unrolled-loop", WARNING)
+def unrolled_loop(run: Run) -> Iterator[Finding]:
+    # The same unrolled loop occurs in the forward and in the backward pass, and in each function that has
+    # it. All of these become one finding.
+    lines: dict[Hashable, tuple[Frame | None, list[_Block]]] = {}
+    for p, f, texts in users(run):
+        found = [
+            r
+            for r in (texts.stablehlo.repeated if texts.stablehlo is not None else ())
+            if (_many_turns(r) or (r.times >= FEW_TURNS and r.length >= LARGE_TURN))
+            and not r.in_loop
+            and (r.carried or _independent(run, r))
+            and not _in_library(run, f, r)
+            and (not r.grows or _in_a_loop(run, f, r) is not None)
+        ]
+        for r in found:
+            source = _line(run, f, r, found)
+            at = (source.file, source.line) if source is not None else (f.id, r.line)
+            lines.setdefault(at, (source, []))[1].append((p, f, r))
+    for source, every in lines.values():
+        several = [(p, f, r) for p, f, r in every if not _draws(run, p)]
+        if not several:
+            continue  # the program creates parameters, which happens once
+        several.sort(key=lambda one: (one[2].backward, -one[2].length * one[2].times))
+        (_, f, r), shares = several[0], _shares(run, several)
+        many = any(_many_turns(other) for _, _, other in several)
+        seconds = sum(share * _seconds(run, q, g) for q, g, share in shares)
+        if not many and (all(share < MUCH for *_, share in shares) or seconds < LITTLE * total_seconds(run)):
+            continue
+        others = tuple(dict.fromkeys(g.display_name for _, g, _ in several if g.id != f.id))
+        also = message("unrolled-also", functions=Names(others, MOST)) if others else None
+        yield Finding(
+            code="JX202",
+            severity=WARNING if many else NOTE,
+            certainty=LIKELY,
+            title=message(
+                "unrolled-growing-loop" if r.grows else "unrolled-loop",
+                function=f.display_name,
+                operations=r.length,
+                times=r.times,
+                also=also,
+            ),
+            function=f.id,
+            source=source,
+            evidence=[
+                *(e for q, g, other in several[:SHOWN] for e in _repeated(q, g, other)),
+                *(e for q, g, share in shares[:SHOWN] for e in _share(run, q, g, share)),
+            ],
+            fix=_instead_of_unrolling(run, [other for _, _, other in several], source),
+            seconds=seconds or None,
+            at_most=True,
+            timed=not many,
+        )
+
+
+_Block = tuple[Program, Function, Repeated]  # (program, its function, a repeated block of operations)
+
+
+def _many_turns(r: Repeated) -> bool:
+    return r.times >= TURNS and r.length >= TURN
+
+
+def _independent(run: Run, r: Repeated) -> bool:
+    """Return whether the block ``r`` is the body of a loop in the user's source whose iterations use no
+    results of each other, such as the tasks of a batch."""
+    source = r.source
+    if source is None or r.length < LARGE_TURN or STANDING(source.file) != Standing.USER:
+        return False
+    return in_a_loop(sources.of(run)(source.file), source.line)
+
+
+def _draws(run: Run, p: Program) -> bool:
+    """Return whether most of what the program ``p`` computes is random numbers, as for the initial parameters
+    of a model: it multiplies no matrices, and many of its operations are those of a random number generator.
+    """
+    read = run.texts_of(p).stablehlo
+    counts = {} if read is None else read.op_counts
+    total = sum(n for name, n in counts.items() if name not in CONSTANTS | CALLS)
+    return not any(counts.get(name) for name in PRODUCTS) and (
+        sum(counts.get(name, 0) for name in OF_RANDOM_BITS) >= DRAWN * total > 0
+    )
+
+
+def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | None) -> Fix:
+    """Return the advice how to write the loop at ``line``, which repeats the blocks of operations ``blocks``
+    (the largest first): as a scan, as a fori_loop if all iterations do the same, or with vmap if no iteration
+    uses a result of another. In a Flax module (``__call__``), the scan is Flax's own; for a loop that calls a
+    whole model, it is JAX's."""
+    if blocks[0].grows:
+        return Fix(message("fix-final-length-then-scan"), "scan")
+    forward = [r for r in blocks if not r.backward]
+    if forward and not any(r.carried for r in forward):
+        return Fix(message("fix-vmap-iterations"), "vmap")
+    library = next((r.library for r in blocks if r.library), None)
+    if library is None and line is not None and counts_only(sources.of(run)(line.file), line.line):
+        return Fix(message("fix-same-iterations", same=spelling(library).same), "scan", {"library": library})
+    in_module = line is not None and line.function.rpartition(".")[2] in ("__call__", "setup")
+    return _scan(library if library != LINEN or in_module else None)
+
+
+def _scan(library: str | None) -> Fix:
+    """Return the advice to write a loop as a scan, in the words of ``library``, the one whose modules the
+    loop calls: ``hk.scan`` for Haiku. None: no such library, and ``jax.lax.scan``."""
+    spelled = spelling(library)
+    layers = None
+    if spelled.layers is not None:
+        layers = message("scan-own-parameters", layers=spelled.layers)
+    elif spelled.maker is not None:
+        layers = message("scan-create-stacked", maker=spelled.maker)
+    elif library is None:
+        layers = message("scan-stack-list")
+    words = message("fix-scan", scan=spelled.scan, layers=layers, same=spelled.same)
+    return Fix(words, "scan", {"scan": spelled.scan, "library": library})
+
+
+def _shares(run: Run, blocks: Sequence[_Block]) -> list[tuple[Program, Function, float]]:
+    """Return (program, its function, share) for each program with unrolled Python loops. The share, from 0 to
+    1, is the fraction of the program's operations that ``jax.lax.scan`` would save if it replaced the loops.
+
+    Args:
+      blocks: (program, its function, a repeated block of operations that such a loop made).
+    """
+    found = []
+    for p, f in dict.fromkeys((p, f) for p, f, _ in blocks):
+        read = run.texts_of(p).stablehlo
+        counts = {} if read is None else read.op_counts
+        total = sum(n for name, n in counts.items() if name not in CONSTANTS | CALLS)
+        own = [r for q, _, r in blocks if q is p]
+        outer = [r for r in own if not any(o is not r and o.first <= r.first and r.end <= o.end for o in own)]
+        if total:
+            found.append((p, f, min(1.0, sum(r.length * (r.times - 1) for r in outer) / total)))
+    return found
+
+
+def _seconds(run: Run, p: Program, f: Function) -> float:
+    """Return the seconds of tracing, lowering and compiling ``p``, without recompiles of its function ``f``:
+    those have findings of their own."""
+    again = {c.id for c in recompilations(f, run)}
+    return sum(c.seconds for c in p.compilations if c.id not in again)
+
+
+def _in_library(run: Run, f: Function, r: Repeated) -> bool:
+    """Return whether a library, and not the user's code, repeats the block of operations ``r`` in the program
+    of ``f``, so that the user cannot change the loop. False if that is unknown.
+
+    It is a library if the repeating line is a library's. If ``f`` itself is a library's function, it is also
+    one if the repeating line is the user's call of ``f``, or if no line of the user that leads to the block
+    is in a loop.
+    """
+    sites = [c.site for c in f.compilations if c.site is not None and STANDING(c.site.file) == Standing.USER]
+    if r.source is None or not sites:
+        return False
+    called = f.seen.file is not None and STANDING(f.seen.file) != Standing.USER
+    text = sources.of(run)
+    if called and not any(in_a_loop(text(at.file), at.line) for at in r.under):
+        return True
+    at_the_call = called and (r.source.file, r.source.line) in {(s.file, s.line) for s in sites}
+    return at_the_call or STANDING(r.source.file) != Standing.USER
+
+
+def _line(run: Run, f: Function, r: Repeated, others: Sequence[Repeated]) -> Frame | None:
+    """Return the line in a loop whose repetition made the block of operations ``r``; None if it is unknown.
+    For a block of the backward pass, this is the line of the corresponding block of the forward pass, so that
+    both are reported as one loop.
+
+    Args:
+      f: the function whose program has the block.
+      others: all repeated blocks of the program.
+    """
+    own = _innermost(r)
+    forward = [o for o in others if not o.backward] if r.backward else []
+    for o in sorted(forward, key=lambda o: abs(o.times - r.times)):
+        line = _innermost(o)
+        if line is not None and (line == own or line in r.under):
+            return _in_a_loop(run, f, o) or line
+    if own is not None and any(_is_line(c.site, own) for c in f.compilations):
+        return _only_loop(run, f) or own
+    return _in_a_loop(run, f, r) or own
+
+
+def _is_line(at: Frame | None, line: Frame) -> bool:
+    return at is not None and (at.file, at.line) == (line.file, line.line)
+
+
+def _only_loop(run: Run, f: Function) -> Frame | None:
+    """Return the line of the loop in the source of ``f`` if there is only one, apart from loops inside it.
+    This is for a loop whose body has several lines that make operations, so that no single line is repeated.
+    None: there are several loops or none, or the source is unknown."""
+    seen = f.seen
+    source = sources.of(run)(seen.file) if seen.file is not None else None
+    line = only_loop(source, seen.name, seen.line) if seen.line is not None else None
+    return Frame(seen.file, line, seen.qualname) if line is not None and seen.file is not None else None
+
+
+def _in_a_loop(run: Run, f: Function, r: Repeated) -> Frame | None:
+    """Return the innermost line in a Python loop that leads to the block of operations ``r``; the outermost
+    one if its arrays grow, because the loops inside, as over layers, are parts of one iteration. None: no
+    loop is known between the call of ``f`` and the block."""
+    calls = {(c.site.file, c.site.line) for c in f.compilations if c.site is not None}
+    text = sources.of(run)
+    inside = [r.source] if r.source is not None and r.source not in r.under else []
+    found = None
+    for at in [*inside, *reversed(r.under)]:
+        if (at.file, at.line) in calls:
+            break
+        if in_a_loop(text(at.file), at.line):
+            found = at
+            if not r.grows:
+                break
+    return found
+
+
+def _innermost(r: Repeated) -> Frame | None:
+    """Return the line of the user's code whose repetition made the block of operations ``r``; None if
+    unknown. If the whole block comes from one line in a helper, return that line, which is the same for all
+    callers of the helper."""
+    return r.under[-1] if r.source in r.under else r.source
+
+
+def _repeated(p: Program, f: Function, r: Repeated) -> list[Evidence]:
+    text = message("repeated-block", operations=r.length, times=r.times, function=f.display_name)
+    return evidence(p, text, r.source)
+
+
+def _share(run: Run, p: Program, f: Function, share: float) -> list[Evidence]:
+    seconds = Seconds(_seconds(run, p, f))
+    text = message("repeated-share", function=f.display_name, share=Percent(share), seconds=seconds)
+    return evidence(p, text, None)
