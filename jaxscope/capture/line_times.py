@@ -184,6 +184,10 @@ class _Stacks:
     def place(self, codes: list[CodeType], instructions: list[int]) -> _Place:
         """Return where a thread is whose frames run ``codes``, innermost first. ``instructions`` has the
         offset of each frame's instruction, in bytes."""
+        if codes and codes[0].co_filename == "<string>" and codes[0].co_varnames[:1] == ("_cls",):
+            # The function that Python generates for a named tuple. Often it is the first Python code after
+            # the call of a jitted function, which returns one: the time is that of the line.
+            codes, instructions = codes[1:], instructions[1:]
         facts = [self._codes.get(id(code)) or self._examine(code) for code in codes]
         best = min((fact.standing for fact in facts), default=Standing.LIBRARY)
         if best == Standing.LIBRARY:

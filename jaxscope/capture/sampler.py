@@ -26,6 +26,7 @@ SHARE = 0.01
 COUNTING_SHARE = 0.1  # the part of SHARE for counting the arrays without taking a snapshot
 FIRST_STEPS = 4
 FIRST_S = 1.0  # seconds before the first snapshot at a transfer
+FIRST_COST_S = 0.05  # what the first snapshot at a step may cost, however short the program has run
 APART = 1.5
 GROWN = 1.25  # times as many arrays as in the last snapshot cause a new one
 RISES = 3  # snapshots in a row with more nameless arrays, before the objects that refer to them are searched
@@ -144,13 +145,14 @@ class Sampler:
 
     def _after_step(self, step: int, frame: FrameType) -> None:
         """Count the live arrays at the end of ``step``. If a snapshot is due at this step, or the number of
-        arrays has grown, take a snapshot, but only if the time budget allows it. The search for variables
-        that lead to arrays starts at ``frame``."""
+        arrays has grown, take a snapshot, but only if the time budget allows it. The first snapshot may
+        also be taken if it costs at most FIRST_COST_S. The search for variables that lead to arrays starts at
+        ``frame``."""
         look = self._look()
         due = step >= self._due
-        if (due or look.count > GROWN * self._count + 1) and self.budget.allows(
-            look.seconds + self.budget.expected(look.count)
-        ):
+        cost = look.seconds + self.budget.expected(look.count)
+        allowed = self.budget.allows(cost) or (not self.looks and cost <= FIRST_COST_S)
+        if (due or look.count > GROWN * self._count + 1) and allowed:
             self._take(look, frame, STEP if due else GROWTH, step)
             if due:
                 self._due = step + 1 if step < FIRST_STEPS else 2 * step

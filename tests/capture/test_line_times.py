@@ -173,6 +173,14 @@ def test_a_program_that_ends_while_it_is_sampled_ends_in_order(tmp_path):
             assert done.returncode == (-signal.SIGINT if "Keyboard" in end else expected), (end, done.stderr)
 
 
+def test_the_time_of_a_named_tuple_is_that_of_the_line_that_creates_it():
+    """A jitted function that returns one runs this code first of all Python code after the call."""
+    generated = collections.namedtuple("State", "x v").__new__.__code__
+    line = compile("state = step(state)", "/home/ann/train.py", "exec")
+    at = line_times._Stacks().place([generated, line], [0, 4])
+    assert (at.doing, at.stack[0].file, at.library) == (PYTHON, "/home/ann/train.py", None)
+
+
 def test_without_a_compiler_nothing_is_measured(monkeypatch):
     monkeypatch.setenv("JAXSCOPE_PURE_PYTHON", "1")
     written = []

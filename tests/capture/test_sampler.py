@@ -73,6 +73,12 @@ def test_growth_between_them_is_looked_at():
     assert steps(world, "growth") == [21]
 
 
+def test_a_short_program_on_a_busy_machine_is_looked_at_once():
+    world = World(per_glance=1e-4)  # 10 ms to count the arrays
+    world.train(world.sampler(), 6, seconds=0.1)
+    assert steps(world) == [1]
+
+
 def test_a_look_that_cannot_be_paid_waits_until_it_can():
     world = World(count=10_000)  # 50 ms a look
     world.train(world.sampler(), 200, seconds=0.5)
