@@ -1,5 +1,5 @@
-"""Rules about keys of jax.random: JX134 and JX136 (random numbers that are the same in each call, or on each
-device) and JX137 (several draws from one key)."""
+"""Rules about keys of jax.random: JX134, JX136 and JX139 (random numbers that are the same in each call, on
+each device, or for each element of a vmap) and JX137 (several draws from one key)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import re
 from collections.abc import Iterator
 
 from jaxscope.analysis import key_reuse, numpy_draws
-from jaxscope.analysis.rewrap_site import in_a_loop
+from jaxscope.analysis.rewrap_site import in_a_loop, last_name, syntax
 from jaxscope.model import sources
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
+from jaxscope.rules.each_program import users
 from jaxscope.rules.registry import rule
 from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Message, Names, message
 
+VMAPS = frozenset({"vmap", "filter_vmap"})
 LINES = 4  # lines and functions that a finding names
 # Names of functions for evaluation, which may draw the same numbers each time on purpose.
 _EVALUATION = re.compile(r"(?:^|_)(?:eval|evaluate|evaluation|valid|validate|validation|test)(?:_|$)")
@@ -101,6 +103,48 @@ def same_numbers_on_devices(run: Run) -> Iterator[Finding]:
                 fix=Fix(message("fix-fold-device", key=path), "fold_in", {"name": path}),
                 path=path,
             )
+
+
+@rule("JX139", "one-key-under-vmap", NOTE)
+def one_key_under_vmap(run: Run) -> Iterator[Finding]:
+    seen: set[Frame] = set()
+    for p, f, texts in users(run):
+        c = p.compilations[-1]
+        for draws in texts.stablehlo.shared_draws if texts.stablehlo is not None else ():
+            at = _vmap_of(run, draws.source) or draws.source or c.site
+            if at is None or at in seen or not _called_again(run, f):
+                continue
+            seen.add(at)
+            names = tuple(f"jax.random.{name[1:]}" for name in draws.functions)
+            text = message("one-key-under-vmap", function=f.display_name, draws=Names(names, LINES))
+            yield Finding(
+                code="JX139",
+                severity=NOTE,
+                certainty=LIKELY,
+                title=text,
+                function=f.id,
+                source=at,
+                evidence=[Evidence(text, compilation=c.id, program=p.id, source=at)],
+                fix=Fix(message("fix-key-for-each-element"), "split_key"),
+                subject=(at,),
+            )
+
+
+def _vmap_of(run: Run, draw: Frame | None) -> Frame | None:
+    """Return the line that applies ``vmap`` to the function that contains the line ``draw``. None: there is
+    no such line in the file, or there are several."""
+    source = sources.of(run)(draw.file) if draw is not None else None
+    found = syntax(source) if source is not None else None
+    if draw is None or found is None:
+        return None
+    function = draw.function.rpartition(".")[2]
+    lines = {
+        line
+        for line, calls in found.calls.items()
+        for c in calls
+        if last_name(c.func) in VMAPS and c.args and last_name(c.args[0]) == function
+    }
+    return Frame(draw.file, lines.pop(), "") if len(lines) == 1 else None
 
 
 def _called_again(run: Run, f: Function) -> bool:

@@ -20,6 +20,7 @@ from jaxscope.analysis.stablehlo import (
     repeats,
     residuals,
     shardings,
+    shared_draws,
     values,
 )
 from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module, Problem
@@ -49,6 +50,7 @@ class Reading(msgspec.Struct, frozen=True):
       products: matrix products and convolutions.
       accumulated: sums over devices in loops that only add them up.
       residuals: scans that keep values of all iterations for the gradient.
+      shared_draws: random draws under ``vmap`` from one key for all elements.
       donation: donated arguments and arguments that could be donated.
       problems: the lines that could not be read.
     """
@@ -75,6 +77,7 @@ class Reading(msgspec.Struct, frozen=True):
     accumulated: tuple[accumulations.Accumulated, ...] = ()
     residuals: tuple[residuals.Residuals, ...] = ()
     large: tuple[large_values.LargeValue, ...] = ()
+    shared_draws: tuple[shared_draws.SharedDraws, ...] = ()
     donation: tuple[donation.Donation, ...] = ()
     problems: tuple[Problem, ...] = ()
 
@@ -166,6 +169,7 @@ def of_module(
         accumulated=tuple(accumulations.find(module, sources)),
         residuals=tuple(residuals.find(module, sources)),
         large=tuple(large_values.find(module, sources)),
+        shared_draws=tuple(shared_draws.find(module, sources)),
         donation=tuple(donation.find(module, arguments, results, donated, unread, aliased)),
         problems=tuple(_problems(module, sources)),
     )

@@ -333,6 +333,14 @@ TEMPLATES = {
         " jax.lax.pmean(..., {axes}). Gradients need it before the optimizer uses them. Or return the values"
         " of all devices, with {axes} in out_specs"
     ),
+    "one-key-under-vmap": (
+        "{function} draws from one random key for all elements of a vmap ({draws}), so that all elements have"
+        " the same random numbers"
+    ),
+    "fix-key-for-each-element": (
+        "if each element needs random numbers of its own, give vmap a key for each: jax.random.split(key, n),"
+        " with 0 in in_axes for the keys. Change nothing if they are meant to be the same"
+    ),
     "two-draws-from-one-key": (
         "{n} calls {where} ({functions}) draw from one random key ({key}), so that their random numbers are"
         " {how}"

@@ -1,0 +1,46 @@
+"""Find random draws under ``vmap`` from a key that is the same for all elements."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from jaxscope.analysis.stablehlo import types
+from jaxscope.analysis.stablehlo.module import CALLS, Module
+from jaxscope.analysis.stablehlo.sources import Sources
+from jaxscope.schema.keys import Frame
+
+# JAX's functions that draw from a key, their first argument. A lowered program has one of its own for each.
+DRAWS = frozenset(
+    {"_normal", "_uniform", "_bernoulli", "_randint", "_truncated_normal", "_gumbel", "_exponential"}
+    | {"_laplace", "_gamma", "_beta", "_cauchy", "_dirichlet", "_poisson", "_logistic", "_rademacher"}
+)
+_NUMBER = re.compile(r"_\d+$")
+WORDS = frozenset({2, 4})  # the words of a key: of Threefry, of RBG
+
+
+class SharedDraws(msgspec.Struct, frozen=True):
+    """The draws of one line of the user's code that all elements of a ``vmap`` share.
+
+    Attributes:
+      functions: the functions of ``jax.random`` that draw, by their names in the program: ``_normal``.
+      source: the line; None: unknown.
+    """
+
+    functions: tuple[str, ...]
+    source: Frame | None
+
+
+def find(module: Module, sources: Sources) -> list[SharedDraws]:
+    found: dict[Frame | None, dict[str, None]] = {}
+    for index, op in enumerate(module.ops):
+        if op.name not in CALLS or op.callee is None or not op.inputs or not sources.times[op.function]:
+            continue
+        name = _NUMBER.sub("", op.callee)
+        key = types.tensor(op.inputs[0]) if name in DRAWS else None
+        if key is None or key.dtype != "uint32" or key.shape is None or len(key.shape) != 1:
+            continue
+        if key.shape[0] in WORDS and "vmap(" in (sources.place(index).name or ""):
+            found.setdefault(sources.frame(index), {})[name] = None
+    return [SharedDraws(tuple(names), source) for source, names in found.items()]

@@ -1,0 +1,33 @@
+"""Random draws under vmap from one key for all elements, in programs lowered by the JAX at hand."""
+
+import pytest
+
+from jaxscope.analysis.stablehlo.reading import analyze
+
+CODE = """
+def noisy(key, x):
+    first, second = jax.random.split(key)
+    return x + jax.random.normal(first, x.shape) * jax.random.bernoulli(second)  # draws
+
+def folded(key, x):
+    return noisy(jax.random.fold_in(key, x[0].astype(int)), x)
+
+key, x = jax.random.key(0), jnp.ones((4, 8))
+save("shared", jax.jit(jax.vmap(noisy, in_axes=(None, 0))), key, x)
+save("captured", jax.jit(lambda key, x: jax.vmap(lambda x: noisy(key, x))(x)), key, x)
+save("raw", jax.jit(jax.vmap(noisy, in_axes=(None, 0))), jax.random.PRNGKey(0), x)
+save("rbg", jax.jit(jax.vmap(noisy, in_axes=(None, 0))), jax.random.key(0, impl="rbg"), x)
+save("each", jax.jit(jax.vmap(noisy)), jax.random.split(key, 4), x)
+save("folded", jax.jit(jax.vmap(folded, in_axes=(None, 0))), key, x)
+save("no vmap", jax.jit(noisy), key, x)
+"""
+
+
+@pytest.mark.capture
+@pytest.mark.subprocess
+def test_a_key_without_an_axis_of_the_vmap_is_the_same_for_all_elements(lower):
+    found = lower(CODE)
+    draws = {name: analyze(text).shared_draws for name, text in found.texts.items()}
+    assert {name for name, each in draws.items() if each} == {"shared", "captured", "raw", "rbg"}
+    [shared] = draws["shared"]
+    assert shared.source.line == found.line("draws") and {*shared.functions} == {"_normal", "_bernoulli"}
