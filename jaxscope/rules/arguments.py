@@ -36,10 +36,8 @@ def changing_shape(group: Group) -> Fix | None:
     cause = group.cause
     if group.of_leaves:
         return Fix(message("fix-jit-over-leaves", function=group.name), "jit", {"function": group.name})
-    if (
-        group.lengthened
-        or _a_size_each(group)
-        or (cause.kind == "shape" and (_chosen(group) or _in_phases(group)))
+    if group.lengthened or (
+        cause.kind == "shape" and (_a_size_each(group) or _chosen(group) or _in_phases(group))
     ):
         return None  # for example a training set and a test set, each with its own program
     if cause.kind == "rank":

@@ -68,10 +68,11 @@ def unused_results(run: Run) -> Iterator[Finding]:
 
 
 def _uses(run: Run, p: Program, f: Function) -> result_uses.Uses | None:
-    """Return the parts of the result of ``f`` that are used. None: unknown, also if ``f`` is called in
-    another file than the one that defines it, because further files may call it, too."""
+    """Return the parts of the result of ``f`` that are used. None: unknown. That is also so if ``f`` is
+    called in another file than the one that defines it, because further files may call it, and if a library's
+    wrapper such as ``nnx.jit`` returns further arrays."""
     at = p.compilations[-1].site
-    if at is None or f.seen.file != at.file:
+    if at is None or f.seen.file != at.file or not all(w.startswith("jax.") for w in f.seen.wrappers):
         return None
     missed = p.compilations[-1].missed
     column = missed.column if missed is not None else None
