@@ -39,6 +39,7 @@ MODULES = (
     "unrolled_loops",
     "batched_branches",
     "recomputed",
+    "repeated_work",
     "programs",
     "precision",
     "inserted_collectives",

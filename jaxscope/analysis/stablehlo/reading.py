@@ -9,6 +9,7 @@ import msgspec
 
 from jaxscope.analysis.stablehlo import (
     accumulations,
+    argument_work,
     callbacks,
     constants,
     constraints,
@@ -50,6 +51,7 @@ class Reading(msgspec.Struct, frozen=True):
       products: matrix products and convolutions.
       accumulated: sums over devices in loops that only add them up.
       residuals: scans that keep values of all iterations for the gradient.
+      argument_work: the operations by the arguments on which their results depend.
       shared_draws: random draws under ``vmap`` from one key for all elements.
       donation: donated arguments and arguments that could be donated.
       problems: the lines that could not be read.
@@ -77,6 +79,7 @@ class Reading(msgspec.Struct, frozen=True):
     accumulated: tuple[accumulations.Accumulated, ...] = ()
     residuals: tuple[residuals.Residuals, ...] = ()
     large: tuple[large_values.LargeValue, ...] = ()
+    argument_work: tuple[argument_work.ArgumentWork, ...] = ()
     shared_draws: tuple[shared_draws.SharedDraws, ...] = ()
     donation: tuple[donation.Donation, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -169,6 +172,7 @@ def of_module(
         accumulated=tuple(accumulations.find(module, sources)),
         residuals=tuple(residuals.find(module, sources)),
         large=tuple(large_values.find(module, sources)),
+        argument_work=tuple(argument_work.find(module, sources, arguments)),
         shared_draws=tuple(shared_draws.find(module, sources)),
         donation=tuple(donation.find(module, arguments, results, donated, unread, aliased)),
         problems=tuple(_problems(module, sources)),

@@ -84,6 +84,14 @@ TEMPLATES = {
         " products. It covers all that is differentiated, so that the gradient needs as much memory as"
         " without it"
     ),
+    "work-repeated-in-loop": (
+        "{function} computes the same in each iteration of the loop at {loop}: {share} of its operations"
+        " (lines {lines}) only depend on {arguments}, which the loop does not change"
+    ),
+    "fix-compute-before-loop": (
+        "compute what only depends on {arguments} once before the loop, in a jitted function of its own, and"
+        " pass the results to {function}"
+    ),
     "fix-checkpoint-parts": (
         "remove jax.checkpoint here. If the memory does not suffice, apply it to parts that run one after the"
         " other, such as each layer: then the values of one part are kept at a time"

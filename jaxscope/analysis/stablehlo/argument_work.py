@@ -1,0 +1,162 @@
+"""Count the operations of a lowered program by the arguments on which their results depend."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from jaxscope.analysis.paths import root
+from jaxscope.analysis.stablehlo import types
+from jaxscope.analysis.stablehlo.matmuls import PRODUCTS
+from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS, NOT_OPERATIONS, Module, Op
+from jaxscope.analysis.stablehlo.sources import Sources
+from jaxscope.analysis.stablehlo.values import Value
+from jaxscope.schema.keys import Frame
+
+MOST_ARGUMENTS, MOST_SETS, LINES = 60, 100, 3
+# Operations that compute nothing; those with regions have the operations inside.
+_MOVES = frozenset(
+    f"stablehlo.{name}"
+    for name in ("broadcast_in_dim", "reshape", "transpose", "iota", "slice", "concatenate", "convert")
+) | {"stablehlo.while", "stablehlo.case", "stablehlo.if", "stablehlo.get_tuple_element"}
+_CONTRACTED = re.compile(r"contracting_dims = \[([\d, ]*)\]")
+# LAPACK's, cuSOLVER's and XLA's names of matrix decompositions, and of solvers with two operands
+_DECOMPOSES = re.compile(
+    r"cholesky|potrf|getrf|geqrf|orgqr|syevd|heevd|geev|gesdd|gesvd|eigh|lu_decomp|\bqr", re.I
+)
+_SOLVES = re.compile(r"trsm|triangular_solve|getrs|potrs", re.I)
+
+
+class ArgumentWork(msgspec.Struct, frozen=True):
+    """The operations that depend on the same arguments of a program.
+
+    Attributes:
+      arguments: the names of the arguments, each without the path to an array in it: ``params``. Empty: the
+        operations depend on constants alone.
+      operations: elements of the results of elementwise operations, flops of matrix products, n^3 for a
+        matrix decomposition. Bodies of loops count once.
+      in_loop: whether some of these operations are in loops, so that there are more.
+      lines: lines of the user's code with the most of these operations, at most three.
+    """
+
+    arguments: tuple[str, ...]
+    operations: int
+    in_loop: bool
+    lines: tuple[Frame, ...]
+
+
+def find(module: Module, sources: Sources, arguments: Sequence[Value]) -> list[ArgumentWork]:
+    """Return the operations of a program by arguments, the largest sum first; empty if the program has very
+    many arguments, or one without a name.
+
+    Args:
+      arguments: those of the program, in order.
+    """
+    names = [root(a.name) if a.name else None for a in arguments]
+    known = list(dict.fromkeys(name for name in names if name is not None))
+    main = module.main()
+    if main is None or None in names or not 0 < len(known) <= MOST_ARGUMENTS:
+        return []
+    masks = _masks(module, sources, [1 << known.index(name) for name in names if name is not None])
+    sums: dict[int, list[int]] = {}
+    lines: dict[int, dict[Frame, int]] = {}
+    for index, op in enumerate(module.ops):
+        times = sources.times[op.function]
+        n = times * _operations(op) if times else 0
+        if not n:
+            continue
+        row = sums.setdefault(masks[index], [0, 0])
+        row[0] += n
+        row[1] |= sources.in_loop(index)
+        frame = sources.frame(index)
+        if frame is not None:
+            counted = lines.setdefault(masks[index], {})
+            counted[frame] = counted.get(frame, 0) + n
+    if len(sums) > MOST_SETS:
+        return []
+    found = [
+        ArgumentWork(
+            tuple(name for i, name in enumerate(known) if mask >> i & 1),
+            n,
+            bool(looped),
+            tuple(sorted(lines.get(mask, {}), key=lambda f: -lines[mask][f])[:LINES]),
+        )
+        for mask, (n, looped) in sums.items()
+    ]
+    return sorted(found, key=lambda w: -w.operations)
+
+
+def _masks(module: Module, sources: Sources, own: Sequence[int]) -> list[int]:
+    """Return for each operation a number whose bit i tells whether its result may depend on argument i.
+    ``own`` has these numbers for the program's arguments. The result of a call depends on all that is passed
+    to it."""
+    masks = [0] * len(module.ops)
+    passed: list[list[int]] = [[0] * len(f.arguments) for f in module.functions]
+    main = module.main()
+    everything = 0
+    for mask in own:
+        everything |= mask
+    for f in sources.order:
+        function = module.functions[f]
+        if function is main:
+            passed[f] = list(own)
+        by_name = {g.name: k for k, g in enumerate(module.functions)}
+        for index in range(function.first, function.end):
+            op = module.ops[index]
+            each = [_of_operand(masks, passed[f], operand) for operand in op.operands]
+            mask = masks[op.parent] if op.parent is not None else 0
+            for one in each:
+                mask |= one
+            masks[index] = mask
+            callee = by_name.get(op.callee or "") if op.name in CALLS else None
+            if callee is not None:
+                complete = len(each) == len(passed[callee])
+                for k in range(len(passed[callee])):
+                    passed[callee][k] |= (
+                        each[k] | (masks[op.parent] if op.parent is not None else 0) if complete else mask
+                    )
+    return [mask & everything for mask in masks]
+
+
+def _of_operand(masks: Sequence[int], arguments: Sequence[int], operand: int) -> int:
+    if operand >= 0:
+        return masks[operand]
+    return arguments[-1 - operand] if -1 - operand < len(arguments) else 0
+
+
+def _operations(op: Op) -> int:
+    """Return the operations of one execution of ``op``; 0 if it computes nothing, or a shape is unknown."""
+    if op.name in CONSTANTS or op.name in CALLS or op.name in NOT_OPERATIONS or op.name in _MOVES:
+        return 0
+    inputs = [types.tensor(text) for text in op.inputs]
+    elements = max((types.tensor(text).elements or 0 for text in op.outputs), default=0)
+    name = op.callee or op.name
+    if op.name in PRODUCTS and inputs:
+        return 2 * elements * _contracted(op)
+    shape = inputs[0].shape if inputs else None
+    if shape and len(shape) >= 2 and None not in shape and _DECOMPOSES.search(name):
+        return math.prod(n or 0 for n in shape) * min(n or 0 for n in shape[-2:])
+    if len(inputs) > 1 and _SOLVES.search(name):
+        columns = (inputs[1].shape or (1,))[-1] if len(inputs[1].shape or ()) > 1 else 1
+        return (inputs[0].elements or 0) * (columns or 0)
+    if op.name == "stablehlo.reduce" and inputs:
+        return inputs[0].elements or 0
+    return elements
+
+
+def _contracted(op: Op) -> int:
+    """Return how many products are added up for each element of the result of a matrix product or
+    convolution; for a convolution an estimate from the size of the kernel."""
+    inputs = [types.tensor(text) for text in op.inputs[:2]]
+    if op.name != "stablehlo.convolution":
+        found = _CONTRACTED.search(op.detail)
+        shape = inputs[0].shape or ()
+        at = [int(n) for n in found[1].split(",") if n.strip()] if found is not None else []
+        return math.prod(shape[i] or 0 for i in at if i < len(shape)) if at else 1
+    kernel = inputs[1] if len(inputs) > 1 else None
+    if kernel is None or not kernel.shape or None in kernel.shape:
+        return 0
+    return (kernel.elements or 0) // max(n or 1 for n in kernel.shape)

@@ -1,0 +1,107 @@
+"""Rule JX208: jitted functions that compute the same in each iteration of a loop, from arguments that the
+loop does not change."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from jaxscope.analysis import loop_calls
+from jaxscope.analysis.loop_calls import LoopCall
+from jaxscope.analysis.stablehlo.argument_work import ArgumentWork
+from jaxscope.model import sources
+from jaxscope.model.records import Function, Program
+from jaxscope.model.run import Run
+from jaxscope.rules.each_program import users
+from jaxscope.rules.programs import MOST, evidence
+from jaxscope.rules.registry import rule
+from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.messages import Names, Percent, message
+
+FEWEST, MUCH = 0.5, 0.8  # share of the operations of the function: a note, a warning
+OF_ALL = 0.01  # share of the operations of the largest program, below which a function does not matter
+
+
+@rule("JX208", "work-repeated-in-loop", WARNING)
+def work_repeated_in_loop(run: Run) -> Iterator[Finding]:
+    programs = [
+        (p, f, texts.stablehlo.argument_work) for p, f, texts in users(run) if texts.stablehlo is not None
+    ]
+    most = max((_total(work) for _, _, work in programs), default=0)
+    for p, f, work in programs:
+        total = _total(work)
+        found = _repeated(run, p, f, work) if total >= OF_ALL * most and total else None
+        if found is None:
+            continue
+        loop, parts = found
+        share = sum(w.operations for w in parts) / total
+        if share < FEWEST:
+            continue
+        names = tuple(dict.fromkeys(name for w in parts for name in w.arguments))
+        lines = tuple(dict.fromkeys(str(at.line) for w in parts for at in w.lines))
+        text = message(
+            "work-repeated-in-loop",
+            function=f.display_name,
+            loop=loop,
+            share=Percent(share),
+            lines=Names(lines, MOST, "lines"),
+            arguments=Names(names, MOST),
+        )
+        site = p.compilations[-1].site
+        yield Finding(
+            code="JX208",
+            severity=WARNING if share >= MUCH else NOTE,
+            certainty=LIKELY,
+            title=text,
+            function=f.id,
+            source=site,
+            evidence=evidence(p, text, site),
+            fix=Fix(
+                message("fix-compute-before-loop", arguments=Names(names, MOST), function=f.display_name),
+                "hoist",
+                {"arguments": list(names)},
+            ),
+            subject=(),
+        )
+
+
+def _total(work: tuple[ArgumentWork, ...]) -> int:
+    return sum(w.operations for w in work)
+
+
+def _repeated(
+    run: Run, p: Program, f: Function, work: tuple[ArgumentWork, ...]
+) -> tuple[Frame, list[ArgumentWork]] | None:
+    """Return (the loop that calls ``f``, the parts of ``work`` that only depend on arguments that the loop
+    does not change). None: no loop is known, it changes all arguments or none, or the other parts have loops,
+    so that their operations are unknown."""
+    c = p.compilations[-1]
+    if c.site is None or c.missed is None or f.seen.wrappers:
+        return None
+    source = sources.of(run)(c.site.file)
+    found = loop_calls.find(source, c.site.line, c.missed.column, f.seen.name)
+    if found is None or found.loop is None:
+        return None
+    changing = loop_calls.names_set(found.repeats)
+    same = {
+        name
+        for name in {name for w in work for name in w.arguments}
+        if _is_same(loop_calls.argument(found.call, f.seen.signature, name), changing)
+    }
+    parts = [w for w in work if w.arguments and same.issuperset(w.arguments)]
+    others = [w for w in work if not same.issuperset(w.arguments)]
+    if not parts or not others or any(w.in_loop for w in others):
+        return None
+    return Frame(c.site.file, _first_line(found), ""), parts
+
+
+def _first_line(found: LoopCall) -> int:
+    return found.loop.lineno
+
+
+def _is_same(passed: ast.expr | None, changing: set[str]) -> bool:
+    """Return whether ``passed``, an argument of a call in a loop, has the same value in each iteration: it is
+    a variable that the loop does not set. ``changing`` are the names that it sets, also by items and
+    attributes."""
+    return isinstance(passed, ast.Name) and passed.id not in changing
