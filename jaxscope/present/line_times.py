@@ -28,7 +28,7 @@ _NAMES = {
     WAITING: "waiting for values",
     COPYING: "copying to devices",
     OPERATIONS: "operations outside jit",
-    CALLING: "calling a jitted function",
+    CALLING: "calling a jitted function, or waiting for earlier work",
     PYTHON: "Python code",
     SLEEPING: "waiting for a lock, a file or a device",
 }

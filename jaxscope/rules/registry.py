@@ -53,6 +53,7 @@ MODULES = (
     "transfers",
     "element_reads",
     "line_times",
+    "copied_arrays",
     "shardings",
     "replicated_work",
     "differing_results",

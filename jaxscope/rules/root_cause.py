@@ -293,12 +293,12 @@ def _with_time_to_run(findings: list[Finding]) -> list[Finding]:
     """Return ``findings``, but merge one about the compilations of operations outside jit (JX133) with one
     about the time of a loop that runs these operations (JX605), if both are solved by jit. The one with more
     seconds is the first."""
-    kept = list(findings)
-    for running in [f for f in findings if f.code == "JX605"]:
+    kept = _with_time_of_writes(findings)
+    for running in [f for f in kept if f.code == "JX605"]:
         lines = _lines(running)
         for f in [f for f in kept if f.code == "JX133" and f.seconds and lines & _lines(f)]:
             fix = fix_of(f)
-            if fix is None or fix.kind != "jit":
+            if fix is None or fix.kind != "jit" or _creates(fix):
                 continue
             first, second = sorted((f, running), key=lambda one: -(one.seconds or 0.0))
             both = msgspec.structs.replace(
@@ -312,6 +312,37 @@ def _with_time_to_run(findings: list[Finding]) -> list[Finding]:
             kept = [both if one is first else one for one in kept if one is not second]
             break
     return kept
+
+
+def _with_time_of_writes(findings: list[Finding]) -> list[Finding]:
+    """Return ``findings``, but merge one about writes into a large array outside jit (JX607) with one about
+    the time of operations in a loop (JX605), if most of that time is at the line of the writes."""
+    kept = list(findings)
+    for running in [f for f in findings if f.code == "JX605"]:
+        writes = next((f for f in kept if f.code == "JX607" and _same_line(f.source, running.source)), None)
+        if writes is not None:
+            both = msgspec.structs.replace(
+                writes,
+                severity=WARNING if WARNING in (writes.severity, running.severity) else writes.severity,
+                evidence=[
+                    *writes.evidence,
+                    Evidence(running.title, source=running.source),
+                    *running.evidence,
+                ],
+                seconds=running.seconds,
+            )
+            kept = [both if f is writes else f for f in kept if f is not running]
+    return kept
+
+
+def _same_line(a: Frame | None, b: Frame | None) -> bool:
+    return a is not None and b is not None and (a.file, a.line) == (b.file, b.line)
+
+
+def _creates(fix: Fix) -> bool:
+    """Return whether ``fix``, of JX133, is about a line that creates parameters, and not about what a loop
+    repeats."""
+    return isinstance(fix.words, Message) and fix.words.slug in ("fix-if-faster", "fix-also-inits")
 
 
 def _lines(f: Finding) -> set[tuple[str, int]]:

@@ -1,6 +1,15 @@
 """Templates for transfers between host and devices, and between devices (JX601, JX602, JX603, JX511)."""
 
 TEMPLATES = {
+    "array-copied-for-each-write": (
+        "{expression} copies the whole array, {bytes}, for each write in the loop at {loop}, because it runs"
+        " outside jit"
+    ),
+    "fix-write-in-jit": (
+        "put the write into a jitted function that gets {name} as a donated argument, and use its result as"
+        " the new {name}: jax.jit(write, donate_argnums=0). XLA then writes in place. Or collect the parts,"
+        " and put them together once after the loop"
+    ),
     "read-each-step": (
         "{expression}{helper} waits for the device {often}; this took {seconds} in total{saved}"
     ),

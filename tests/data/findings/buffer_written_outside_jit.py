@@ -12,7 +12,7 @@ class Buffer:
         self.at = 0
 
     def add(self, observation, reward):
-        self.observations = self.observations.at[self.at].set(observation)  # must: JX605 first
+        self.observations = self.observations.at[self.at].set(observation)  # must: JX607 first
         self.rewards = self.rewards.at[self.at].set(reward)
         self.at = (self.at + 1) % CAPACITY
 

@@ -1,5 +1,5 @@
 # a jitted function writes into the donated buffer
-# applies: fix-jit-iteration
+# applies: fix-write-in-jit
 import functools
 
 import jax
