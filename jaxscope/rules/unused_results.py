@@ -43,13 +43,12 @@ def unused_results(run: Run) -> Iterator[Finding]:
         if total < least:
             continue
         of, elements = _names(unread), _names(nearly)
-        text = message(
-            "results-not-read" if unread else "results-nearly-not-read",
-            function=f.display_name,
-            bytes=Bytes(total),
-            paths=of if unread else elements,
-            elements=message("and-elements", paths=elements) if unread and nearly else None,
-        )
+        name, size = f.display_name, Bytes(total)
+        if unread:
+            also = message("and-elements", paths=elements) if nearly else None
+            text = message("results-not-read", function=name, bytes=size, paths=of, elements=also)
+        else:
+            text = message("results-nearly-not-read", function=name, bytes=size, paths=elements)
         fix = message(
             "fix-return-what-is-read",
             paths=Names(tuple(name for _, name in sorted((*unread, *nearly), reverse=True)), MOST),

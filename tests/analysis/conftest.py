@@ -74,5 +74,5 @@ def lower(tmp_path, clean_env):
 @pytest.fixture
 def corpus() -> dict[str, Path]:
     """Twenty lowered programs, by name."""
-    data = Path(__file__).parents[2] / "data" / "hlo"
+    data = Path(__file__).parents[1] / "data" / "hlo"
     return {p.name.removesuffix(".stablehlo.mlir.gz"): p for p in sorted(data.glob("*.stablehlo.mlir.gz"))}

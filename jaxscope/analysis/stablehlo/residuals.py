@@ -43,18 +43,17 @@ def find(module: Module, sources: Sources) -> list[Residuals]:
     computes the values again, and its body contains an optimization barrier.
     """
     found = list[Residuals]()
-    inside: dict[int, set[str]] = {}
-    for op in module.ops:
-        parent = op.parent
-        while parent is not None:
-            inside.setdefault(parent, set()).add(op.callee or op.name)
-            parent = module.ops[parent].parent
     barriers = {module.functions[op.function].name for op in module.ops if op.name == BARRIER}
+    again = set[int]()  # operations with a barrier inside, also in a function that is called there
+    for op in module.ops:
+        parent = op.parent if op.name == BARRIER or op.callee in barriers else None
+        while parent is not None and parent not in again:
+            again.add(parent)
+            parent = module.ops[parent].parent
     for index, op in enumerate(module.ops):
         if op.name != WHILE or len(op.operands) != len(op.inputs) or sources.backward(index) is not True:
             continue
-        names = inside.get(index, set())
-        if BARRIER in names or names & barriers:
+        if index in again:
             continue
         kept: dict[int, list[types.Tensor]] = {}
         for operand, text in zip(op.operands, op.inputs, strict=True):
