@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.capture, pytest.mark.subprocess, pytest.mark.costly]
 
 
 @pytest.mark.parametrize("name", ["device_put_tree_once", "reshard_tree_once", "new_solver_each_round"])
+@pytest.mark.long
 def test_a_program_has_the_findings_of_its_labels_and_no_other(tmp_path, name):
     program = findings.PROGRAMS / f"{name}.py"
     findings.record(program, tmp_path / "run")
@@ -24,6 +25,7 @@ def test_a_program_has_the_findings_of_its_labels_and_no_other(tmp_path, name):
     assert verdict.wrong == []
 
 
+@pytest.mark.long
 def test_the_advice_of_a_finding_is_applied_by_the_mended_program_which_has_none(tmp_path):
     case, mended = (findings.PROGRAMS / f"static_step_number{end}.py" for end in ("", "_mended"))
     for program in (case, mended):

@@ -13,6 +13,7 @@ BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "gates.py"
 
 @pytest.mark.capture
 @pytest.mark.costly
+@pytest.mark.long
 def test_no_gate_passes_or_fails_wrongly(tmp_path, clean_env):
     command = [sys.executable, str(BENCHMARK), "--short", "--no-pytest"]
     env = {**clean_env, "TMPDIR": str(tmp_path)}

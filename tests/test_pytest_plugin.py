@@ -316,6 +316,7 @@ def test_two(jaxscope):
 
 
 @pytest.mark.capture
+@pytest.mark.long
 def test_a_baseline_a_test_is_written_compared_and_trimmed(tmp_path):
     def run(*args, operation="* 2", **env):
         (tmp_path / "test_it.py").write_text(PINNED.replace("OPERATION", operation))

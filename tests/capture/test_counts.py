@@ -19,14 +19,14 @@ PROGRAM_NAMES = [
     "captured",
     "donation",
     "effects",
-    "equinox_train",
-    "haiku_train",
-    "many_kinds",
-    "nnx_train",
-    "numpyro_nuts",
+    pytest.param("equinox_train", marks=pytest.mark.long),
+    pytest.param("haiku_train", marks=pytest.mark.long),
+    pytest.param("many_kinds", marks=pytest.mark.long),
+    pytest.param("nnx_train", marks=pytest.mark.long),
+    pytest.param("numpyro_nuts", marks=pytest.mark.long),
     "optax_train",
-    "pmap_and_shard_map",
-    "sharded",
+    pytest.param("pmap_and_shard_map", marks=pytest.mark.long),
+    pytest.param("sharded", marks=pytest.mark.long),
 ]
 
 
@@ -73,6 +73,7 @@ def test_every_lowering_and_compilation_of_a_real_program_is_seen_once(
     assert run.of(ev.RunEnded)
 
 
+@pytest.mark.long
 def test_the_levels_of_92_labelled_misses_agree_with_independent_counters(clean_env):
     script = PROGRAMS.parent.parent / "benchmarks" / "levels.py"
     done = subprocess.run(

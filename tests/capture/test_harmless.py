@@ -54,6 +54,7 @@ def traceback_of(stderr: str, program: Path) -> str:
     return stderr[stderr.index(mark) :] if mark in stderr else stderr
 
 
+@pytest.mark.costly
 def test_a_fault_in_any_part_changes_nothing_and_is_reported_once(record, tmp_path, clean_env):
     names = parts_that_can_fail()
     assert len(names) > 20, names

@@ -88,6 +88,7 @@ def test_no_nested_function_leads_to_itself_where_values_are_seen(room):
 
 @pytest.mark.capture
 @pytest.mark.costly
+@pytest.mark.long
 def test_states_of_all_libraries_are_gone_at_once_as_in_an_unrecorded_program(record):
     run = record(PROGRAMS / "let_go.py", env={"XLA_FLAGS": "--xla_force_host_platform_device_count=2"})
     assert run.out == "cycles: []\n", run.out

@@ -15,7 +15,7 @@ from changes_of_step import CHANGES, DEVICES, PROGRAM, names_it
 
 from jaxscope import cli
 
-pytestmark = [pytest.mark.capture, pytest.mark.costly]
+pytestmark = [pytest.mark.capture, pytest.mark.costly, pytest.mark.long]
 
 TRIED = (
     "a dropped donation",

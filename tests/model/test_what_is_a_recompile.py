@@ -94,6 +94,7 @@ def names(model):
 
 
 @pytest.mark.capture
+@pytest.mark.costly
 def test_healthy_programs_have_no_recompiles_and_nothing_to_find_about_them(record):
     model = load(record(HEALTHY).run)
     assert not any(names(model).values()), names(model)

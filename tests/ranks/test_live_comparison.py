@@ -15,7 +15,7 @@ import pytest
 from jaxscope.cli import command
 from jaxscope.launch import ranks
 
-pytestmark = [pytest.mark.capture, pytest.mark.subprocess, pytest.mark.costly]
+pytestmark = [pytest.mark.capture, pytest.mark.subprocess, pytest.mark.costly, pytest.mark.long]
 PROGRAM = Path(__file__).parents[1] / "programs" / "ranks_that_differ.py"
 
 

@@ -10,7 +10,7 @@ from places import TESTS
 
 from jaxscope.cli import command
 
-pytestmark = [pytest.mark.capture, pytest.mark.subprocess, pytest.mark.costly]
+pytestmark = [pytest.mark.capture, pytest.mark.subprocess, pytest.mark.costly, pytest.mark.long]
 SAMPLE = TESTS.parent / "samples" / "train_many_processes.py"
 
 

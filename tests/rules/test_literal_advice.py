@@ -18,7 +18,7 @@ from jaxscope.model.load import load
 from jaxscope.present import findings as words
 from jaxscope.rules import registry
 
-pytestmark = [pytest.mark.capture, pytest.mark.costly]
+pytestmark = [pytest.mark.capture, pytest.mark.costly, pytest.mark.long]
 
 RUNNER = """
 import runpy

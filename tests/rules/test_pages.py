@@ -7,9 +7,11 @@ from jaxscope.model import arrays, call_places
 from jaxscope.present.text import size
 from jaxscope.rules import (
     arguments,
+    copied_arrays,
     devices,
     donation,
     fast_path,
+    inserted_collectives,
     live_arrays,
     loop_calls,
     many_compilations,
@@ -20,6 +22,7 @@ from jaxscope.rules import (
     replicated_work,
     statics,
     transfers,
+    unrolled_loops,
 )
 
 WORDS = {2: "two", 3: "three", 4: "four", 6: "six", 8: "eight", 10: "ten"}
@@ -83,7 +86,7 @@ STATED = {
         f"at least {many_compilations.BARRAGE} compilations in {n(many_compilations.FEW_LINES)} or more lines",
         f"at least {share(many_compilations.TOGETHER)} of the total time",
     ),
-    "JX202": (f"at least {n(programs.TURN)} operations {n(programs.TURNS)} times or more",),
+    "JX202": (f"at least {n(unrolled_loops.TURN)} operations {n(unrolled_loops.TURNS)} times or more",),
     "JX204": (
         f"at least {n(loop_calls.FEWEST)} rows",
         f"at least {n(loop_calls.FEWEST)} calls in each step",
@@ -91,7 +94,11 @@ STATED = {
     "JX302": (
         f"at least {b(programs.MIB // 16)} and at least {share(programs.SMALL)} of the program's peak memory",
     ),
-    "JX401": (f"at least {b(programs.MIB)} per call",),
+    "JX401": (
+        f"at least {b(programs.MIB)} per call",
+        f"{inserted_collectives.FLOPS_PER_BYTE} floating-point operations",
+        f"at least {b(inserted_collectives.SCANNED)}",
+    ),
     "JX501": (
         f"at least {n(arrays.FEWEST)} snapshots at different steps",
         f"at least {n(arrays.FEWEST_BY_TIME)} snapshots at different times",
@@ -127,6 +134,7 @@ STATED = {
         f"less than {share(transfers.MUCH)} of the time",
         f"less than {share(transfers.FEW)} of the run's time",
     ),
+    "JX607": (f"at least {copied_arrays.PARTS} times as large",),
     "JX602": (f"at least {b(transfers.LARGE)} at a time", f"{n(transfers.OFTEN)} times or more"),
 }
 

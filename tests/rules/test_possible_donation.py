@@ -113,6 +113,7 @@ PROGRAM = """
 """
 
 
+@pytest.mark.costly
 def test_what_a_call_was_seen_to_keep_is_not_to_be_donated_and_the_rest_on_a_condition(record):
     found = {
         words.title(f).split(" could donate ")[0]: f
@@ -161,6 +162,7 @@ FILTERED = """
 """
 
 
+@pytest.mark.costly
 def test_filter_jit_is_told_which_argument_stays_and_which_are_deleted(record):
     pytest.importorskip("equinox")
     found = {words.title(f).split()[0]: words.fix_text(f) for f in findings(load(record(FILTERED).run))}
@@ -205,6 +207,7 @@ TARGET = """
 """
 
 
+@pytest.mark.costly
 def test_a_target_that_begins_as_the_model_is_copied_and_then_donated(record):
     case = record(TARGET.replace("JIT", "@jax.jit").replace("TARGET", "params"))
     (f,) = [f for f in findings(load(case.run)) if f.code == "JX506"]

@@ -124,6 +124,7 @@ for i in range(2): numpy_noise(w), numpy_generator(w), constant_projection(w)
 
 @pytest.mark.capture
 @pytest.mark.subprocess
+@pytest.mark.costly
 def test_only_calls_that_repeat_what_they_need_not_are_found(record):
     codes = {"JX134", "JX135", "JX204", "JX205"}
     found = [f for f in findings(load(record(PROGRAM).run)) if f.code in codes]

@@ -71,6 +71,7 @@ LARGE += "; x = jnp.sqrt(x); x = jnp.log1p(x @ w); x = jnp.square(x) @ w; x = jn
 OTHER = "x + " + " + ".join(f"(x @ jnp.ones((16, {n}))).sum()" for n in range(1, 150))
 
 
+@pytest.mark.long
 def test_few_iterations_are_a_note_if_they_are_large_and_most_of_the_program(record):
     (f,) = unrolled(record, FEW.replace("BODY", LARGE).replace("REST", "x"))
     assert f.severity == "note" and words.title(f).endswith(" operations is repeated 5 times")
@@ -244,6 +245,7 @@ class Net(eqx.Module):
 
 
 @pytest.mark.parametrize("library", LAYERS)
+@pytest.mark.long
 def test_the_finding_names_the_loop_over_layers_and_what_the_library_has_for_it(record, library):
     pytest.importorskip(library)
     wanted, program, loop, scanned = LAYERS[library]

@@ -11,6 +11,7 @@ pytestmark = [pytest.mark.capture, pytest.mark.subprocess]
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
 
+@pytest.mark.long
 def test_what_is_named_is_what_jax_compares_for_random_arguments_of_each_wrapper(record):
     done = record(
         f"""

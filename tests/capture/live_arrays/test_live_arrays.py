@@ -234,7 +234,9 @@ TRAINING = {
 }
 
 
-@pytest.mark.parametrize("program", TRAINING)
+@pytest.mark.parametrize(
+    "program", ["optax_train.py", *(pytest.param(name, marks=pytest.mark.long) for name in [*TRAINING][1:])]
+)
 def test_arrays_of_a_training_program_carry_the_users_names(program, record_module):
     run = load(training_loops.recorded(program, record_module).run)
     looks = [s for s in arrays.of_main(run) if s.why == "asked"]
