@@ -17,7 +17,7 @@ from jaxscope.analysis import causes as comparing
 from jaxscope.analysis.keys import Facts
 from jaxscope.analysis.levels import TRACE
 from jaxscope.model import causes, changes, key_index
-from jaxscope.model.causes import recompiles
+from jaxscope.model.causes import recompilations, recompiles
 from jaxscope.model.changes import Changes
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
@@ -205,10 +205,14 @@ def programs_of(run: Run, f: Function) -> list[Program]:
 
 
 def changed_programs(run: Run, f: Function) -> tuple[int, int] | None:
-    """Return the numbers of the last two consecutive compilations of ``f`` that have different programs.
-    ``(3, 4)`` stands for ``f#3`` and ``f#4``. None: all compilations have the same program."""
-    numbered = [(n, c.program) for n, c in run.numbered(f) if c.program in run.programs]
-    pairs = [(a, b) for (a, p), (b, q) in itertools.pairwise(numbered) if p != q]
+    """Return the numbers of the last two consecutive compilations of ``f`` that have different programs, if
+    the second is a recompile. ``(3, 4)`` stands for ``f#3`` and ``f#4``. None: there are none. The parts of a
+    function that a transform such as ``jax.grad`` compiles are no changes of its program."""
+    again = {c.id for c in recompilations(f, run)}
+    numbered = [(n, c) for n, c in run.numbered(f) if c.program in run.programs]
+    pairs = [
+        (a, b) for (a, p), (b, q) in itertools.pairwise(numbered) if p.program != q.program and q.id in again
+    ]
     return pairs[-1] if pairs else None
 
 

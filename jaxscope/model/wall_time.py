@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from jaxscope.model import transfers
+from jaxscope.model import line_times, transfers
 from jaxscope.model.records import Process
 from jaxscope.model.run import Run
+from jaxscope.schema.line_times import CALLING, WAITING
 
 
 class WallTime(msgspec.Struct, frozen=True):
@@ -16,8 +17,9 @@ class WallTime(msgspec.Struct, frozen=True):
       seconds: seconds of the program, or if only a part of it was recorded, of the recording.
       before_compiling: seconds until the first trace, lowering or compilation began: imports and set-up.
       compiling: seconds during which something was traced, lowered or compiled.
-      waiting: seconds after ``before_compiling`` in which the thread that runs the steps waited for values of
-        the devices; None: unknown, and a part of ``rest``.
+      waiting: seconds after ``before_compiling`` in which the thread that runs the steps waited for the
+        devices: for values, as they were counted, or for values and at calls, as the samples of the main
+        thread show it, whichever is more. None: unknown, and a part of ``rest``.
       rest: the other seconds.
     """
 
@@ -43,6 +45,9 @@ def wall_time(run: Run) -> WallTime | None:
     waiting = _waiting(run, process, first)
     if waiting is not None and waiting > left:
         waiting = None
+    sampled = _sampled(run)
+    if sampled is not None and sampled > (waiting or 0.0):
+        waiting = min(sampled, left)
     return WallTime(total, before, compiling, waiting, left - (waiting or 0.0))
 
 
@@ -54,6 +59,17 @@ def _first_phase(run: Run) -> int | None:
         return None
     opened = [p.since_ns for p in run.lasting() if p.compilation.process is process]
     return min([*opened, *process.phases.begins()[:1]], default=None)
+
+
+def _sampled(run: Run) -> float | None:
+    """Return the seconds in which the samples of the main thread found it waiting for a value, or sleeping in
+    a call of a jitted function, which waits for earlier work. None: there are too few samples."""
+    found = [
+        (t.seconds, t.samples) if doing == WAITING else (t.blocked, round(t.samples * t.blocked / t.seconds))
+        for doing, t in line_times.entries(run)
+        if t.seconds and (doing == WAITING or (doing == CALLING and t.blocked))
+    ]
+    return sum(s for s, _ in found) if sum(n for _, n in found) >= line_times.FEWEST else None
 
 
 def _waiting(run: Run, process: Process, first: int) -> float | None:

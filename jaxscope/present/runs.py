@@ -74,14 +74,14 @@ def compiling(run: Run, *, shares: bool = True) -> list[Span]:
 
 def not_compiling(run: Run) -> list[Span]:
     """Return the time of the run that was not spent compiling, by what it was spent on. For example ``The
-    other 6.3 s: 2.6 s until the first compilation (imports, set-up), 2.0 s waiting for values, 1.7 s for
+    other 6.3 s: 2.6 s until the first compilation (imports, set-up), 2.0 s waiting for the devices, 1.7 s for
     everything else``. Empty if unknown, or if nearly all time was spent compiling."""
     t = wall_time(run)
     if t is None or t.seconds - t.compiling < LEAST_OTHER * t.seconds:
         return []
     named = (
         (t.before_compiling, "until the first compilation (imports, set-up)"),
-        (t.waiting or 0.0, "waiting for values"),
+        (t.waiting or 0.0, "waiting for the devices"),
     )
     parts = [f"{seconds(spent)} {what}" for spent, what in named if spent >= LEAST_PART * t.seconds]
     if not parts:

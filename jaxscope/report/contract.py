@@ -174,8 +174,8 @@ class WallTime(Entry):
       seconds: wall time of the program.
       before_compiling: seconds until the first trace, lowering or compilation began: imports and set-up.
       compiling: seconds in which something was traced, lowered or compiled.
-      waiting: seconds after ``before_compiling`` in which the program waited for values from the devices;
-        null: unknown, and contained in ``rest``.
+      waiting: seconds after ``before_compiling`` in which the program waited for the devices: for values, or
+        in calls that wait for earlier work; null: unknown, and contained in ``rest``.
       rest: the other seconds.
     """
 

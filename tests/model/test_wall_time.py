@@ -12,6 +12,8 @@ from jaxscope.model.wall_time import wall_time
 from jaxscope.present.runs import not_compiling
 from jaxscope.present.spans import plain
 from jaxscope.schema import events as ev
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.line_times import LineTime, LineTimes
 
 F = function("train_step")
 
@@ -46,7 +48,7 @@ def test_the_parts_of_a_run_add_up_and_begin_with_the_program(log):
     )  # fmt: skip
     assert t.before_compiling + t.compiling + t.waiting + t.rest == pytest.approx(t.seconds)
     assert plain(not_compiling(run)) == (
-        "The other 11.0 s: 3.0 s until the first compilation (imports, set-up), 2.0 s waiting for values,"
+        "The other 11.0 s: 3.0 s until the first compilation (imports, set-up), 2.0 s waiting for the devices,"
         " 6.0 s for everything else"
     )
 
@@ -61,6 +63,18 @@ def test_waits_that_may_overlap_other_parts_are_not_a_part(log, unknown):
     t = wall_time(divided(log))
     assert t.waiting is None
     assert t.rest == pytest.approx(8.0)
+
+
+def test_the_samples_show_waits_in_calls_that_no_transfer_counts(log):
+    wait(log, 0.5)
+    line = [Frame("/home/ann/train.py", 8, "main")]
+    times = [
+        LineTime("calling", line, seconds=5.0, blocked=4.0, samples=50),
+        LineTime("waiting", line, seconds=1.0, blocked=1.0, samples=10),
+    ]
+    log.say(LineTimes(seconds=12.0, lines=times))
+    t = wall_time(divided(log))
+    assert (t.waiting, t.rest) == (pytest.approx(5.0), pytest.approx(3.0))
 
 
 def test_waits_beside_compilations_of_another_thread_are_not_a_part(log):

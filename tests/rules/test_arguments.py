@@ -66,6 +66,22 @@ def test_only_a_smaller_size_that_came_later_is_an_odd_batch(keys, fix, found):
     assert [f for _, f in found(*keys)] == [fix]
 
 
+@pytest.mark.parametrize(
+    ("keys", "chosen"),
+    [
+        ([x(768), x(1536)], True),
+        ([batch(96), batch(128)], True),
+        ([x(8, 256), x(8, 320)], True),
+        ([x(1536), x(768)], False),
+        ([batch(128), batch(96)], False),
+        ([x(8, 250), x(8, 320)], False),
+    ],
+)
+def test_two_round_sizes_of_which_the_later_is_larger_are_chosen(keys, chosen, found):
+    """For example two buckets. The smaller size of an odd last batch comes later."""
+    assert (found(*keys) == []) == chosen
+
+
 def test_a_smaller_size_that_is_compiled_more_often_than_the_larger_is_not_odd(found):
     def again(n, static):
         return key(leaf("x", n), context=static)
