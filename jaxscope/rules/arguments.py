@@ -19,6 +19,7 @@ from jaxscope.schema.messages import Names, message
 
 SMALLEST = 8  # a smaller power of two may be a size by chance
 ROUND = 8  # two sizes look chosen if both are multiples of it, and at least twice as large
+WEAK_LEAVES = 2  # weakly typed arrays that the advice names
 CALLS_A_SIZE = 10  # with so many calls for each size, the compilations are worth their time
 _NUMBERS = {"int", "float", "complex"}
 _TYPED = {"bfloat16", "float16", "float32", "float64", "int32", "int64", "uint32", "complex64"}
@@ -252,13 +253,26 @@ def weak_type(group: Group) -> Fix:
             dict.fromkeys(root(c.path) for c in group.causes if c.path and root(c.path) != root(path))
         )
         then = message("then-create-copies", copies=Names(copies)) if copies else None
-        words = message("fix-typed-leaves", root=root(path), convert=convert, copies=then)
+        weak = _weak_leaves(group, path)
+        leaves = message("weak-leaves", paths=Names(weak, WEAK_LEAVES)) if weak else None
+        words = message("fix-typed-leaves", root=root(path), leaves=leaves, convert=convert, copies=then)
         return Fix(words, "typed_array", {"path": path, "dtype": dtype})
     whole = (
         message("convert-the-whole", root=root(path), convert=convert) if path is not None and deep else None
     )
     words = message("fix-typed-array", path=path or "them", typed=typed(dtype), whole=whole)
     return Fix(words, "typed_array", {"path": path, "dtype": dtype})
+
+
+def _weak_leaves(group: Group, path: str) -> tuple[str, ...]:
+    """Return the paths of the arrays under ``path`` that were weakly typed in some, but not in all, of the
+    recorded calls of the function of ``group``."""
+    found: dict[str, set[bool]] = {}
+    for c in group.function.compilations:
+        for leaf in c.key.arguments if c.key is not None else ():
+            if below(leaf.path, {path}):
+                found.setdefault(leaf.path, set()).add(bool(leaf.weak_type))
+    return tuple(name for name, weak in found.items() if len(weak) > 1)
 
 
 def dtype_of(*values: Value | None) -> str | None:

@@ -25,7 +25,7 @@ def curve(x, y=None):
 
 def fit(model, key):
     mcmc = MCMC(NUTS(model), num_warmup=100, num_samples=200, progress_bar=False)
-    mcmc.run(key, x, y)  # never: JX133
+    mcmc.run(key, x, y)
     return mcmc.get_samples()
 
 
