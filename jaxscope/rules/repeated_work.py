@@ -20,23 +20,21 @@ from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Names, Percent, message
 
 FEWEST, MUCH = 0.5, 0.8  # share of the operations of the function: a note, a warning
-OF_ALL = 0.01  # share of the operations of the largest program, below which a function does not matter
+LEAST = 1_000_000  # operations in one call that are repeated; fewer take no longer than the call itself
 
 
 @rule("JX208", "work-repeated-in-loop", WARNING)
 def work_repeated_in_loop(run: Run) -> Iterator[Finding]:
-    programs = [
-        (p, f, texts.stablehlo.argument_work) for p, f, texts in users(run) if texts.stablehlo is not None
-    ]
-    most = max((_total(work) for _, _, work in programs), default=0)
-    for p, f, work in programs:
-        total = _total(work)
-        found = _repeated(run, p, f, work) if total >= OF_ALL * most and total else None
+    for p, f, texts in users(run):
+        work = texts.stablehlo.argument_work if texts.stablehlo is not None else ()
+        total = sum(w.operations for w in work)
+        found = _repeated(run, p, f, work) if total >= LEAST else None
         if found is None:
             continue
         loop, parts = found
-        share = sum(w.operations for w in parts) / total
-        if share < FEWEST:
+        repeated = sum(w.operations for w in parts)
+        share = repeated / total
+        if repeated < LEAST or share < FEWEST:
             continue
         names = tuple(dict.fromkeys(name for w in parts for name in w.arguments))
         lines = tuple(dict.fromkeys(str(at.line) for w in parts for at in w.lines))
@@ -64,10 +62,6 @@ def work_repeated_in_loop(run: Run) -> Iterator[Finding]:
             ),
             subject=(),
         )
-
-
-def _total(work: tuple[ArgumentWork, ...]) -> int:
-    return sum(w.operations for w in work)
 
 
 def _repeated(
