@@ -21,9 +21,13 @@ _OTHER = frozenset(
         "ragged_all_to_all",
         "reduce_scatter",
         "psum_scatter",
-        "axis_index",
     )
 )
+# The primitives of random numbers: what they draw from a key with a device's number differs between devices
+_RANDOM = ("random_", "threefry", "rng_")
+# Prefix of an axis whose number a value depends on. It may be chosen on purpose, as by ``where(index == 0, x,
+# 0)``, so that nothing is reported, unless random numbers are drawn from it.
+_INDEX = "index of "
 # Primitives whose inner jaxpr only combines two elements
 _COMBINING = ("scatter", "reduce", "sort", "cumulative")
 MOST = 20
@@ -68,7 +72,7 @@ def _in(body: Any, results: dict[int, int]) -> Iterator[Differing]:
                 wrong = [
                     a for a in sorted(differing or ()) if a not in _axes_of(spec) and sizes.get(a, 1) > 1
                 ]
-                if wrong:
+                if wrong and not any(a.startswith(_INDEX) for a in differing or ()):
                     yield Differing(results.get(id(var)), var.aval.str_short(), wrong)
         elif name in CALLING:
             for inner in _bodies(equation):
@@ -104,8 +108,13 @@ def _of_equation(equation: Any, values: list[_Differs]) -> list[_Differs]:
     name, params, n = equation.primitive.name, equation.params, len(equation.outvars)
     if name in _OTHER:
         return [None] * n
+    if name == "axis_index":
+        return [frozenset(_INDEX + axis for axis in _names(params))]
+    if name.startswith(_RANDOM):
+        drawn = _joined(values)
+        return [None if drawn is None else frozenset(a.removeprefix(_INDEX) for a in drawn)] * n
     if name in _REDUCED:
-        axes = _names(params)
+        axes = _names(params) | {_INDEX + axis for axis in _names(params)}
         grouped = params.get("axis_index_groups") is not None
         return [None if v is None or grouped else v - axes for v in _each(values, n)]
     inner = list(_bodies(equation))

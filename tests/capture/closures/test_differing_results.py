@@ -66,6 +66,16 @@ def picked(w, x):
     return jax.grad(lambda w: jnp.sum((x @ w)[jnp.array([0, 1, 1])]))(w)  # the gradient is a scatter
 
 
+def dropped_out(w, x):
+    key = jax.random.fold_in(jax.random.key(0), jax.lax.axis_index("data"))
+
+    def loss(w):
+        kept = jnp.where(jax.random.bernoulli(key, 0.5, x.shape), x, 0.0)
+        return jax.lax.pmean(jnp.mean(jnp.tanh(kept @ w)), "data")
+
+    return jax.grad(loss)(w)
+
+
 CASES = {
     "a gradient that is not averaged": (step, ["data"]),
     "an averaged gradient": (lambda w, x: step(w, x, average="data"), []),
@@ -78,6 +88,7 @@ CASES = {
     "a conditional": (chosen, ["data"]),
     "under checkpoint": (checkpointed, ["data"]),
     "a gradient by a scatter": (picked, ["data"]),
+    "a gradient with other random numbers on each device": (dropped_out, ["data"]),
     "nothing of the data": (lambda w, x: w * 2, []),
 }
 
