@@ -154,8 +154,8 @@ TEMPLATES = {
     "float64-at-this-line": "the float64 number or array that this line uses",
     "fix-float32": "make {what} float32 (dtype=jnp.float32), or disable jax_enable_x64",
     "half-precision-sum": (
-        "{total} is added up in {dtype}: a sum stays as it is when a number is added that is more than"
-        " {times} times smaller"
+        "{total} is added up in {dtype}: once it is {times} times as large as the number that is added, it no"
+        " longer changes"
     ),
     "fix-add-in-float32": (
         "compute what is added to {total} in float32, for example with x.astype(jnp.float32) before the mean"
