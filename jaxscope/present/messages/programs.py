@@ -80,9 +80,9 @@ TEMPLATES = {
         " its own predicate: the branch {branch} has {share} of the program's operations"
     ),
     "whole-checkpoint": (
-        "{function} computes the forward pass twice, because of a jax.checkpoint: {share} of its matrix"
-        " products. It covers all that is differentiated, so that the gradient needs as much memory as"
-        " without it"
+        "{function} computes the forward pass twice, because of a jax.checkpoint; the second time takes"
+        " {share} of its matrix products. The checkpoint is around all that is differentiated, so that it"
+        " saves no memory"
     ),
     "work-repeated-in-loop": (
         "{function} computes the same in each iteration of the loop at {loop}: {share} of its operations"

@@ -512,7 +512,7 @@ TEMPLATES = {
     "and-pad-arguments": (
         ". The sizes of arrays change: pad the arrays to one of a few fixed sizes, and mask the padding"
     ),
-    "if-no-keys": ". If the array does not contain keys, iterate over a NumPy array (np.asarray)",
+    "if-no-keys": ". If they are no keys but other values, iterate over a NumPy array (np.asarray)",
     "fix-one-size-for-library": (
         "if the size of the data that you pass to {library} changes from call to call, pad the data to one"
         " size, with a mask or weights for the padding; create the objects of {library} that compute with the"

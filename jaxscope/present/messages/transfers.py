@@ -19,7 +19,7 @@ TEMPLATES = {
     ),
     "read-in-loop": (
         "{expression}{helper} waits for the device {n} times in the loop that calls {function}; this took"
-        " {seconds} in total{saved}. Afterwards, a GPU or TPU is idle until the next call"
+        " {seconds} in total{saved}. After each wait, a GPU or TPU has nothing to do until the next call"
     ),
     "in-each-step": "{times}in each of {steps} steps{phase}",
     "in-most-steps": "{times}in {steps} of {since} steps{phase}",
