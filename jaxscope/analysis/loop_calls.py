@@ -492,9 +492,15 @@ def turns_alone(loop_call: LoopCall, jitted: Collection[str], modules: Collectio
     ``jitted`` has names of jitted functions, ``modules`` the names by which this source refers to JAX and its
     modules.
     """
-    for node in loop_call.body:
+    return _only_calls(loop_call, loop_call.body, jitted, modules)
+
+
+def _only_calls(
+    loop_call: LoopCall, nodes: Iterable[ast.AST], jitted: Collection[str], modules: Collection[str]
+) -> bool:
+    for node in nodes:
         for n in ast.walk(node):
-            if isinstance(n, (ast.Break, ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Raise, ast.If)):
+            if isinstance(n, (*_LEAVES, ast.Raise, ast.If)):
                 return False
             if isinstance(n, ast.Call) and n is not loop_call.call:
                 name = last_name(n.func)
@@ -503,4 +509,64 @@ def turns_alone(loop_call: LoopCall, jitted: Collection[str], modules: Collectio
     return True
 
 
-_HARMLESS = frozenset({"append", "range", "len", "enumerate", "zip"})
+_LEAVES = (ast.Break, ast.Return, ast.Yield, ast.YieldFrom, ast.Await)
+_HARMLESS = frozenset({"append", "range", "len", "enumerate", "zip", "items", "values"})
+_TO_NUMPY = frozenset({"asarray", "array"})
+
+
+class Scan(NamedTuple):
+    """How ``jax.lax.scan`` could replace a loop.
+
+    Attributes:
+      output: the condition of the ``if`` whose block remains in Python, because it prints or saves something
+        in some of the iterations: ``i % 100 == 0``. None: the scan can replace the whole loop.
+    """
+
+    output: str | None
+
+
+def scan_of(loop_call: LoopCall, jitted: Collection[str], modules: Collection[str]) -> Scan | None:
+    """Return how a scan could replace the loop around ``loop_call``; None: it could not, or that is unknown.
+
+    The loop is ``for i in range(n)`` or goes over random keys, and its call gets its own results. Its other
+    statements are as in ``turns_alone``, convert results to NumPy arrays, or are an ``if`` that depends on
+    ``i % n`` only.
+    """
+    loop = loop_call.loop
+    if not isinstance(loop, ast.For) or loop.orelse or not loop_call.always or not loop_call.feeds_itself:
+        return None
+    if not _counts(loop.iter):
+        return None
+    counters = names_set([loop.target])
+    conditions = [n for n in loop.body if isinstance(n, ast.If) and _every_nth(n, counters)]
+    others = [n for n in loop.body if n not in conditions]
+    jitted = {*jitted, *_TO_NUMPY}
+    if len(conditions) > 1 or not _only_calls(loop_call, others, jitted, modules):
+        return None
+    if any(isinstance(n, _LEAVES) for c in conditions for n in ast.walk(c)):
+        return None
+    if any(names_set(c.body) & (loop_call.targets | names_read(others)) for c in conditions):
+        return None
+    return Scan(ast.unparse(conditions[0].test) if conditions else None)
+
+
+def _counts(iterated: ast.expr) -> bool:
+    """Return whether a loop over the expression ``iterated`` counts, as ``range`` and ``tqdm(range(n))`` do,
+    or goes over new random keys."""
+    while isinstance(iterated, ast.Call):
+        name = last_name(iterated.func)
+        if name in ("range", "trange", "split"):
+            return True
+        if name not in ("tqdm", "progress_bar", "enumerate") or not iterated.args:
+            return False
+        iterated = iterated.args[0]
+    return False
+
+
+def _every_nth(statement: ast.If, counters: set[str]) -> bool:
+    """Return whether the condition of an ``if`` without ``else`` is computed with ``%`` from ``counters``."""
+    parts = list(ast.walk(statement.test))
+    remainders = [n.left for n in parts if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod)]
+    if statement.orelse or any(isinstance(n, ast.Call) for n in parts):
+        return False
+    return bool(names_read(remainders) & counters)

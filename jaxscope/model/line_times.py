@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 from msgspec.structs import replace
 
 from jaxscope.analysis.rewrap_site import loops_around
 from jaxscope.model import sources
-from jaxscope.model.records import cached_until_changed
+from jaxscope.model.records import Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import JAX_ROOTS
@@ -120,6 +120,41 @@ def seconds_at(run: Run, lines: Collection[tuple[str, int]]) -> float | None:
     return sum(t.seconds for t in found) if sum(t.samples for t in found) >= FEWEST else None
 
 
+def running_seconds(run: Run, function: Function) -> float | None:
+    """Return the seconds that the main thread spent in calls of the jitted ``function``, and on waiting for
+    values in loops that call no other jitted function of the user. None: not measured, or with too few
+    samples."""
+    lines, mine, others = set(), set(), set()
+    for c in run.compilations.values():
+        if not c.function.user or c.site is None or c.missed is None or c.entry != "call":
+            continue
+        if c.function is function:
+            lines.add((c.site.file, c.site.line))
+        (mine if c.function is function else others).update(_around(run, [c.site, *c.missed.stack]))
+    others.update(
+        loop
+        for doing, t in entries(run)
+        if doing == CALLING and (t.stack[0].file, t.stack[0].line) not in lines
+        for loop in _around(run, t.stack)
+    )
+    own = mine - others
+    found = [
+        t
+        for doing, t in entries(run)
+        if (doing == CALLING and (t.stack[0].file, t.stack[0].line) in lines)
+        or (doing == WAITING and not own.isdisjoint(_around(run, t.stack)))
+    ]
+    return sum(t.seconds for t in found) if sum(t.samples for t in found) >= FEWEST else None
+
+
+def _around(run: Run, stack: Iterable[Frame]) -> Iterator[tuple[Frame, int]]:
+    """Yield the loops around the lines of ``stack``, each as (first line, number of the last line)."""
+    text = sources.of(run)
+    for frame in stack:
+        for first, last in loops_around(text(frame.file), frame.line):
+            yield Frame(frame.file, first, frame.function), last
+
+
 class Loop(msgspec.Struct, frozen=True):
     """A loop of the user's code, and times of the main thread while it ran.
 
@@ -162,18 +197,8 @@ def loops(run: Run, times: list[LineTime], least: float) -> list[Loop]:
     these seconds. If a loop around it calls jitted functions and it does not, that loop counts. A time
     without a loop on its stack is left out.
     """
-    text, calls = sources.of(run), _with_calls(run)
-    nested = [
-        (
-            [
-                (Frame(frame.file, first, frame.function), last)
-                for frame in reversed(t.stack)
-                for first, last in loops_around(text(frame.file), frame.line)
-            ],
-            t,
-        )
-        for t in times
-    ]
+    calls = _with_calls(run)
+    nested = [(list(_around(run, reversed(t.stack))), t) for t in times]
     nested = [([loop for loop in around if loop in calls] or around, t) for around, t in nested]
     found = _innermost(nested, 0, least)
     return [replace(loop, calls=(loop.line, loop.last) in calls) for loop in found]
@@ -182,17 +207,11 @@ def loops(run: Run, times: list[LineTime], least: float) -> list[Loop]:
 def _with_calls(run: Run) -> set[tuple[Frame, int]]:
     """Return the loops that call jitted functions of the user, each as (first line, number of the last
     line)."""
-    text = sources.of(run)
     stacks = [t.stack for doing, t in entries(run) if doing == CALLING]
     for c in run.compilations.values():
         if c.function.user and c.site is not None and c.missed is not None and c.entry == "call":
             stacks.append([c.site, *c.missed.stack])
-    return {
-        (Frame(frame.file, first, frame.function), last)
-        for stack in stacks
-        for frame in stack
-        for first, last in loops_around(text(frame.file), frame.line)
-    }
+    return {loop for stack in stacks for loop in _around(run, stack)}
 
 
 def _innermost(nested: list[tuple[_Loops, LineTime]], depth: int, least: float) -> Iterator[Loop]:

@@ -11,7 +11,7 @@ from jaxscope.analysis.rewrap_site import last_name, syntax
 from jaxscope.model import sources
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import runs_often, users
-from jaxscope.rules.programs import evidence
+from jaxscope.rules.programs import evidence, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
@@ -52,6 +52,8 @@ def branches_under_vmap(run: Run) -> Iterator[Finding]:
                     source=line,
                     evidence=evidence(p, text, line),
                     fix=_instead(call, branch),
+                    seconds=running_share(run, f, share),
+                    at_most=True,
                 )
 
 

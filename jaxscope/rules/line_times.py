@@ -1,5 +1,5 @@
 """Rules about the time that the main thread spends in loops. JX605: in operations outside jit. JX606: in
-Python code, while the devices wait."""
+Python code, while the devices wait. JX608: in starting programs that are too small to be worth a call."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ import builtins
 import sys
 from collections.abc import Iterator
 
+from jaxscope.analysis import loop_calls
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import root
+from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.rewrap_site import last_name, syntax
 from jaxscope.model import line_times, sources
 from jaxscope.model.line_times import Loop
-from jaxscope.model.records import cached_until_changed
+from jaxscope.model.records import Compilation, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import element_reads
+from jaxscope.rules.each_program import users
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.libraries import WRAPPER_ROOTS
-from jaxscope.schema.line_times import OPERATIONS, PYTHON, WAITING, LineTime
+from jaxscope.schema.libraries import JAX_ROOTS, WRAPPER_ROOTS
+from jaxscope.schema.line_times import CALLING, OPERATIONS, PYTHON, WAITING, LineTime
 from jaxscope.schema.messages import Field, Names, Percent, Seconds, message
 
 OPERATIONS_SHARE, OPERATIONS_MUCH = 0.05, 0.15  # of the measured time: a note, a warning
 PYTHON_SHARE, PYTHON_MUCH = 0.15, 0.4
+CALLS_SHARE, CALLS_MUCH = 0.1, 0.3
+# Operations plus bytes of a program, which a CPU core needs about 30 microseconds for: as long as a call.
+SMALL = 150_000
 LINES = 3  # that are named
 NUMERIC = frozenset({"numpy", "scipy", "pandas"})
 
 
 @rule("JX605", "operations-in-each-step", WARNING)
 def operations_in_each_step(run: Run) -> Iterator[Finding]:
-    reads = element_reads.lines(run)  # JX603 has their time
-    times = [
-        t
-        for doing, t in line_times.entries(run)
-        if doing == OPERATIONS and not any((f.file, f.line) in reads for f in t.stack)
-    ]
-    for loop in _loops(run, times, OPERATIONS_SHARE):
+    for loop in _operations(run):
         yield _finding(run, "JX605", loop, OPERATIONS_MUCH)
 
 
@@ -50,6 +50,67 @@ def python_in_each_step(run: Run) -> Iterator[Finding]:
         waiting = sum(t.seconds for doing, t in inside if doing == WAITING)
         if loop.calls and waiting < loop.seconds:
             yield _finding(run, "JX606", loop, PYTHON_MUCH)
+
+
+@rule("JX608", "small-calls-in-loop", WARNING)
+def small_calls_in_loop(run: Run) -> Iterator[Finding]:
+    small = {
+        (c.site.file, c.site.line)
+        for p, _, texts in users(run)
+        for c in p.compilations
+        if c.site is not None and _is_small(c, texts)
+    }
+    outside = {loop.line for loop in _operations(run)}  # JX605 has these, with the same advice
+    times = [
+        t
+        for doing, t in line_times.entries(run)
+        if doing == CALLING and (t.stack[0].file, t.stack[0].line) in small
+    ]
+    for loop in _loops(run, times, CALLS_SHARE):
+        if loop.line not in outside and _scan_of(run, loop) is not None:
+            yield _finding(run, "JX608", loop, CALLS_MUCH)
+
+
+def _is_small(c: Compilation, texts: Texts) -> bool:
+    """Return whether a call of the program of ``c`` takes longer to start than to compute: it has no loops,
+    and computes and moves at most SMALL operations and bytes."""
+    cost = c.compiled.cost if c.compiled is not None else {}
+    if texts.hlo is None or texts.hlo.loops or "flops" not in cost or "bytes accessed" not in cost:
+        return False
+    return cost["flops"] + cost["bytes accessed"] <= SMALL
+
+
+@cached_until_changed
+def _operations(run: Run) -> list[Loop]:
+    """Return the loops that spend much time in operations outside jit."""
+    reads = element_reads.lines(run)  # JX603 has their time
+    times = [
+        t
+        for doing, t in line_times.entries(run)
+        if doing == OPERATIONS and not any((f.file, f.line) in reads for f in t.stack)
+    ]
+    return _loops(run, times, OPERATIONS_SHARE)
+
+
+def _scan_of(run: Run, loop: Loop) -> loop_calls.Scan | None:
+    """Return how ``jax.lax.scan`` could replace ``loop``; None: unknown."""
+    source = sources.of(run)(loop.line.file)
+    found = syntax(source) if source is not None else None
+    if found is None:
+        return None
+    modules = names_of(found.imports, JAX_ROOTS)
+    for c in run.compilations.values():
+        at = c.site
+        if at is None or at.file != loop.line.file or not loop.line.line <= at.line <= loop.last:
+            continue
+        if c.missed is None or c.missed.column is None or not c.function.user:
+            continue
+        call = loop_calls.find(source, at.line, c.missed.column, c.function.seen.name)
+        if call is not None and call.loop.lineno == loop.line.line:
+            scan = loop_calls.scan_of(call, _jitted_names(run), modules)
+            if scan is not None:
+                return scan
+    return None
 
 
 def _loops(run: Run, times: list[LineTime], share: float) -> list[Loop]:
@@ -76,8 +137,12 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
         "share": Percent(share),
         "lines": Names(tuple(line for line, _ in lines), LINES, "lines"),
     }
-    if code == "JX605":
-        text, fix = message("operations-in-loop", **fields), Fix(message("fix-jit-iteration"), "jit")
+    scan = _scan_of(run, loop)
+    if code == "JX608":
+        text, fix = message("small-calls-in-loop", **fields), _scanned(scan)
+    elif code == "JX605":
+        text = message("operations-in-loop", **fields)
+        fix = _scanned(scan) if scan is not None else Fix(message("fix-jit-iteration"), "jit")
     else:
         text, fix = message("python-in-loop", **fields), Fix(message("fix-python-in-loop"), "prefetch")
     return Finding(
@@ -95,6 +160,13 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
         subject=subject(code, loop.line),
         timed=True,
     )
+
+
+def _scanned(scan: loop_calls.Scan | None) -> Fix:
+    """Return the advice to replace a loop by a scan."""
+    if scan is not None and scan.output is not None:
+        return Fix(message("fix-scan-between", condition=scan.output), "scan")
+    return Fix(message("fix-scan-loop"), "scan")
 
 
 def subject(code: str, loop: Frame) -> tuple[str, str, int]:

@@ -9,8 +9,8 @@ from collections.abc import Hashable, Iterator, Sequence
 from jaxscope.analysis.programs import peak_bytes
 from jaxscope.analysis.rewrap_site import syntax
 from jaxscope.analysis.stablehlo.callbacks import Callback
-from jaxscope.model import sources
-from jaxscope.model.records import Compilation, Program
+from jaxscope.model import line_times, sources
+from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
 from jaxscope.rules.registry import rule
@@ -52,6 +52,13 @@ def small(p: Program) -> float:
     compiled = p.compilations[-1].compiled
     peak = peak_bytes(compiled.memory) if compiled is not None and compiled.memory is not None else None
     return SMALL * (peak or 0)
+
+
+def running_share(run: Run, f: Function, share: float) -> float | None:
+    """Return ``share`` of the seconds in which the main thread called ``f`` or waited for its results. None:
+    these seconds were not measured."""
+    seconds = line_times.running_seconds(run, f)
+    return share * seconds if seconds is not None else None
 
 
 @rule("JX203", "no-result", WARNING)

@@ -9,7 +9,7 @@ from jaxscope.analysis.rewrap_site import FUNCTION, last_name, syntax
 from jaxscope.model import sources
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import runs_often, users
-from jaxscope.rules.programs import evidence
+from jaxscope.rules.programs import evidence, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
@@ -46,6 +46,8 @@ def whole_checkpoint(run: Run) -> Iterator[Finding]:
             source=line,
             evidence=evidence(p, text, line),
             fix=Fix(message("fix-checkpoint-parts"), "checkpoint_parts"),
+            seconds=running_share(run, f, again.flops / again.all_flops),
+            at_most=True,
         )
 
 

@@ -13,7 +13,7 @@ from jaxscope.model import sources
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import MOST, evidence
+from jaxscope.rules.programs import MOST, evidence, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
@@ -60,6 +60,8 @@ def work_repeated_in_loop(run: Run) -> Iterator[Finding]:
                 "hoist",
                 {"arguments": list(names)},
             ),
+            seconds=running_share(run, f, share),
+            at_most=True,
             subject=(),
         )
 

@@ -94,7 +94,7 @@ class Identity(NamedTuple):
     subject: Hashable
 
 
-SHARES = frozenset({"JX605", "JX606"})  # rules about a measured share of the time of the program
+SHARES = frozenset({"JX605", "JX606", "JX608"})  # rules about a measured share of the time of the program
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -114,9 +114,9 @@ class Finding(msgspec.Struct, frozen=True):
       contexts: the targets and settings for which the problem was found.
       subject: distinguishes the finding from others of the same rule and function. None: path, line and title
         distinguish it.
-      at_most: whether the fix may save less than ``seconds``, because other lines also need some of the
-        programs that were compiled in this time: an operation that several lines apply is compiled only for
-        the first of these lines.
+      at_most: whether the fix may save less than ``seconds``: other lines may need some of the programs that
+        were compiled in this time (an operation that several lines apply is compiled only for the first of
+        them), or the seconds are a share of the time in which a program ran.
       timed: whether measured seconds decide that the finding is reported. Another run of the same program may
         then not have it.
     """

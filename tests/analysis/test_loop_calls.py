@@ -265,3 +265,36 @@ for i in range(9):
 def test_the_functions_that_a_loop_calls_include_those_of_its_generators():
     assert sorted(loop_calls.functions_called(CALLS, 13, 15)) == [(3, 4), (5, 6)]
     assert loop_calls.functions_called("for (", 1, 1) == []
+
+
+SCANNED = """\
+import jax, jax.numpy as jnp, numpy as np
+for i in {iterated}:
+    key, sub = jax.random.split(key)
+    state, info = step(sub, state)
+    draws.append({{k: np.asarray(v) for k, v in state.items()}})
+{more}
+"""
+
+
+@pytest.mark.parametrize(
+    ("iterated", "more", "scan"),
+    [
+        ("range(n)", "", loop_calls.Scan(None)),
+        ("tqdm(range(n))", "", loop_calls.Scan(None)),
+        ("jax.random.split(key, n)", "", loop_calls.Scan(None)),
+        ("range(n)", "    if i % 100 == 0: print(info)", loop_calls.Scan("i % 100 == 0")),
+        ("range(n)", "    if i % 100 == 0 and i: save(state)", loop_calls.Scan("i % 100 == 0 and i")),
+        ("loader", "", None),
+        ("range(n)", "    print(info)", None),
+        ("range(n)", "    if info.done: break", None),
+        ("range(n)", "    if i % 100 == 0 and done(info): break", None),
+        ("range(n)", "    if i % 100 == 0: state = reset(state)", None),
+        ("range(n)", "    if i % 2: print(i)\n    else: save(state)", None),
+        ("range(n)", "    total += float(info)", None),
+    ],
+)
+def test_a_scan_can_replace_a_loop_that_counts_and_only_computes(iterated, more, scan):
+    source = SCANNED.format(iterated=iterated, more=more)
+    call = loop_calls.find(source, 4, 18, "step")
+    assert loop_calls.scan_of(call, {"step"}, {"jax", "jnp"}) == scan

@@ -12,6 +12,7 @@ from jaxscope.rules import (
     donation,
     fast_path,
     inserted_collectives,
+    line_times,
     live_arrays,
     loop_calls,
     many_compilations,
@@ -135,6 +136,11 @@ STATED = {
         f"less than {share(transfers.FEW)} of the run's time",
     ),
     "JX607": (f"at least {copied_arrays.PARTS} times as large",),
+    "JX608": (
+        f"at least {share(line_times.CALLS_SHARE)} of the program",
+        f"From {line_times.CALLS_MUCH:.0%} on".replace("%", " %"),
+        f"{line_times.SMALL:,} together",
+    ),
     "JX602": (f"at least {b(transfers.LARGE)} at a time", f"{n(transfers.OFTEN)} times or more"),
 }
 

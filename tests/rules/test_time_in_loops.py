@@ -1,4 +1,4 @@
-"""JX605 and JX606: what the main thread does in a loop, and what is not said of it."""
+"""JX605, JX606 and JX608: what the main thread does in a loop, and what is not said of it."""
 
 import pytest
 from written import Log, function, key, leaf
@@ -105,3 +105,62 @@ def test_a_call_that_may_be_one_of_a_jitted_function_is_no_python_code(found, li
 @pytest.mark.parametrize(("library", "reported"), [("numpy", 1), ("PIL", 1), ("flax", 0), ("equinox", 0)])
 def test_code_of_a_library_around_jax_is_no_python_code_of_the_user(found, library, reported):
     assert len(found(CALL, time(PYTHON, 5.0, 9, library=library))) == reported
+
+
+STEPS = """\
+import jax
+
+
+def main(state, rows):
+    for i in range(60_000):
+        state = step(state)
+        rows.append(state)
+"""
+HLO = """\
+HloModule jit_step, entry_computation_layout={(f32[4]{0})->f32[4]{0}}
+
+ENTRY %main (state: f32[4]) -> f32[4] {
+  %state = f32[4]{0} parameter(0)
+  ROOT %sine = f32[4]{0} sine(%state)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "cost", "seconds", "severity"),
+    [
+        (STEPS, {"flops": 300.0, "bytes accessed": 900.0}, 5.0, WARNING),
+        (STEPS, {"flops": 300.0, "bytes accessed": 900.0}, 2.0, NOTE),
+        (STEPS, {"flops": 300.0, "bytes accessed": 900.0}, 0.5, None),
+        (STEPS, {"flops": 1e6, "bytes accessed": 900.0}, 5.0, None),
+        (STEPS, {}, 5.0, None),
+        (STEPS.replace("range(60_000)", "loader"), {"flops": 300.0, "bytes accessed": 900.0}, 5.0, None),
+    ],
+    ids=["half the time", "a fifth", "too little", "a large program", "unknown", "a loop over data"],
+)
+def test_a_loop_of_calls_of_small_programs_is_reported(
+    tmp_path, monkeypatch, source, cost, seconds, severity
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(source)
+    made = store.create(tmp_path / "run")
+    at = Frame(str(tmp_path / "train.py"), 6, "main")
+    log = Log(made)
+    log.say(function("step"))
+    log.compiled(
+        function("step"),
+        key(leaf("state", 4)),
+        program="p1",
+        texts={"hlo": HLO},
+        cost=cost,
+        site=at,
+        column=16,
+    )
+    log.say(ev.LineTimes(seconds=10.0, lines=[LineTime(CALLING, [at], seconds, 50, column=16)]), after=5.0)
+    log.end()
+    found = [f for f in registry.findings(load(made)) if f.code == "JX608"]
+    assert [f.severity for f in found] == ([severity] if severity is not None else [])
+    if found:
+        assert words.fix_text(found[0]).startswith(
+            "put the whole loop into one jitted function, as a jax.lax.scan"
+        )

@@ -142,7 +142,8 @@ class Log:
 
     def compiled(
         self, seen: ev.FunctionSeen, k: Key | None, seconds: tuple[float, float, float] = (0.5, 0.1, 6.4), *,
-        program: str | None = None, texts: dict[str, str] | None = None, cache: str | None = "off", **more: Any,
+        program: str | None = None, texts: dict[str, str] | None = None, cache: str | None = "off",
+        cost: dict[str, float] | None = None, **more: Any,
     ) -> int:  # fmt: skip
         """A call that was traced, lowered and compiled."""
         call = self.missed(seen, k, **more)
@@ -158,7 +159,7 @@ class Log:
         )
         self.phase(
             call, "compile", seconds[2], program=program, persistent_cache=cache,
-            memory=Memory(4096, 128, 0, 65536, None), cost={"flops": 1e9, "bytes accessed": 2e6},
+            memory=Memory(4096, 128, 0, 65536, None), cost={"flops": 1e9, "bytes accessed": 2e6} if cost is None else cost,
         )  # fmt: skip
         for stage, text in (texts or {}).items():
             blob, size = self.run.put_text(text)

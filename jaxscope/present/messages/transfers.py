@@ -86,6 +86,18 @@ TEMPLATES = {
         "the loop at {loop} spends about {seconds} ({share} of the measured time) in Python code between its"
         " calls of jitted functions, at {lines}"
     ),
+    "small-calls-in-loop": (
+        "the loop at {loop} spends about {seconds} ({share} of the measured time) in calls of small programs,"
+        " at {lines}: to start such a program takes longer than to run it"
+    ),
+    "fix-scan-loop": (
+        "put the whole loop into one jitted function, as a jax.lax.scan: the function that scan calls is the"
+        " body of the loop, and scan returns what the loop collects as arrays"
+    ),
+    "fix-scan-between": (
+        "put the iterations between two outputs (if {condition}) into one jitted function, as a jax.lax.scan:"
+        " the function that scan calls is the body of the loop without the if"
+    ),
     "time-of-line": "about {seconds} at this line",
     "fix-python-in-loop": (
         "process whole arrays with NumPy instead of one item after the other; put what computes with arrays"
