@@ -77,7 +77,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """All live arrays of one process at one moment. The event ``ArraysSeen`` has further explanations.
+    """All live arrays of one process at one moment, as the event ``ArraysSeen`` recorded them.
 
     Attributes:
       why: why the snapshot was taken: step (a training step ended), growth (there are more arrays), miss or
@@ -132,20 +132,20 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 def snapshots(run: Run) -> list[Snapshot]:
-    """Return the snapshots of all processes of the run, in order of time."""
+    """Return the snapshots (lists of live arrays) of all processes of the run, in order of time."""
     found = [read(p, event) for p in run.processes.values() for event in p.snapshots]
     return sorted(found, key=lambda s: (s.t_ns, s.process.id))
 
 
 def of_main(run: Run) -> list[Snapshot]:
-    """Return the snapshots of the process that the user started."""
+    """Return the snapshots (lists of live arrays) of the process that the user started."""
     main = run.main
     return [] if main is None else [read(main, event) for event in main.snapshots]
 
 
 def of_failure(run: Run) -> Snapshot | None:
-    """Return the latest snapshot that was taken because memory ran out; None: memory did not run out. Only
-    the process that the user started is considered."""
+    """Return the latest snapshot (list of live arrays) that was taken because memory ran out; None: memory
+    did not run out. Only the process that the user started is considered."""
     main = run.main
     failed = (
         None if main is None else next((e for e in reversed(main.snapshots) if e.error is not None), None)
@@ -154,7 +154,8 @@ def of_failure(run: Run) -> Snapshot | None:
 
 
 def fullest(found: list[Snapshot]) -> Snapshot | None:
-    """Return the snapshot that shows best what the memory is used for; None if ``found`` is empty.
+    """Return the snapshot (list of live arrays) in ``found`` that shows best what the memory is used for;
+    None if ``found`` is empty.
 
     It is the latest of the snapshots with the most bytes. But a snapshot with slightly fewer bytes is
     preferred if variables lead to more of its arrays. (While a call returns, a snapshot also has the results
@@ -168,8 +169,8 @@ def fullest(found: list[Snapshot]) -> Snapshot | None:
 
 
 def read(process: Process, event: ArraysSeen) -> Snapshot:
-    """Return the Snapshot for ``event``, a snapshot as ``process`` recorded it. The bytes on each device of
-    ``process`` are computed."""
+    """Return the Snapshot (list of live arrays) for ``event``, by which ``process`` recorded it. The bytes on
+    each device of ``process`` are computed."""
     addressable = sh.device_ids(event.addressable)
     own = None if addressable is None else set(addressable)
     by_device: dict[int, int] = dict.fromkeys(addressable or (), 0)
@@ -232,8 +233,9 @@ class Sum(msgspec.Struct, frozen=True):
 
 
 def sums(s: Snapshot, name: Callable[[Group], str | None]) -> list[Sum]:
-    """Return a Sum for each property that groups of arrays in the snapshot ``s`` have, the most bytes first.
-    ``name`` returns the property of a group, such as the variable that leads to it (``tree_of``)."""
+    """Return the groups of arrays in the snapshot ``s``, put together by a property: a Sum for each value of
+    ``name(group)``, the most bytes first. ``name`` is, for example, ``tree_of`` (the variable that leads to
+    the arrays)."""
     found: dict[str | None, list[Group]] = {}
     for g in s.groups:
         found.setdefault(name(g), []).append(g)

@@ -39,8 +39,9 @@ def one_for_each_place(f: Function, value_of: Callable[[Key], Hashable], *, call
 
 def object_for_each_place(f: Function) -> bool:
     """Return whether only a few lines call ``f``, each line always calls the same function object, and the
-    objects compute different things: for example, the updates that a factory made for two optimizers, each
-    with its own line. Then no line creates the function again in each call.
+    objects compute different things. Example: a factory made an update function for each of two optimizers,
+    and each function is called at a line of its own. If True, no line creates the function again in each
+    call.
 
     For a bound method, the lines that led to the call count, too. For example, two lines fit two trainers,
     and both trainers call their own method at the same line of ``fit``. False if two objects were compiled to

@@ -1,8 +1,8 @@
 """Find why calls missed JAX's caches, by comparing a call's cache key with an earlier key of the function.
 
 The earlier key is the one that differs least. JAX's caches belong to a process, so only keys of the same
-process are compared. A call that missed the C++ fast path is a ``Compilation`` here, whether or not it
-compiled something.
+process are compared. A ``Compilation`` is a call that missed JAX's C++ fast path (the cache that runs a call
+without Python code), even if it compiled nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jaxscope.schema.keys import Frame, Key
 
 # Number of the latest earlier keys to compare with. A limit, so that the cost is not quadratic in the keys.
 LOOK_BACK = 256
-LOOK_FURTHER = 32  # number of keys before these that have the same shapes or the same static values
+LOOK_FURTHER = 32  # number of still earlier keys with the same shapes, or the same static values, to compare
 # Entries of these two kinds share caches; traces under a transform or inside another trace do not.
 _DIRECT = frozenset({"call", "aot"})
 # Kinds of cause: an equal function, or an equal static object, was created again.
@@ -33,9 +33,10 @@ OF_INPUTS = frozenset(
 
 
 def compared(run: Run, c: Compilation) -> Comparison | None:
-    """Compare the cache key of ``c`` with the earlier key of its function that differs least. Return the
-    comparison with its causes; None: the key of ``c`` was not recorded. The result is cached, and computed
-    again only if the call has since reached another phase (trace, lower, compile)."""
+    """Compare the cache key of call ``c`` with the earlier key of the same function that differs least.
+    Return the comparison, with the causes why ``c`` missed a cache. None: the key of ``c`` was not recorded.
+    The result is cached, and computed again only if the call has since reached another phase (trace, lower,
+    compile)."""
     level = c.level
     known = run.comparisons.get(c.id)
     if known is not None and known.level == level:
@@ -59,7 +60,8 @@ def compared(run: Run, c: Compilation) -> Comparison | None:
 
 
 def of(run: Run, c: Compilation) -> list[Cause]:
-    """Return why ``c`` missed a cache: the causes, the decisive one first. The list is never empty."""
+    """Return why call ``c`` missed one of JAX's caches: the causes, the decisive one first. The list is never
+    empty."""
     comparison = compared(run, c)
     if comparison is not None:
         return comparison.causes
@@ -98,7 +100,7 @@ def created_again(run: Run, c: Compilation) -> bool:
 
 
 def reason(run: Run, c: Compilation) -> Cause:
-    """Return the cause without which ``c`` would not have been compiled.
+    """Return the cause without which call ``c`` would not have been compiled.
 
     That is the decisive cause, with one exception. The decisive cause may be that a function or a static
     object was created again, while ``c`` also has new inputs: shapes, dtypes, containers, shardings or static
@@ -112,9 +114,10 @@ def reason(run: Run, c: Compilation) -> Cause:
 
 
 def changed_input(run: Run, c: Compilation) -> Cause | None:
-    """Return the input that changed in ``c``, if the function object of ``c`` was created for this call
-    alone. Even if the function were created only once, that input would make it recompile. None: the function
-    object was not created for this call alone, or no input changed.
+    """Return the change of an input (shape, dtype, sharding, ...) that makes ``c`` recompile, if the function
+    object of ``c`` was created for this call alone. Such an input would make the function recompile even if
+    it were created only once. None: no input changed, or the function object was not created for this call
+    alone.
 
     If arrays changed their sizes along no common axis, the result is None: these are probably the parameters
     of models of several sizes, each of which needs its own program.
@@ -126,9 +129,9 @@ def changed_input(run: Run, c: Compilation) -> Cause | None:
 
 
 def _created_for_this_call(run: Run, c: Compilation, new: Cause) -> bool:
-    """Return whether the function object of ``c`` was created for this call alone: for example, a lambda in
-    the body of the loop or the function that calls it, directly or through other functions. ``new`` is the
-    cause that the object is new."""
+    """Return whether the function object of ``c`` was created for this call alone. Example: a lambda in the
+    body of a loop or function, which calls the lambda directly or through other functions. ``new`` is the
+    cause of ``c`` (of kind ``new_function``)."""
     line = new.detail.line if isinstance(new.detail, NewFunction) else None
     stack = [c.site, *c.missed.stack] if c.missed is not None else []
     return line is not None and any(
@@ -141,7 +144,7 @@ def _created_for_this_call(run: Run, c: Compilation, new: Cause) -> bool:
 
 def _along_one_axis(found: list[Cause]) -> bool:
     """Return whether all arrays whose shape changed have changed along the same axis; True if no shape
-    changed. ``found`` are the causes of one call."""
+    changed. ``found`` are the causes why one call missed a cache."""
     shapes = [
         (cause.before.shape, cause.after.shape)
         for cause in found
@@ -159,8 +162,9 @@ def _along_one_axis(found: list[Cause]) -> bool:
 
 def _has_other_results(run: Run, c: Compilation) -> bool:
     """Return whether the results of ``c`` have other paths, shapes or dtypes than those of the earlier call
-    with which it is compared. The two function objects then compute different things, such as the parameters
-    of two networks of one class, and each needs a program of its own. False also if a result is unknown."""
+    with which ``c`` is compared. Then their two function objects compute different things, and each needs a
+    program of its own. Example: two functions that create the parameters of two networks of one class. False
+    also if a result is unknown."""
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
     made, was = (_results(o) if o is not None else None for o in (c, before))
@@ -173,12 +177,13 @@ def _results(c: Compilation) -> list[tuple[object, ...]] | None:
 
 
 def is_of_another_object(run: Run, c: Compilation) -> bool:
-    """Return whether ``c`` compiled another function than the earlier calls, although both functions have the
-    same definition in the source: a factory made two objects, or a function has another function as static
-    argument. Compiling it is then no recompile.
+    """Return whether ``c`` compiled another function than the earlier calls, so that it is no recompile. Both
+    functions have the same definition in the source: for example, a factory made two function objects, or two
+    calls pass different functions as the static argument of one function.
 
-    True if each line of the program calls its own object. True also if both objects get equal inputs and give
-    other results. If the inputs differ, too, the results prove nothing.
+    True if each line of the program always uses the same object. True also if two function objects get equal
+    inputs but return results with other paths, shapes or dtypes. If the inputs differ, too, the results prove
+    nothing.
     """
     cause = of(run, c)[0]
     if cause.kind == "new_function":
@@ -286,8 +291,8 @@ def traced_by(function: Function, run: Run) -> dict[str, str]:
 
 
 def _compiled_since(run: Run, c: Compilation, trace: Compilation) -> bool:
-    """Return whether the program of ``c`` was already compiled once after the call ``trace``, which made the
-    trace that ``c`` uses. Then ``c`` belongs to a later call of the user: that call found the trace in a
+    """Return whether the program of ``c`` was already compiled once after ``trace``, the call that made the
+    trace which ``c`` uses. Then ``c`` belongs to a later call of the user: that call found the trace in a
     cache, but missed another cache."""
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
@@ -302,9 +307,9 @@ def _compiled_since(run: Run, c: Compilation, trace: Compilation) -> bool:
 
 @cached_until_changed
 def recompiles(function: Function, run: Run) -> list[Compilation]:
-    """Return ``recompilations`` without the further programs of the same calls (``traced_by``): one entry for
-    each call that recompiled ``function``. An entry has only a part of the seconds of its call; to get all of
-    them, sum the seconds of ``recompilations``."""
+    """Return one compilation for each call that recompiled ``function``. (Under ``jax.grad``, one call may
+    have several compilations in ``recompilations``.) To get the seconds of the recompiles, sum those of
+    ``recompilations``."""
     found = recompilations(function, run)
     known, of_calls = {c.id for c in found}, traced_by(function, run)
     return [c for c in found if of_calls.get(c.id) not in known]
@@ -371,8 +376,8 @@ def _continues(c: Compilation, trace: Compilation) -> bool:
 
 
 def _newer_trace(c: Compilation, other: Compilation, trace: Compilation | None) -> Compilation | None:
-    """Return ``other`` if it is a call in the process of ``c`` that traced its function under a transform,
-    else ``trace``, the latest such call found before."""
+    """Return ``other`` if it is in the process of ``c`` and traced its function under a transform (grad,
+    vmap, ...). Otherwise return ``trace``, the latest such call found before."""
     return other if other.process is c.process and _traced_under_transform(other) else trace
 
 
@@ -388,9 +393,8 @@ def _latest_trace(c: Compilation) -> Compilation | None:
 
 
 def _trace_since(c: Compilation, before: Compilation) -> Compilation | None:
-    """Return the call that made the trace which ``c`` compiles under a transform (``jax.grad``), if that call
-    came after the call ``before``. ``c`` was then compiled for the same reason for which that call traced.
-    None: the call came earlier, or there is none."""
+    """Return the call that traced what ``c`` compiles under a transform (``jax.grad``), if it came after the
+    call ``before``; else None. The reason why that call traced is then also the reason why ``c`` compiled."""
     trace = _latest_trace(c)
     if trace is None or trace.call < before.call or before.entry != c.entry or not _continues(c, trace):
         return None
@@ -410,13 +414,14 @@ def _transformed(c: Compilation) -> object:
 
 
 def _nearest(run: Run, c: Compilation, key: Key, facts: Facts, level: str) -> int | None:
-    """Return which earlier key of the function differs least from ``key``, the cache key of ``c``, as its
-    position in the index ``key_index.of(run, c)``. None: there is no earlier key.
+    """Return the position, in the index ``key_index.of(run, c)``, of the earlier key of the function that
+    differs least from ``key``, the cache key of ``c``. None: there is no earlier key.
 
-    ``facts`` is ``key`` in flattened form. The latest LOOK_BACK keys are compared, and of the older keys the
-    latest with the same shapes or the same static values as ``key``. A function may have hundreds of keys
-    that differ in shapes or static values, but few that differ in dtypes, settings or containers only.
-    ``level`` is the cache that missed: trace, lower, compile or fast_path.
+    ``facts`` is ``key`` in flattened form. The latest LOOK_BACK keys are compared. Of the older keys, those
+    are compared that have the same shapes or the same static values as ``key`` (the latest LOOK_FURTHER of
+    each). A function may have hundreds of keys that differ in shapes or static values, but few that differ in
+    dtypes, settings or containers only. ``level`` is the cache in which the call was not found: trace, lower,
+    compile or fast_path.
     """
     index = key_index.of(run, c)
     end, hashes = index.before(c.call), index.hashes(c.call, key)
@@ -464,9 +469,9 @@ def _one_object(a: Compilation, b: Compilation) -> bool:
 
 
 def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) -> causes.Circumstances:
-    """Return facts that help to explain why the call ``c`` was not found in a cache although the earlier call
-    ``before`` is in it. JAX does not compare these facts: they are circumstances such as the function's
-    wrappers and its effects. ``level`` is the cache: trace, lower, compile or fast_path."""
+    """Return facts that are not in the cache key of call ``c``, such as the wrappers of the function and its
+    effects. They help to explain why ``c`` was not found in a cache that has the earlier call ``before``.
+    ``level`` is the cache: trace, lower, compile or fast_path."""
     seen = c.function.seen
     now, then = c.missed, before.missed
     assert now is not None and then is not None
@@ -495,8 +500,9 @@ def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) ->
 
 
 def _effects(c: Compilation) -> list[str]:
-    """Return the names of the effects of the jaxpr that ``c`` runs. With effects, JAX uses no fast path. If
-    the call recorded none, return the effects of the latest earlier trace of the function."""
+    """Return the names of the effects of the jaxpr that ``c`` runs. JAX runs no function with effects on its
+    fast path. If none are recorded for the call, return the effects of the latest earlier trace of the
+    function."""
     if c.missed is not None and c.missed.effects:
         return list(c.missed.effects)
     for o in reversed(c.function.compilations):

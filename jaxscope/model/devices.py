@@ -20,11 +20,11 @@ SPREAD = 0.05
 
 
 class Uneven(msgspec.Struct, frozen=True):
-    """Devices that share arrays, but hold different numbers of bytes of live arrays.
+    """Devices that hold parts or copies of the same arrays, but different numbers of bytes.
 
     Attributes:
-      look: the snapshot of the live arrays.
-      by_device: bytes of live arrays with a path (a variable leads to them) on each device, by id.
+      look: the list of live arrays from which this was computed.
+      by_device: {device id: bytes of the live arrays on it to which a variable leads}.
       fullest, emptiest: ids of the devices with the most and the fewest bytes.
       groups: the arrays that are on ``fullest`` and not on ``emptiest``, the largest first.
     """
@@ -76,8 +76,8 @@ class Want(msgspec.Struct, frozen=True):
 
 
 def uneven(look: Snapshot) -> Uneven | None:
-    """Return which devices share arrays but hold different numbers of bytes in the snapshot ``look``; None:
-    all hold the same number.
+    """Return the devices that hold parts or copies of the same arrays, but different numbers of bytes.
+    ``look`` is a list of all live arrays at one moment. None: all devices hold the same number of bytes.
 
     None also if arrays on several devices have only few of the bytes: the program then uses mainly one
     device. Arrays to which no variable leads do not count, because they may be released at the next moment: a
@@ -168,9 +168,9 @@ def want(c: Compilation) -> Want | None:
 def _beside(c: Compilation) -> int | None:
     """Return the bytes that other live arrays take while the program of ``c`` runs, on its fullest device.
 
-    The live arrays are read from the last snapshot before the compilation, or else from the first one of the
-    process. Arguments of the program are subtracted, because the peak of the program includes them. None:
-    unknown.
+    The live arrays are those of the last snapshot (list of all live arrays) before the compilation, or else
+    of the first snapshot of the process. Arguments of the program are subtracted, because the peak of the
+    program includes them. None: unknown.
     """
     assert c.compiled is not None and c.compiled.memory is not None
     before = [e for e in c.process.snapshots if e.t_ns <= c.t_ns]

@@ -138,7 +138,8 @@ def matched(
     old: Sequence[Function], new: Sequence[Function]
 ) -> list[tuple[Function | None, Function | None]]:
     """Match the functions of the first run (``old``) with those of the second one (``new``). Return pairs
-    (function in the first run, the same function in the second run); None where a run does not have it."""
+    (function in the first run, the same function in the second run), with None if a run does not have the
+    function."""
     pairs: list[tuple[Function | None, Function | None]] = []
     left, right = list(old), list(new)
 
@@ -205,9 +206,9 @@ def programs_of(run: Run, f: Function) -> list[Program]:
 
 
 def changed_programs(run: Run, f: Function) -> tuple[int, int] | None:
-    """Return the numbers of the last two consecutive compilations of ``f`` that have different programs, if
-    the second is a recompile. ``(3, 4)`` stands for ``f#3`` and ``f#4``. None: there are none. The parts of a
-    function that a transform such as ``jax.grad`` compiles are no changes of its program."""
+    """Return the numbers of the last two successive compilations of ``f`` of which the second is a recompile
+    and has another program than the first. ``(3, 4)`` stands for ``f#3`` and ``f#4``. None: there are none.
+    The forward and the backward program of one call of ``jax.grad(f)`` do not count."""
     again = {c.id for c in recompilations(f, run)}
     numbered = [(n, c) for n, c in run.numbered(f) if c.program in run.programs]
     pairs = [
@@ -279,8 +280,8 @@ def _anywhere(facts: Facts, both: Collection[str]) -> Facts:
 
 
 def _facts(a: Run, b: Run) -> dict[str, tuple[str | None, str | None]]:
-    """Return the properties in which the runs ``a`` and ``b`` differ: ``{"jax": ("0.9.0", "0.10.2")}``, by
-    name (value in ``a``, value in ``b``). None: the value is unknown."""
+    """Return the properties in which the runs ``a`` and ``b`` differ, as {name: (value in ``a``, value in
+    ``b``)}: ``{"jax": ("0.9.0", "0.10.2")}``. None: the value is unknown."""
     x, y = _about(a), _about(b)
     return {n: (x[n], y[n]) for n in x if x[n] != y[n]}
 

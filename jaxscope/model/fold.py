@@ -108,9 +108,9 @@ class Fold:
         return found
 
     def _without_process(self, event: ev.AnyEvent | ev.Unknown) -> None:
-        """Add ``event`` to the records, if no process of the program wrote it: an event of an unknown kind,
-        the end of the program, a warning that XLA printed on stderr, or news about a compiler for a target (a
-        machine given by ``--target``)."""
+        """Add ``event``, which belongs to no process of the program, to the records. Such events are: the end
+        of the program, events about XLA's output on stderr, news about a compiler for a target (a machine
+        given by ``--target``), and events of unknown kinds."""
         if isinstance(event, ev.Unknown):
             self.unknown[event.kind] = self.unknown.get(event.kind, 0) + 1
         elif isinstance(event, ev.ProgramExited):
@@ -441,8 +441,8 @@ def _no_texts(_: Program) -> Texts:
 
 
 def _now(process: Process, c: Compilation) -> None:
-    """Store in ``c`` how many steps and calls ``process``, in which it was made, has counted so far. They say
-    later in which step ``c`` was."""
+    """Store in call ``c`` how many steps and calls its process, ``process``, has counted so far. The step of
+    ``c`` is later found from these numbers."""
     c.marks, c.calls = process.step or 0, process.calls
 
 

@@ -40,7 +40,8 @@ _FIELDS = {
 
 
 class Shared:
-    """A table of values that occurred in events. ``of`` replaces values of an event by equal ones."""
+    """A table of values that occurred in events. ``of`` replaces values of an event by equal values of
+    earlier events."""
 
     def __init__(self) -> None:
         self._forget()

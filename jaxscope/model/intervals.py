@@ -66,8 +66,8 @@ class Threads:
         """Add a phase of ``thread``, and return its seconds without the phases of other calls inside it. An
         inner phase ends first, so it must be added first.
 
-        A phase counts as inside if its middle is: times and seconds come from different clocks, so that the
-        begin of a phase is not exact.
+        A phase counts as inside if its middle is inside the other phase. (Times and seconds come from
+        different clocks, so the begin of a phase is not exact.)
 
         Args:
           call: the number of the call.

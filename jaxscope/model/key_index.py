@@ -69,8 +69,8 @@ class Earlier:
         return _latest(range(end), most, self._at(range(end), fits))
 
     def hashes(self, call: int, key: Key) -> tuple[int, int]:
-        """Return (hash of the shapes, hash of the static values) of ``key``, that of the call with the number
-        ``call``. If the key is in the index, its hashes are not computed again."""
+        """Return (hash of the shapes, hash of the static values) of ``key``, the cache key of the call with
+        the number ``call``. If the key is in the index, its hashes are not computed again."""
         at = self.positions.get(call)
         return (shapes(key), statics(key)) if at is None else (self.shapes[at], self.statics[at])
 
@@ -104,15 +104,14 @@ class Earlier:
         return None if fits is None else lambda n: fits(self.compilations[positions[n]])
 
     def with_shapes(self, pairs: Sequence[tuple[str, object]]) -> list[int]:
-        """Return the positions, in this index, of the cache keys whose arguments have certain shapes, in
-        ascending order. ``pairs`` has (path, shape) of each argument. Of many such keys, the latest LOOK_AT
-        are returned."""
+        """Return the positions (indices), in ascending order, of the keys whose arguments have certain
+        shapes; of many such keys, the latest LOOK_AT. ``pairs`` has (path, shape) of each argument."""
         return self.by_shapes.get(hash(tuple(pairs)), [])[-LOOK_AT:]
 
 
 def _latest(numbers: range, most: int, fits: Callable[[int], bool] | None) -> list[int]:
-    """Return the last ``most`` numbers that fit, the last first. At most LOOK_AT numbers are tried. ``fits``
-    returns whether a number is wanted; None: all are."""
+    """Return at most ``most`` of ``numbers``, the last first. If ``fits`` is given, these are the last
+    numbers for which it returns True; then at most the last LOOK_AT of ``numbers`` are tried."""
     if fits is None:
         return list(reversed(numbers[-most:]))
     found: list[int] = []
@@ -157,8 +156,8 @@ def of(run: Run, c: Compilation) -> Earlier:
 
 
 def facts_of(run: Run, c: Compilation) -> Facts:
-    """Return the cache key of ``c``, which must have been recorded, in its flattened form (cached). In this
-    form, shardings and settings are contained in the key, not referred to by index or id."""
+    """Return the cache key of ``c`` in flattened form: it contains the shardings and settings themselves, not
+    an index or id of each. The key of ``c`` must have been recorded. The result is cached."""
     key = c.key
     assert key is not None
     settings = run.settings(c.process, key.context)
@@ -176,5 +175,6 @@ def shapes(key: Key) -> int:
 
 
 def statics(key: Key) -> int:
-    """Return a hash of the paths, texts and hashes of the static values in ``key``, to find equal keys."""
+    """Return a hash of the paths, texts and hashes of the static values in ``key``, to find keys with equal
+    static values."""
     return hash(tuple((item.path, item.repr, item.hash) for item in key.static))

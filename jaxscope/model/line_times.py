@@ -32,16 +32,16 @@ _Loops = list[tuple[Frame, int]]  # (first line, number of the last line) of loo
 
 
 class Spent(msgspec.Struct, frozen=True):
-    """The seconds that the main thread spent at one line with one thing.
+    """The seconds that the main thread spent at one line doing one thing, such as waiting for a device.
 
     Attributes:
-      doing: what it did, as in ``LineTime``.
-      line: the user's line; the function in it contains the line.
+      doing: what it did: ``compiling``, ``waiting``, ... (see ``LineTime``).
+      line: the user's line (its field ``function`` is the function that contains the line).
       seconds: the wall time, in seconds.
       blocked: the part of ``seconds`` in which the thread slept: it waited for a device, a lock or a file.
       samples: the number of samples of which ``seconds`` is the sum.
-      callers: the user's lines that called the function of ``line``, innermost first, where most time was
-        spent.
+      callers: the user's lines that led to ``line``, innermost first. If several call stacks did, these lines
+        are those of the stack with the most time.
     """
 
     doing: str
@@ -69,9 +69,10 @@ def by_line(run: Run) -> list[Spent]:
 
 @cached_until_changed
 def entries(run: Run) -> list[tuple[str, LineTime]]:
-    """Return the recorded times, each as (what the main thread did, the time). Calls of jitted functions and
-    of operations, in which no Python code of JAX runs, are recognized by the place where JAX compiled
-    them. Python code during which the thread slept is separate: it waited for a lock, a file or a device."""
+    """Return the recorded times, each as (what the main thread did, the time). In calls of compiled functions
+    and operations, no Python code of JAX runs. These calls are recognized because JAX compiled something at
+    the same place. If the thread slept during Python code (it waited for a lock, a file or a device), the
+    sleep is an entry of its own."""
     times = measured(run)
     if times is None:
         return []
@@ -110,8 +111,8 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
 
 def seconds_at(run: Run, lines: Collection[tuple[str, int]]) -> float | None:
     """Return the seconds that the main thread spent on operations outside jit and on waiting for values while
-    it was at one of ``lines``, (file, number), also in functions that they called. None: not measured, or
-    with too few samples."""
+    it was at one of ``lines``, (file, number), or in a function that one of these lines called. None: not
+    measured, or with too few samples."""
     found = [
         t
         for doing, t in entries(run)
@@ -159,10 +160,10 @@ class Loop(msgspec.Struct, frozen=True):
     """A loop of the user's code, and times of the main thread while it ran.
 
     Attributes:
-      line: the first line of the loop; the function in it contains the loop.
+      line: the first line of the loop (its field ``function`` is the function that contains the loop).
       last: the number of its last line.
       calls: whether it calls jitted functions of the user.
-      times: the times, each with what the thread did; those of functions that the loop calls, too.
+      times: the times, each with what the thread did. Those in functions that the loop calls are included.
     """
 
     line: Frame
@@ -193,9 +194,10 @@ class Loop(msgspec.Struct, frozen=True):
 def loops(run: Run, times: list[LineTime], least: float) -> list[Loop]:
     """Return the loops in which at least ``least`` seconds of ``times`` were spent.
 
-    Of loops inside each other, also in functions that they call, the innermost one counts that has most of
-    these seconds. If a loop around it calls jitted functions and it does not, that loop counts. A time
-    without a loop on its stack is left out.
+    Of nested loops, only one is returned: the innermost one that has at least the part MOST of the seconds of
+    the loop around it. If some of the loops around a time call jitted functions, the other loops are ignored
+    for this time. A loop in a function counts as nested in the loop that calls the function. A time without a
+    loop on its stack is left out.
     """
     calls = _with_calls(run)
     nested = [(list(_around(run, reversed(t.stack))), t) for t in times]
@@ -215,9 +217,9 @@ def _with_calls(run: Run) -> set[tuple[Frame, int]]:
 
 
 def _innermost(nested: list[tuple[_Loops, LineTime]], depth: int, least: float) -> Iterator[Loop]:
-    """Yield the loops at ``depth`` (0: the outermost ones) in which at least ``least`` seconds were spent;
-    instead of such a loop, the loop in it that has the part MOST of its seconds. ``nested`` has the loops
-    around each time, outermost first."""
+    """Yield the loops at ``depth`` (0: the outermost ones) in which at least ``least`` seconds were spent. If
+    an inner loop has at least the part MOST of these seconds, yield the inner loop instead. ``nested`` has
+    (loops around it, outermost first; the time) for each time."""
     members: dict[tuple[Frame, int], list[tuple[_Loops, LineTime]]] = {}
     for around, t in nested:
         if len(around) > depth:
@@ -229,7 +231,7 @@ def _innermost(nested: list[tuple[_Loops, LineTime]], depth: int, least: float) 
 
 
 def traced(run: Run) -> list[Spent]:
-    """Return the seconds for which JAX traced each line of the user, the longest first. The line that made
+    """Return how many seconds JAX traced each line of the user, the longest time first. The line that made
     JAX trace is the first of ``callers``."""
     found: dict[tuple[str, int], list[LineTime]] = {}
     for doing, entry in entries(run):
@@ -244,7 +246,8 @@ def traced(run: Run) -> list[Spent]:
 
 
 def _sum(doing: str, members: list[LineTime]) -> Spent:
-    """Return the sum of ``members``, the times of one line with the thing ``doing``."""
+    """Return the sum of the times ``members``, in all of which the main thread was at one line and did one
+    thing, ``doing``."""
     most = max(members, key=lambda entry: entry.seconds)
     return Spent(
         doing=doing,

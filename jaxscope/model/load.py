@@ -161,8 +161,8 @@ class _Logged(Protocol):
 
 
 class _Ending(Protocol):
-    """What the function ``state`` needs of a run to tell how it ended; a Run and a RankLog have it. ``logs``
-    returns (name of the log, process) for each log; ``main`` is the process that the user started."""
+    """The attributes of a Run or a RankLog that the function ``state`` reads. ``logs`` returns (name of the
+    log, process) for each log; ``main`` is the process that the user started."""
 
     exited: ProgramExited | None
 
@@ -173,9 +173,10 @@ class _Ending(Protocol):
 
 
 def alive_ns(how: str, directory: RunDir) -> int | None:
-    """Return when the program in the state ``how`` (the result of ``state``: running, lost, ...) was last
-    known to be alive (ns since the epoch). The heartbeat in the run's ``directory`` shows it, a file that
-    ``jaxscope run`` updates while it waits for the program. None: no heartbeat shows it."""
+    """Return when the program was last known to be alive (ns since the epoch). It is found from the heartbeat
+    in the run's ``directory``, a file that ``jaxscope run`` updates while it waits for the program. ``how``
+    is the result of ``state``: running, lost, ... None: there is no heartbeat, or the end of the program is
+    recorded."""
     beat = liveness.beat_of(directory.heartbeat) if how in ("running", "lost") else None
     if beat is None:
         return None  # only the times of its events are known
@@ -212,8 +213,8 @@ def going_on(run: Run, directory: RunDir) -> bool | None:
 
 
 def _watched(directory: RunDir) -> bool | None:
-    """Return whether ``jaxscope run`` waits for the end of the program, as the heartbeat file in the run's
-    ``directory`` shows; None: unknown."""
+    """Return whether ``jaxscope run`` still waits for the end of the program, as the heartbeat file in the
+    run's ``directory`` shows; None: unknown."""
     beat = liveness.beat_of(directory.heartbeat)
     if beat is None:
         return False

@@ -25,8 +25,8 @@ _CONTAINER = re.compile(r"(while|conditional|call)([.-].*)?")
 
 
 class Share(msgspec.Struct, frozen=True):
-    """The measured time of one line of the user's code (None: all instructions whose line is unknown), on
-    devices.
+    """The measured time on devices of one line of the user's code, or of all instructions whose line is
+    unknown (``line`` is None).
 
     Attributes:
       seconds: mean seconds of one step on one device.
@@ -159,5 +159,6 @@ def _located(
 
 
 def _key(t: InstructionTime) -> str:
-    """Return the key of the measured instruction ``t``, or of its GPU kernel, in a program's ``Located``."""
+    """Return the key under which the measured instruction ``t`` is in the dict of a program's instructions:
+    its name, or a key for its GPU kernel."""
     return t.name if t.kernel is None else kernel_key(t.kernel)

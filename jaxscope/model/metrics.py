@@ -89,7 +89,8 @@ class SavedMetrics(Saved, frozen=True):
 
     Attributes:
       arguments: number of arguments by path, type and sharding: ``{"batch['x']: f32[64,32] P('data',)": 1}``.
-        Numbers in paths are written ``*``. They explain why another figure changed, but are not compared.
+        Numbers in paths are written ``*``. The arguments explain why another figure changed, but are not
+        compared.
       collectives: the collectives by kind and axes: ``all-reduce over data``.
       fusions: number of fusions: ``total``, by kind, and ``unfused`` elementwise operations.
       memory: bytes on one device: ``argument``, ``output``, ``temp``, ``peak``.
@@ -161,7 +162,7 @@ class ProgramMetrics(SavedMetrics, frozen=True):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One figure of two programs, to compare its values. Mostly the values differ.
+    """The values that one figure has for two programs. Mostly they differ.
 
     Attributes:
       what: the figure's name: ``temp_bytes``, ``stablehlo.dot_general``.
@@ -298,7 +299,7 @@ def memory_of(p: Program, fit: Fit | None = None) -> tuple[Memory, int | None]:
     only the peak and perhaps the temporaries.
 
     Args:
-      fit: the result of ``target_programs.fit`` for a program for a target; None for a program that ran.
+      fit: the result of ``target_programs.fit``, if ``p`` was compiled for a target; None: ``p`` ran.
     """
     if fit is None:
         return sizes(p.compiled)

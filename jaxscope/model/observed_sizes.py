@@ -71,7 +71,8 @@ def varying(run: Run) -> list[Varying]:
 
 
 def _of_function(run: Run, f: Function) -> list[Varying]:
-    """Return the axes of arguments of ``f`` with at least FEWEST sizes, if new shapes made it recompile."""
+    """Return the axes of arguments of ``f`` that had at least FEWEST sizes; empty if ``f`` was not recompiled
+    because of a new shape."""
     every = [c for c in f.compilations if c.key is not None and c.reached != ["fast_path"]]
     calls = [c for c in every if c.entry == "call"]
     if not calls:  # it is only called under grad or vmap: each of these calls traces it for another size
@@ -107,8 +108,8 @@ def _of_function(run: Run, f: Function) -> list[Varying]:
 
 def _other_change(run: Run, c: Compilation) -> str | None:
     """Return the kind of the input (``dtype``, ``static_value``, ...) that changed in ``c``, if the function
-    of ``c`` is created for each call: ``c`` would recompile even if the function was created only once. None:
-    no input changed, or the function is not created for each call."""
+    object of ``c`` is created for each call. That input would make the function recompile even if it were
+    created only once. None: no input changed, or the function is not created for each call."""
     found = causes.changed_input(run, c)
     return found.kind if found is not None else None
 

@@ -1,9 +1,9 @@
 """Find the user's lines that cause compilations outside the user's own jitted functions.
 
 JAX compiles operations outside jit (``jnp.add`` in plain Python code) and functions of libraries because a
-line of the user calls them, directly or through a library. Such a line is called a payer: its time is spent
-on compiling, and it is the line to change. If a library in turn calls lines of the user, the payer is the
-line that calls the library.
+line of the user calls them, directly or through a library. Such a line is called a payer: it waits for the
+compilation, and it is the line to change. If a library in turn calls lines of the user, the payer is the line
+that calls the library.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ UNNAMED = "operations without a name"
 
 
 class Payer(msgspec.Struct, frozen=True):
-    """A line of the user's code that made JAX compile something else than the user's own jitted functions.
+    """A line of the user's code that made JAX compile operations outside jit or functions of libraries.
 
     Attributes:
       library: the package that the line calls most often; None: none, or unknown.
@@ -54,7 +54,8 @@ class Payer(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> list[str]:
-        """Return the names of what ``line`` made JAX compile, operations and functions, each once, sorted."""
+        """Return the names of the operations and functions that ``line`` made JAX compile, each once,
+        sorted."""
         functions = [c.function.seen for c in self.compilations]
         unnamed = [f.name.startswith("<unknown") or f.form == "callable" for f in functions]
         return sorted({UNNAMED if none else f.name for f, none in zip(functions, unnamed, strict=True)})
@@ -97,15 +98,16 @@ def payers(run: Run) -> list[Payer]:
 
 
 def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
-    """Return those of ``members`` whose function had been compiled before for the same lines of the user.
+    """Return those of ``members``, the compilations that one line of the user caused, whose function had been
+    compiled before for the same user's lines on the stack.
 
     Three kinds of compilations do not count:
     - those for lines that run only once, because a library then compiles one function for several inputs
       (unless the library only creates the function object again, for equal inputs);
     - a loop body (such as the step of another optimizer) whose program does other work than before;
-    - a library's function whose new function gets arguments of another structure, such as the parameters of
-      another model. If these take at least as many seconds as all others together, the line does something
-      else each time, and none of its compilations count.
+    - a library's function whose function object was created again and gets arguments of another structure,
+      such as the parameters of another model. If these compilations take at least as many seconds as all
+      others together, the line does something else each time, and none of its compilations count.
     """
     # The costs of the programs compiled so far, by function and user's lines
     met: dict[tuple[object, ...], list[dict[str, float]]] = {}
@@ -130,15 +132,15 @@ def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
 
 
 def _gets_another_structure(run: Run, c: Compilation) -> bool:
-    """Return whether ``c`` was compiled for a new function object and for arguments with another tree
-    structure, which the same function would not get."""
+    """Return whether ``c`` was compiled for a new function object, and for arguments whose tree structure
+    differs from that of the earlier call."""
     kinds = [cause.kind for cause in causes.of(run, c)]
     return kinds[0] in causes.CREATED_AGAIN and "tree" in kinds
 
 
 def _innermost(c: Compilation) -> tuple[object, ...]:
     """Return a value that stands for the function that ``c`` called and for the line of the call. It is equal
-    for two calls of one function by one line, whatever called that line."""
+    for two calls of one function by one line, even if different lines led to that line."""
     site, column = c.site, c.missed.column if c.missed is not None else None
     return (c.process.id, c.function.id, c.entry, column, site and (site.file, site.line))
 
@@ -272,9 +274,9 @@ def steps(run: Run) -> list[Step]:
 
 
 def _operations_in(run: Run, file: str, first: int, last: int) -> dict[tuple[object, ...], int]:
-    """Return the operations outside jit that each iteration of a loop runs: {(an operation, where it is
-    applied): the line of ``file`` that leads there}. The loop is on the lines ``first`` to ``last`` of
-    ``file``.
+    """Return the operations outside jit that each iteration of a loop runs: {(an operation, the place that
+    applies it): the line of ``file`` that leads to this place}. The loop is on the lines ``first`` to
+    ``last`` of ``file``.
 
     JAX compiles an operation only once, so one that was compiled before the loop began is found only if it is
     in a function that the loop calls.
@@ -401,8 +403,8 @@ def _one_after_the_other(a: dict[str, int], b: dict[str, int]) -> bool:
 
 
 def resized_lines(run: Run) -> Counter[tuple[str, int]]:
-    """Return the lines of the calls that compiled a function of the user again for another shape: (file,
-    line) -> seconds of these recompiles."""
+    """Return the lines that called a function of the user with arrays of another shape, so that JAX compiled
+    it again: {(file, line): seconds of these recompiles}."""
     found = Counter[tuple[str, int]]()
     for f in run.functions.values():
         for c in recompilations(f, run) if f.user else ():

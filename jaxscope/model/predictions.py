@@ -86,15 +86,16 @@ def of(run: Run, c: Compilation) -> list[Prediction]:
 
 
 def came_back(run: Run, c: Compilation, path: str, of: Callable[[LeafFacts], object] | None = None) -> bool:
-    """Return whether a function itself changed the sharding of its argument, as in ``state = f(state)``.
+    """Return whether an argument of ``c`` has a new sharding because it is a result of an earlier call, as in
+    ``state = f(state)``.
 
-    The arrays at or below ``path`` in call ``c`` are compared with those in an earlier call. True if each
-    array with a new sharding seems to be a result of the earlier call: that result has the same sharding, and
-    the array was not created at a line other than those of the two calls.
+    The arrays at or below ``path`` in call ``c`` are compared with those in the earlier call (the one whose
+    cache key differs least). True if each array with a new sharding has the sharding of the matching result
+    of the earlier call, and was not created at a line other than those of the two calls.
 
     Args:
-      of: returns the property to compare instead of the sharding, such as the dtype of a leaf; None: the
-        sharding. For a leaf whose property is unknown, it returns None.
+      of: a function that returns the property of a leaf to compare instead of the sharding, such as its
+        dtype, or None if it is unknown. None: the sharding is compared.
     """
     of = of or _placed
     comparison = causes.compared(run, c)
@@ -127,7 +128,7 @@ def _placed(leaf: LeafFacts) -> tuple[object, ...] | None:
 
 def _causes(now: Facts, expected: Facts) -> list[Cause]:
     """Return why a call with the key ``expected`` will recompile after a compilation for the key ``now``. The
-    list is empty if the call would miss only the C++ fast path, where nothing is compiled."""
+    list is empty if the call would miss only the C++ fast path, because nothing is compiled then."""
     moved = distance(now, expected)
     level = next((name for name, n in moved.items() if n), FAST_PATH)
     if level == FAST_PATH:
@@ -142,8 +143,8 @@ def _causes(now: Facts, expected: Facts) -> list[Cause]:
 
 
 def results_of(run: Run, c: Compilation) -> Results:
-    """Return the leaves of the result of ``c`` with types and shardings; empty: unknown. If ``c`` did not
-    trace, because JAX had an earlier trace, the types are those of the call that made this trace."""
+    """Return the leaves of the result of ``c`` with types and shardings; empty: unknown. If JAX used an
+    earlier trace for ``c``, the types are those of the call that made this trace."""
     traced, compiled = c.traced, c.compiled
     if compiled is None:
         return NO_RESULTS
@@ -185,8 +186,8 @@ def _results(traced: Traced, compiled: Compiled) -> Results:
 
 
 def _seen_before(run: Run, c: Compilation, expected: Facts) -> bool:
-    """Return whether JAX need not compile for a call with the key ``expected``, because a program that serves
-    such a call exists: that of ``c``, or that of an earlier compilation of the function."""
+    """Return whether a call with the key ``expected`` would need no compilation, because ``c`` or an earlier
+    call of the function has compiled a program that fits such a call."""
     index = key_index.of(run, c)
     named = c.key.arguments if c.key is not None else []
     if len(named) != len(expected.leaves):
@@ -210,11 +211,12 @@ def _status(run: Run, c: Compilation, facts: Facts, fed: Fed) -> tuple[str | Non
 
     The prediction is: if the program passes a result of the call ``c`` as an argument of the next call, this
     next call recompiles. The status is CONFIRMED, with the call that recompiled; WITHDRAWN, if the next call
-    did not recompile so; PENDING, if there was no next call yet; None, if the program ended without one.
+    did not recompile for this reason; PENDING, if there was no next call yet; None, if the program ended
+    without one.
 
     Args:
       facts: the flattened key of ``c``.
-      fed: the argument, and the result of ``c`` that is expected in it.
+      fed: the argument, and the result of ``c`` that is expected to be passed as this argument.
     """
     own = c.function.compilations  # in order of time
     for at in range(bisect_left(own, c.t_ns, key=lambda o: o.t_ns), len(own)):

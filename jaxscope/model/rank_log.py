@@ -83,8 +83,8 @@ class Rank(msgspec.Struct, eq=False):
       seen: its compilations of programs that run on several processes, in order of time.
       began_ns, last_ns: when the recording began, and when the rank was last known to be alive.
       left_ns: when its program ended or was killed; None: it still runs, or this is unknown.
-      left: whether its program came to its end by itself, and the process then waited there for the other
-        ranks for more than LEFT_EARLY_NS.
+      left: whether its program came to its end by itself, and the process then waited for the other ranks for
+        more than LEFT_EARLY_NS nanoseconds.
       code: the exit code, negative for a signal; None: unknown.
       cut: whether a signal ended the process before its program came to its end.
       died, died_at: class and line of the uncaught exception; None: there was none.
@@ -93,8 +93,8 @@ class Rank(msgspec.Struct, eq=False):
       memory: bytes that its largest program needs on one device; None: unknown.
       compiled: number of compilations.
       slowest: (user's line, name of the function, seconds) of its slowest compilation.
-      look: the latest event of the rank, if it says where the main thread is (which a rank writes while
-        nothing else is recorded); else None.
+      look: the event about where the main thread is, if it is the latest event of the rank; else None. A rank
+        writes such events while nothing else is recorded.
       phase: (trace, lower or compile; user's line; when it began) of the phase that is in progress or was
         when the process ended; None: there is none.
     """

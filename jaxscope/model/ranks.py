@@ -37,8 +37,8 @@ from jaxscope.schema.collectives import KINDS
 from jaxscope.schema.keys import Key
 
 OTHER, EXTRA, MISSING, ORDER, STEP = "other", "extra", "missing", "order", "step"
-# Up to so many ranks, all are read at each poll. Of more ranks, only those are read whose logs have grown,
-# and in turn one of IN_TURN of the others: for their steps, and to see whether they are alive.
+# If a job has at most FEW ranks, each poll reads all of them. Otherwise it reads the ranks whose logs have
+# grown, and one in IN_TURN of the others: for their steps, and to see whether they are alive.
 FEW = 16
 IN_TURN = 10
 IN_PART = 16  # ranks that one task of a process pool reads
@@ -293,8 +293,8 @@ class Job:
 
     def _equal_programs(self) -> dict[str, str]:
         """Return {program id: common name} for programs that differ only in the addresses of Python
-        callbacks, which are different in each process. Only texts of programs that not all ranks have are
-        read."""
+        callbacks, which are different in each process. The text of a program is read only if some rank does
+        not have this program."""
         have = Counter(p for r in self.ranks for p in {s.program for s in r.seen})
         known: dict[str, str] = {}
         for rank in self.ranks:
@@ -566,8 +566,8 @@ class _Shared:
 
 
 def numbers(ranks: Iterable[Rank], all_ranks: Sequence[Rank] = ()) -> str:
-    """Return the numbers of ``ranks`` as text: ``0-3, 7``, or ``0-63 but 37`` if only few of ``all_ranks``,
-    those of the job, are missing."""
+    """Return the numbers of ``ranks`` as text: ``0-3, 7``. If a range lacks only few of ``all_ranks``, the
+    ranks of the job, the missing ones are named: ``0-63 but 37``."""
     these = sorted(r.number for r in ranks)
     low, high = (these[0], these[-1]) if these else (0, 0)
     out = sorted({r.number for r in all_ranks if low < r.number < high} - set(these))

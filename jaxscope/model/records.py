@@ -59,12 +59,12 @@ T = TypeVar("T")
 
 
 class StepTime(msgspec.Struct, frozen=True):
-    """The end of a training step, and how long transfers had taken until then.
+    """The end of a training step, and how long transfers (copies between host and devices) had taken until
+    then.
 
     Attributes:
-      copying: the seconds that the transfers of each line had taken by then, summed since the recording
-        began. Only transfers of the thread that ends the steps count. Its keys are those of
-        ``Process.transfers``.
+      copying: the seconds that the transfers of each line had taken since the recording began, by the keys of
+        ``Process.transfers``. Only transfers of the thread that ends the steps count.
     """
 
     event: StepTimed
@@ -72,7 +72,7 @@ class StepTime(msgspec.Struct, frozen=True):
 
 
 class Process(msgspec.Struct, eq=False):
-    """A process of the program that wrote a log.
+    """One process of the recorded program, which wrote a log of its own.
 
     Attributes:
       id: the process id as text, with a suffix (``812-2``) if two processes had the same one.
@@ -86,14 +86,15 @@ class Process(msgspec.Struct, eq=False):
       ranks_compiled: the events about ranks of the job that compiled different programs.
       step, first_step: number of the latest and of the first recorded step that ended by a mark
         (``jaxscope.step()``); None: no marks.
-      calls: number of calls so far of each watched function by id, in the order of the first calls. The
-        mapping is replaced by a new one, never changed.
+      calls: {id of a watched function: number of its calls so far}, in the order of the first calls. (The
+        calls of a watched function are counted.) The mapping is replaced by a new one, never changed.
       phases: the times of all traces, lowerings and compilations. Their union is the time spent compiling.
       threads: the same times by thread.
       profiles: the profiles that the process recorded.
       step_times: ends of some steps, in order of time.
-      snapshots: the snapshots of its live arrays, in order of time.
-      transfers: the latest event about the transfers of each line, by (direction, kind, file, line).
+      snapshots: the recorded lists of its live arrays, in order of time.
+      transfers: the latest event about the transfers (copies between host and devices) of each line, by
+        (direction, kind, file, line).
       first_seconds: seconds of the first transfer of each line, by the same key.
     """
 
@@ -129,7 +130,8 @@ class Process(msgspec.Struct, eq=False):
 
 
 class Compilation(msgspec.Struct, eq=False):
-    """A call that missed JAX's C++ fast path, and the phases (trace, lower, compile) that it ran.
+    """A call that missed JAX's C++ fast path (so that Python code of JAX ran), and the phases (trace, lower,
+    compile) that it ran.
 
     Many of these calls compile nothing: see ``reached``.
 
@@ -143,14 +145,14 @@ class Compilation(msgspec.Struct, eq=False):
         transform (under grad, vmap, ...) or nested (inside another trace).
       traced, lowered, compiled, failed: the events of its phases; None: the phase did not run (or did not
         fail), or was not recorded.
-      fate: the event that says which arguments of the call were alive after it; None: not recorded.
+      fate: the event about which arguments were still alive after the call; None: not recorded.
       program: id of the compiled program; None: unknown, or nothing was lowered.
       phase, phase_ns: the phase in progress and when it began; None: none is in progress.
       reached_phases: the phases that succeeded, as bits: 1 traced, 2 lowered, 4 compiled.
       calls_then: number of calls of the function in the process before this one; None: not counted.
       marks: number of calls of ``jaxscope.step()``, which mark the ends of steps, before this call. For an
         ahead-of-time lowering: before its last phase.
-      calls: number of calls of each watched function until then, by function id.
+      calls: {id of a watched function: number of its calls before this call}.
       trace_seconds, lower_seconds, compile_seconds: seconds of each phase, also if it failed or used an
         earlier trace, without the phases of other calls inside it: an operation that is compiled while a
         function is traced has its own seconds. None: the phase did not run, or its length is unknown.
@@ -201,8 +203,7 @@ class Compilation(msgspec.Struct, eq=False):
 
     def ended_phases(self) -> Iterator[tuple[str, int, float]]:
         """Yield (phase, end in ns since the epoch, seconds) of each phase that has ended and took time. The
-        seconds include the phases of other calls inside it.
-        """
+        seconds include phases of other calls that ran inside this phase."""
         for phase, event in (("trace", self.traced), ("lower", self.lowered), ("compile", self.compiled)):
             failed = self.failed if self.failed is not None and self.failed.phase == phase else None
             ended = event or failed
@@ -220,15 +221,16 @@ class Compilation(msgspec.Struct, eq=False):
 
     @property
     def level(self) -> str:
-        """Return the first cache that missed: trace, lower, compile or fast_path."""
+        """Return the first of JAX's caches in which the call was not found: trace, lower, compile or
+        fast_path."""
         phase = self.failed.phase if self.failed is not None else self.phase
         return _LEVEL_BY_BITS[self.reached_phases] if phase is None else reached_level(self.reached, phase)
 
     @property
     def goes_on(self) -> bool:
-        """Return whether the call compiled what another call of its function traced under a transform: one
-        call of ``jax.grad(f)`` makes JAX trace ``f`` and then compile two programs, each a ``Compilation`` of
-        its own."""
+        """Return whether the call compiled what another ``Compilation`` of its function traced under a
+        transform. (One call of ``jax.grad(f)`` makes JAX trace ``f`` and then compile two programs. Each of
+        the three is a ``Compilation``.)"""
         return self.entry == "transform" and not self.reached_phases & 1
 
     @property
@@ -246,7 +248,7 @@ class Asked(Protocol):
 
     Attributes:
       version: a number that changes whenever the record changes.
-      known: the cached results, by name of the computation: (version of the record, result).
+      known: the cached results, as {name of the computation: (version of the record, result)}.
     """
 
     version: int
@@ -294,8 +296,8 @@ class Function(msgspec.Struct, eq=False):
       traces, lowerings, compiled: how often each phase ran. ``compiled`` includes loads from the persistent
         cache.
       persistent_cache_hits: number of loads from JAX's persistent compilation cache.
-      counted_misses: number of fast-path misses that were only counted, because the cache key was that of an
-        earlier miss; by process id.
+      counted_misses: {process id: number of fast-path misses that were only counted, because an earlier miss
+        had the same cache key}.
       counted_calls: number of calls, by process id, if the function is watched.
       brought: for each process id {bytes of the NumPy arguments of a call: number of such calls}; None:
         unknown.
@@ -367,8 +369,8 @@ class Function(msgspec.Struct, eq=False):
 
 
 def unseen(function: str) -> FunctionSeen:
-    """Return a FunctionSeen event for a function whose own event the log lacks. It has only what is in the id
-    ``function``, which begins with the qualified name: ``main.step@train.py:12``."""
+    """Return a FunctionSeen event for a function that no event in the log describes. It has only the names in
+    the id ``function``: name ``step`` and qualified name ``main.step`` for ``main.step@train.py:12``."""
     name = function.partition("@")[0]
     return FunctionSeen(function=function, name=name.rpartition(".")[2] or name, qualname=name)
 
@@ -423,13 +425,14 @@ class Program(msgspec.Struct, eq=False):
       texts: names of the files with its texts, by stage: ``stablehlo``, ``hlo``.
       text_bytes: sizes of these texts, by stage.
       compilations: the calls that compiled it, in order of time.
-      of: the program of the same trace for the machine that the process ran on; None: unknown.
+      of: the program that was compiled from the same trace for the machine on which the process ran; None:
+        unknown.
       asked: the event about its lowering for the target.
       made: the event about its compilation for the target; None: it is not finished.
       compiling: whether the target's compiler has begun.
-      abandoned: whether the program waits for a compiling process that has ended, and so will not be
-        compiled.
-      behind: process ids of compilers of other runs for which the program waits.
+      abandoned: whether the program will never be compiled, because the process that should compile it has
+        ended.
+      behind: ids of processes that compile for other runs, and for which the program waits.
     """
 
     id: str
@@ -498,13 +501,14 @@ class Program(msgspec.Struct, eq=False):
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """The comparison of a call's cache key with the nearest earlier key of its function in the same process.
+    """The comparison of a call's cache key with an earlier key: of all earlier keys of the same function in
+    the same process, the one that differs least.
 
     Attributes:
-      level: the first cache that missed: trace, lower, compile or fast_path.
-      facts: the flattened key of the call.
-      nearest: the earlier call whose key differs least; None: there is no earlier key.
-      nearest_facts: the flattened key of ``nearest``; None: there is none.
+      level: the first cache in which the call was not found: trace, lower, compile or fast_path.
+      facts: the key of the call in flattened form.
+      nearest: the call with that earlier key; None: there is no earlier key.
+      nearest_facts: the earlier key in flattened form; None: there is none.
       causes: why the call missed, the decisive cause first, at least one.
     """
 

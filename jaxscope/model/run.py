@@ -28,8 +28,8 @@ class Run(Fold):
 
     @property
     def degraded(self) -> list[Lost]:
-        """Return the missing parts of the recording, with reasons. XLA's warnings and processes of the job in
-        other directories are included."""
+        """Return the missing parts of the recording, with reasons. Missing warnings of XLA, and processes of
+        the job that recorded to other directories, are included."""
         return [*self.lost, *self.overheard.lost(), *self._other_ranks()]
 
     def _other_ranks(self) -> Iterator[Lost]:
@@ -196,9 +196,9 @@ class Run(Fold):
     def lasting(self) -> list[InProgress]:
         """Return those phases of ``in_progress`` that lasted until ``last_ns``, so that their time counts.
 
-        Such a phase still runs, or the program was killed while it ran. In a program that ended by itself, a
-        phase without a recorded end has lost its end in the log. It may have ended long before the program
-        and is left out.
+        Such a phase still runs, or the program was killed while it ran. If the program ended by itself, the
+        end of such a phase is missing in the log. The phase may have ended long before the program, so it is
+        left out.
         """
         killed = self.exited is not None and self.exited.signal is not None
         lasts = self.exited is None and self.going_on is not False
@@ -210,7 +210,8 @@ class Run(Fold):
         return _numbered(function)
 
     def number(self, c: Compilation) -> int | None:
-        """Return the number of call ``c``: 4 for ``train_step#4``; None: ``c`` only missed the fast path."""
+        """Return the number of call ``c``: 4 for ``train_step#4``; None: ``c`` only missed JAX's C++ fast
+        path and compiled nothing."""
 
         return _numbers(c.function).get(c.id)
 

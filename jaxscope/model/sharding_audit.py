@@ -28,9 +28,9 @@ MOST_PROGRAMS = 3  # live arrays are compared with the arguments of so many late
 
 
 def of_compilation(run: Run, c: Compilation) -> list[Intent]:
-    """Return the shardings of the program that ``c`` compiled: an Intent for each argument and result. An
-    Intent has the requested, the compiled and the actual sharding. The arguments come first. Empty: ``c``
-    compiled nothing."""
+    """Return the shardings of the arguments and then of the results of the program that ``c`` compiled. Each
+    is an Intent with three shardings: the one that the user requested, the one in the compiled program, and
+    that of the array which the caller passed. Empty: ``c`` compiled nothing."""
     if c.compiled is None:
         return []
     stated = _stated(run, c, c.compiled)
@@ -39,9 +39,10 @@ def of_compilation(run: Run, c: Compilation) -> list[Intent]:
 
 def latest(run: Run, f: Function) -> tuple[Compilation, list[Intent]] | None:
     """Return (last compilation of ``f``, an Intent for each argument and result), where an Intent has the
-    requested, the compiled and the actual sharding; None: ``f`` was never compiled. A compilation for an
-    ordinary call is preferred to one made ahead of time. If the function was called later with the same
-    argument paths, the actual shardings are those of the latest such call."""
+    sharding that the user requested, the one in the compiled program, and the actual one (of the array that
+    the caller passed). None: ``f`` was never compiled. A compilation for an ordinary call is preferred to one
+    made ahead of time. If the function was called later with the same argument paths, the actual shardings
+    are those of the latest such call."""
     compiled = [c for c in f.compilations if c.compiled is not None]
     if not compiled:
         return None
@@ -62,9 +63,10 @@ def latest(run: Run, f: Function) -> tuple[Compilation, list[Intent]] | None:
 
 
 def at_stake(c: Compilation) -> bool:
-    """Return whether requested, compiled and actual shardings can differ in the program of ``c``. If they
-    cannot, reports leave the shardings out. They can if the program runs on several devices, if the user
-    requested a sharding, or if an argument is on other devices than the program."""
+    """Return whether the shardings that the user requested, those in the compiled program of ``c`` and those
+    of the passed arrays can differ. If they cannot, reports leave the shardings out. They can differ if the
+    program runs on several devices, if the user requested a sharding, or if an argument is on other devices
+    than the program."""
     if c.compiled is None:
         return False
     if len(devices(c) or ()) > 1 or (c.lowered is not None and c.lowered.asked):
@@ -110,8 +112,9 @@ def _stated(run: Run, c: Compilation, compiled: Compiled) -> Stated:
 
 
 def _arguments(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> Iterator[Intent]:
-    """Yield an Intent for each argument of ``c``: its requested, compiled and actual sharding. ``compiled``
-    is the event of the compilation; ``stated`` has the arguments in the program's StableHLO, by position."""
+    """Yield an Intent for each argument of ``c``: the sharding that the user requested, the one in the
+    compiled program, and the actual one (of the array that the caller passed). ``compiled`` is the event of
+    the compilation; ``stated`` has the arguments in the program's StableHLO, by position."""
     if c.key is None:
         return
     dropped = set(compiled.dropped_arguments or ())
@@ -152,9 +155,9 @@ def _arguments(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> 
 def _constrained(
     value: Value, compiled: Compiled, sharding: Sharding | None
 ) -> tuple[Sharding, str, Frame | None] | tuple[None, None, None]:
-    """Return (requested sharding, CONSTRAINT, user's line) for ``value``, an argument or result in the
-    program's StableHLO that has a sharding constraint. All three are None if ``value`` has no constraint, or
-    if the constraint leaves the sharding open (``P.UNCONSTRAINED``).
+    """Return (sharding that the user requested, CONSTRAINT, user's line) for ``value``, an argument or result
+    in the program's StableHLO, if it has a sharding constraint. All three are None if ``value`` has no
+    constraint, or if the constraint leaves the sharding open (``P.UNCONSTRAINED``).
 
     Args:
       compiled: the event of the program's compilation.
@@ -196,8 +199,9 @@ def _actual(leaf: Leaf, table: Sequence[Sharding]) -> Sharding | None:
 
 
 def _results(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> Iterator[Intent]:
-    """Yield an Intent for each result of ``c``: its requested and its compiled sharding. ``compiled`` is the
-    event of the compilation; ``stated`` has the results in the program's StableHLO, by position."""
+    """Yield an Intent for each result of ``c``: the sharding that the user requested, and the one in the
+    compiled program. ``compiled`` is the event of the compilation; ``stated`` has the results in the
+    program's StableHLO, by position."""
     traced = trace_of(c)
     out = (traced.traced.out if traced is not None and traced.traced is not None else None) or []
     shardings = [_at(compiled.out_shardings, i) for i in compiled.out_sharding_of]
@@ -228,7 +232,7 @@ def _results(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> It
 
 
 def _from_type(leaf: OutLeaf, compiled: Sharding | None) -> Sharding | None:
-    """Return the sharding in the type of the result ``leaf`` (JAX's sharding in types), which counts as
+    """Return the sharding in the type of the result ``leaf`` (JAX's sharding in types). It counts as
     requested by the user. None: the type has none, or not all axes of its mesh are of type Explicit.
     ``compiled`` is the sharding of the result in the compiled program, for its mesh, devices and kind of
     memory; None: unknown."""
@@ -273,12 +277,13 @@ Aval = tuple[tuple[int, ...] | None, str | None]
 
 
 class OfArrays:
-    """Finds the requested and the compiled sharding of live arrays.
+    """Finds, for live arrays, the sharding that the user requested and the sharding in the compiled program.
 
-    An array that was created at the line of a call is matched with results of that call. Any other array is
-    matched with arguments of the user's functions. A match has the shape, dtype and sharding of the array. Of
-    several matches, those whose path has the longest common end with the array's path are used. If their
-    shardings differ, the result is None.
+    An array that was created at the line of a call is compared with the results of that call. If no sharding
+    is found so, it is compared with the arguments of the user's functions. A result or argument matches if it
+    has the shape, the dtype and (if known) the sharding of the array. Of several matches, those are used
+    whose path has the longest common end with the path of the array. If the user requested different
+    shardings for these matches, the requested sharding is unknown; the same holds for the compiled sharding.
     """
 
     def __init__(self, run: Run, looks: Iterable[Snapshot]) -> None:
@@ -304,8 +309,9 @@ class OfArrays:
                             self._arguments.setdefault((i.shape, i.dtype), []).append(i)
 
     def of(self, g: Group) -> tuple[Sharding | None, Sharding | None]:
-        """Return (requested sharding, compiled sharding) of the arrays of group ``g``. Either is None if it
-        is unknown; the requested one also if nothing is requested."""
+        """Return, for the arrays of group ``g``, (the sharding that the user requested, the sharding in the
+        compiled program). Each is None if it is unknown. The first is also None if the user requested
+        none."""
         aval = _aval(g)
         asked, compiled = None, None
         if g.origin is not None:
@@ -320,9 +326,10 @@ class OfArrays:
         return asked, compiled
 
     def _agreed(self, g: Group, matches: Sequence[Intent]) -> tuple[Sharding | None, Sharding | None]:
-        """Return (requested sharding, compiled sharding) of the best of ``matches``, the arguments or results
-        that may be the arrays of ``g``. The best are those whose paths have the longest common end with the
-        path of ``g``. A sharding is None if the best matches have different ones."""
+        """Return (the sharding that the user requested, the sharding in the compiled program) of the best of
+        ``matches``, the arguments or results that may be the arrays of ``g``. The best matches are those
+        whose paths have the longest common end with the path of ``g``. A sharding is None if it differs
+        between the best matches."""
         ends = [self._common(g.path or "", i.path) for i in matches]
         best = [i for i, n in zip(matches, ends, strict=True) if n == max(ends)]
         if not best:
@@ -342,8 +349,8 @@ class OfArrays:
         return n
 
     def _steps(self, path: str) -> list[str]:
-        """Return the names and indices in ``path``: ``state.params['w']`` -> ``("state", ".params",
-        "['w']")``. The result is cached."""
+        """Return the names and indices in ``path``: ``state.params['w']`` -> ``["state", ".params",
+        "['w']"]``. The result is cached."""
         steps = self._tokens.get(path)
         if steps is None:
             steps = self._tokens[path] = tokens(path)

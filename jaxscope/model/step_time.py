@@ -92,8 +92,8 @@ class _Phase(msgspec.Struct, frozen=True):
 
 
 class _Window(msgspec.Struct, frozen=True):
-    """The steps between two recorded ends of steps, ``since`` and the later ``until``: several steps, because
-    not every end is recorded."""
+    """The steps between two recorded ends of steps, ``since`` and the later ``until``. These can be several
+    steps, because not every end is recorded."""
 
     since: StepTime
     until: StepTime

@@ -27,7 +27,8 @@ class Steps:
     def of(self, c: Compilation) -> Step:
         """Return the number of the step in which ``c`` took place; None: steps were not counted. If marks
         (``jaxscope.step()``) and calls give different numbers, the result is an ``Either`` with both numbers.
-        In a process that counts no steps itself, it is the step of the main process at that time."""
+        If the process of ``c`` counts no steps itself, the result is the step of the main process at that
+        time."""
         process, main = c.process, self._main
         counting = self._counting[process.id]
         if counting.marks or counting.calls:
@@ -38,9 +39,9 @@ class Steps:
         return (c.step or 0) if self.known(process) else None
 
     def _own(self, c: Compilation, counting: Counting) -> Step:
-        """Return the training step in which ``c`` was compiled; None: unknown. Only counts of the process
-        that compiled ``c`` are used. ``counting`` has these counts: calls of ``jaxscope.step()``, or of a
-        watched function, decide."""
+        """Return the training step in which ``c`` was compiled; None: unknown. It is found by counts of the
+        process that compiled ``c``: ``counting`` has the number of calls of ``jaxscope.step()`` and of each
+        watched function."""
         if counting.marks and not c.marks and c.step is not None and c.process.first_step != 1:
             return c.step  # the beginning of the log is missing
         before = (c.process.started.steps or 0) if c.process.started is not None else 0
@@ -59,7 +60,8 @@ def _counting(run: Run, process: Process) -> Counting:
 
 def within_call(run: Run, c: Compilation, function: str) -> bool:
     """Return whether call ``c`` is a call of ``function`` (an id), or was made while that function ran. If
-    calls of that function count as steps, ``c`` then belongs to the step that the function's call began."""
+    so, and if calls of ``function`` count as steps, ``c`` belongs to the step that the call of ``function``
+    began."""
     if c.function.id == function:
         return True
     outer = run.functions.get(function)

@@ -38,7 +38,8 @@ def target_of(run: Run, p: Program) -> Target | None:
 
 
 def fit(run: Run, p: Program) -> Fit | None:
-    """Return whether ``p`` fits into the memory of its target, with the bytes; None: unknown so far."""
+    """Return whether ``p`` fits into the memory of its target (a machine given by ``--target``), with the
+    bytes. None: unknown so far."""
     if p.made is None:
         return None
     if p.made.outcome == EXHAUSTED:

@@ -39,14 +39,14 @@ class Transfer(msgspec.Struct, frozen=True):
       source: the user's line.
       text: the expression in the source.
       count: number of transfers; None: not counted.
-      bytes: bytes of all these transfers; of those of one call if ``count`` is None. None: unknown.
+      bytes: bytes of all these transfers, or of one call's transfers if ``count`` is None. None: unknown.
       views: number of transfers that copied nothing, because host and device share the memory.
       waits: number of transfers that took longer than 0.1 ms.
       blocked_seconds: seconds that the program was blocked in all these transfers.
       first_seconds: the part of ``blocked_seconds`` in the first transfer, which ended at ``first_ns``.
       steps, first_step, last_step: number of steps with such a transfer, the first and the last of them.
-      close: number of the transfers in ``waits`` that took at least a fifth of the time since the transfer
-        before, so that the program waits for much of its time.
+      close: number of the transfers in ``waits`` that took at least a fifth of the time since the previous
+        transfer: the program waits for much of its time.
       checks: number of the transfers in ``waits`` after which jaxscope checked whether the device still had
         work.
       ahead: number of these checks that found work: the program had queued later work before it waited.

@@ -17,9 +17,10 @@ class WallTime(msgspec.Struct, frozen=True):
       seconds: seconds of the program, or if only a part of it was recorded, of the recording.
       before_compiling: seconds until the first trace, lowering or compilation began: imports and set-up.
       compiling: seconds during which something was traced, lowered or compiled.
-      waiting: seconds after ``before_compiling`` in which the thread that runs the steps waited for the
-        devices: for values, as they were counted, or for values and at calls, as the samples of the main
-        thread show it, whichever is more. None: unknown, and a part of ``rest``.
+      waiting: seconds, after the first compilation began, in which the program waited for the devices. There
+        are two measurements: the counted waits for values, and samples of the main thread, which also show
+        waits in calls of jitted functions. The larger number is taken. None: unknown; these seconds are then
+        in ``rest``.
       rest: the other seconds.
     """
 
@@ -62,8 +63,9 @@ def _first_phase(run: Run) -> int | None:
 
 
 def _sampled(run: Run) -> float | None:
-    """Return the seconds in which the samples of the main thread found it waiting for a value, or sleeping in
-    a call of a jitted function, which waits for earlier work. None: there are too few samples."""
+    """Return the seconds in which the main thread waited for the devices, measured by samples of its stack:
+    it waited for a value, or slept in a call of a jitted function, which waits for earlier work. None: there
+    are too few samples."""
     found = [
         (t.seconds, t.samples) if doing == WAITING else (t.blocked, round(t.samples * t.blocked / t.seconds))
         for doing, t in line_times.entries(run)
