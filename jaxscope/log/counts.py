@@ -1,10 +1,10 @@
 """Keep the counters of a process (of calls, steps and others) in a small mapped file beside its log.
 
-Storing a number needs no system call: the kernel has it at once, so that no number is lost when the program
-is killed, and readers see the current value. The file, ``<pid>-<id>.counts``, is an array of unsigned 64-bit
-little-endian numbers ("cells"). An event in the log says in its field ``cell`` at which index its counter is
-(``Called`` and others). The first cell is no counter: it says which cell counts the training steps
-(``step_now``).
+Storing a number needs no system call: the number is in the kernel's memory at once. So no number is lost when
+the program is killed, and readers see the current value. The file, ``<pid>-<id>.counts``, is an array of
+unsigned 64-bit little-endian numbers ("cells"). The field ``cell`` of an event (``Called`` and others) is the
+index of its counter. The first cell is no counter: it contains the index of the cell that counts the training
+steps (``step_now``).
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ def step_now(log: Path) -> int:
 
 
 def read(log: Path) -> memoryview:
-    """Return the numbers in the ``.counts`` file beside ``log``, in order. An event in the log has in its
-    field ``cell`` the index at which its counter is among these numbers. Empty if there is no such file."""
+    """Return the numbers in the ``.counts`` file beside ``log``, in order. The field ``cell`` of an event in
+    the log is the index of its counter among these numbers. Empty if there is no such file."""
     try:
         with files.open_regular(log.with_suffix(SUFFIX), within=log.parent.parent) as f:
             data = f.read(MAX_BYTES)

@@ -63,7 +63,7 @@ def write(
 
 def _holds_devices(directory: Path) -> bool:
     """Return whether ``directory`` contains devices or descriptors instead of files, such as /dev and /proc.
-    A file there cannot be replaced by renaming. The result is False for /dev/shm, which has ordinary
+    A file in such a directory cannot be replaced by renaming. False for /dev/shm, which has ordinary
     files."""
     return directory in (Path("/dev"), Path("/dev/fd")) or directory.is_relative_to("/proc")
 

@@ -62,7 +62,7 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """The result of a job: of the compilation of one program for a target (another accelerator).
+    """The result of compiling one program for a target (another accelerator).
 
     Attributes:
       outcome: ok, exhausted (the program does not fit into memory), failed, crashed, late (it took too long)
@@ -72,7 +72,7 @@ class Result(msgspec.Struct, frozen=True):
       text_bytes: size of the HLO text.
       memory: the compiler's memory analysis; None: unknown.
       peak_bytes: peak memory on one device; None: the compiler does not state it.
-      cost: name -> value of the compiler's cost analysis.
+      cost: the compiler's cost analysis: {name: value}.
       error: the compiler's message, or how its process ended; None: there was no error.
       compiler: name and version of the compiler.
       process_bytes: the largest memory that the compiler's process has used so far; None: unknown.
@@ -206,8 +206,8 @@ class Queue:
             files.touch(self.path / "alive", within=self._run)
 
     def wait_behind(self, processes: Sequence[int]) -> None:
-        """Record that compiling the jobs of this run waits until ``processes`` of other runs (their ids) have
-        finished. Empty: this run does not wait any longer."""
+        """Record that the jobs of this run are compiled only after other processes, which compile for other
+        runs, have finished. ``processes`` are their ids. Empty: this run no longer waits."""
         with contextlib.suppress(OSError):
             if processes:
                 self._write(self.path / "behind", msgspec.json.encode(processes))
@@ -215,8 +215,8 @@ class Queue:
                 files.remove(self.path / "behind", within=self._run)
 
     def behind(self) -> tuple[int, ...]:
-        """Return the ids of the processes of other runs for which compiling the jobs of this run waits; empty
-        if it does not wait."""
+        """Return the ids of the processes, compiling for other runs, that must finish before the jobs of this
+        run are compiled; empty if this run does not wait."""
         try:
             if files.status(self.path / "alive", within=self._run).st_mtime < time.time() - STALE_S:
                 return ()

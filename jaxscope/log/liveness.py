@@ -2,8 +2,8 @@
 
 A lock ends with its process. So a lock that is not free proves, on any machine, that its process is alive. A
 free lock proves that the process is gone only on the machine on which the process ran: a shared file system
-may keep the locks of each machine apart, or support no locks. On other machines the heartbeat decides, which
-is a line with the machine and the time, written every second.
+may keep the locks of each machine apart, or support no locks. On other machines, the heartbeat decides: a
+line with the machine and the time, which the process writes every second.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def locked(path: Path) -> bool | None:
 
 
 def holds(path: Path, where: str | None, took: bool) -> bool | None:
-    """Return whether a process is alive that locks the file ``path`` while it runs. True: the file is locked.
-    False: the process has ended. None: this machine cannot know it.
+    """Return whether a process is alive. The process locks the file ``path`` while it runs. True: the file is
+    locked. False: the process has ended. None: this cannot be determined on this machine.
 
     Args:
       where: the machine of that process, as ``machine`` returns it; None: unknown. If the file is not locked,
@@ -147,7 +147,8 @@ class Beat(NamedTuple):
 
     Attributes:
       at: when the line was last written, in seconds since 1970.
-      going: whether the process is alive; None: this machine cannot know it, so only ``at`` can be used.
+      going: whether the process is alive; None: this cannot be determined on this machine, so only ``at`` can
+        be used.
     """
 
     at: float

@@ -184,8 +184,8 @@ def whole_of(place: RunDir) -> RunDir | None:
 
 def write_diverged(whole: RunDir, line: str) -> None:
     """Record in ``whole``, the run of a job, that the ranks (processes) of the job run different programs.
-    ``line`` says how the programs differ; the processes of jaxscope that watch the ranks read it. Raises
-    OSError if the file cannot be written."""
+    ``line`` is a sentence about how the programs differ; the processes of jaxscope that watch the ranks read
+    it. Raises OSError if the file cannot be written."""
     files.write(whole.path / DIVERGED, line + "\n", within=whole.path)
 
 

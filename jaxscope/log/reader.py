@@ -22,9 +22,8 @@ from jaxscope.schema.events import MAIN, AnyEvent, RunStarted, Unknown
 
 
 class _Kind(msgspec.Struct):
-    """Decodes only the kind of an event, and as ``_Timed`` also its time and process id. This is used for a
-    very long line whose event has a kind that this version does not know: the other fields are skipped,
-    whatever their size."""
+    """The kind of an event. (The subclass ``_Timed`` also has its time and process id.) If a line is very
+    long and its event has an unknown kind, only these fields are decoded, and all others are skipped."""
 
     kind: str
 

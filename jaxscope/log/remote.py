@@ -1,10 +1,10 @@
 """Copy a run to and from a remote store that fsspec supports: S3, Google Cloud Storage and others.
 
-An object in a store cannot be appended to. So a file is stored in pieces of PIECE bytes, of which only the
-last one is written again when the file grows: ``events/1-a.jsonl``, ``events/1-a.jsonl+1``, ``+2``, ... If
-all files of a run are small, it looks in the store like a run directory. The list of objects in a store is
-data from outside. Only names that jaxscope gives to files are used, up to the limits below, and the
-downloaded copy is read like any other run.
+Nothing can be appended to an object in a store. So a file is stored in pieces of PIECE bytes, each an object.
+When the file grows, only the last piece is written again: ``events/1-a.jsonl``, ``events/1-a.jsonl+1``,
+``+2``, ... If all files of a run are small, it looks in the store like a run directory. The list of objects
+in a store is data from outside. Only names that jaxscope gives to files are used, up to the limits below, and
+the downloaded copy is read like any other run.
 
 fsspec, the extra ``jaxscope[remote]``, is imported at the first use.
 """
@@ -429,8 +429,8 @@ def _download(store: Store, path: Path) -> None:
 
 
 def _remove_others(path: Path, there: Iterable[str]) -> None:
-    """Remove files of the downloaded run ``path`` that are not in ``there``, the files in the store. Another
-    run, which was at the same address before, had these files."""
+    """Remove the files of the downloaded run ``path`` that are not in ``there``, the files of the run in the
+    store. They are from another run that was at the same address before."""
     kept = {removal.META, *there}
     runs = [
         path,

@@ -130,7 +130,8 @@ def make_home(path: Path) -> None:
 
 
 def unwritable(path: Path, e: OSError) -> LogError:
-    """Return the LogError that says that the run directory ``path`` cannot be created because of ``e``."""
+    """Return a LogError with the message that the run directory ``path`` cannot be created, and the reason
+    ``e``."""
     return LogError(
         f"cannot make the run directory {path}: {e.strerror or e}",
         hint="choose a writable place with --out DIR, or set JAXSCOPE_HOME",

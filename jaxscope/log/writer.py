@@ -35,8 +35,8 @@ class Filter(Protocol):
     """Changes events and program texts before they are written, for example to remove confidential parts."""
 
     def event(self, event: Any) -> Any:
-        """Return ``event`` changed, as plain data (dicts, lists, strings). ``event`` may already be plain
-        data, as an earlier filter returned it."""
+        """Return ``event`` with changes, as plain data (dicts, lists, strings). ``event`` is an Event, or the
+        plain data that an earlier filter returned."""
 
     def text(self, text: str) -> str: ...
 
@@ -46,12 +46,11 @@ MAX_BLOB_BYTES = 8 << 30
 
 
 class Writer:
-    """Writes the events of this process to a log file. In a process forked from it, it writes to another
-    file.
+    """Writes the events of this process to a log file. A process forked from this one writes to another file.
 
     Args:
-      first: returns the first event of a log. Its argument is True in a forked child, which writes a log of
-        its own.
+      first: a function that returns the first event of a log. It is called with True in a forked child, which
+        writes a log of its own.
       of_program: whether this is a process of the recorded program. If so, its log is locked until the
         process ends, which shows that it is alive, and the file for the event RecordingStopped is created.
 
@@ -151,9 +150,9 @@ class Writer:
 
     def steps_in(self, cell: int, *, marks: bool) -> None:
         """Record, for other processes, that the cell with the index ``cell`` in the file of counters
-        (log.counts) counts the training steps of this process. ``marks`` says whether this cell counts calls
-        of ``jaxscope.step()``, each of which ends a step. If not, it counts calls of the step function, each
-        of which begins a step."""
+        (log.counts) counts the training steps of this process. If ``marks``, this cell counts calls of
+        ``jaxscope.step()``, each of which ends a step. If not, it counts calls of the step function, each of
+        which begins a step."""
         if self._pointer is not None:
             _, page, index = self._pointer
             page[index] = cell * 2 + marks
