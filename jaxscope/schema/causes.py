@@ -1,8 +1,8 @@
 """The cause of a miss in one of JAX's caches (trace, lowering, executable, C++ fast path), as data.
 
 A cause is found by comparing the cache key of a call with the cache key of an earlier call of the same
-function. The value types here are the part of the key before and after. ``present.causes`` writes a cause as
-a sentence.
+function. The value types here hold the part of the key that changed, before and after the change.
+``present.causes`` writes a cause as a sentence.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from jaxscope.schema.keys import Frame
 
 
 class _Value(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag_field="kind"):
-    """A value of a cause, that is, of a change that made JAX compile again (``Cause.before``, ``after``)."""
+    """A part of a call's cache key, before or after the change that made the call miss JAX's caches
+    (``Cause.before``, ``Cause.after``)."""
 
 
 class ArrayType(_Value, tag="array", frozen=True, gc=False):
-    """A value of a cause: the abstract value of an array argument. ``shape`` is None if the cause stands for
-    several leaves, whose shapes may differ. ``dtype`` is None if it is unknown.
+    """The abstract value of an array argument, before or after the change that made a call miss JAX's caches.
+    ``shape`` is None if the cause is about several leaves, whose shapes may differ. ``dtype`` is None if it
+    is unknown.
 
     Attributes:
       weak_type: whether the value is weakly typed; None: unknown, or the cause is not about it.
@@ -36,14 +38,14 @@ class ArrayType(_Value, tag="array", frozen=True, gc=False):
 
 
 class AxisSizes(_Value, tag="axis_sizes", frozen=True, gc=False):
-    """A value of a cause that stands for several array arguments whose sizes changed in the same way:
-    ``sizes`` has (index of the axis, its size) of each axis that changed."""
+    """The sizes of several array arguments that changed in the same way, before or after the change that made
+    a call miss JAX's caches. ``sizes`` has (index of the axis, its size) for each axis that changed."""
 
     sizes: tuple[tuple[int, int | str], ...]
 
 
 class Placement(_Value, tag="placement", frozen=True, gc=False):
-    """A value of a cause: the sharding of an array argument.
+    """The sharding of an array argument, before or after the change that made a call miss JAX's caches.
 
     Attributes:
       sharding: the class of the sharding: ``NamedSharding``, ``SingleDeviceSharding``, ...
@@ -63,33 +65,38 @@ class Placement(_Value, tag="placement", frozen=True, gc=False):
 
 
 class Commitment(_Value, tag="commitment", frozen=True, gc=False):
-    """A value of a cause: whether an array argument is committed to its devices (None: unknown). ``where`` is
-    the text of the array's sharding; None: unknown, or several arrays with different shardings."""
+    """Whether an array argument is committed to its devices (None: unknown), before or after the change that
+    made a call miss JAX's caches. ``where`` is the text of the array's sharding; None: unknown, or several
+    arrays with different shardings."""
 
     committed: bool | None
     where: str | None = None
 
 
 class MemoryKind(_Value, tag="memory_kind", frozen=True, gc=False):
-    """A value of a cause: the memory of an array argument, ``device`` or ``pinned_host``; None: unknown."""
+    """The kind of memory of an array argument, before or after the change that made a call miss JAX's caches:
+    ``device`` or ``pinned_host``; None: unknown."""
 
     memory_kind: str | None
 
 
 class Layout(_Value, tag="layout", frozen=True, gc=False):
-    """A value of a cause: the order of an array's axes in memory, as JAX prints it; None: unknown."""
+    """The order of an array's axes in memory, before or after the change that made a call miss JAX's caches,
+    as JAX prints it; None: unknown."""
 
     layout: str | None
 
 
 class ArgumentType(_Value, tag="type", frozen=True, gc=False):
-    """A value of a cause: the Python type of an argument: ``numpy.ndarray``, ``float``."""
+    """The Python type of an argument, before or after the change that made a call miss JAX's caches:
+    ``numpy.ndarray``, ``float``."""
 
     type: str
 
 
 class StaticValue(_Value, tag="static", frozen=True, gc=False):
-    """A value of a cause: a static argument or static data in a pytree, which JAX compares by ``__eq__``.
+    """A static argument, or static data in a pytree, before or after the change that made a call miss JAX's
+    caches. JAX compares it by ``__eq__``.
 
     Attributes:
       repr: the value as text, shortened.
@@ -103,49 +110,53 @@ class StaticValue(_Value, tag="static", frozen=True, gc=False):
 
 
 class Container(_Value, tag="container", frozen=True, gc=False):
-    """A value of a cause: the type of a node of a pytree of arguments: ``dict``, ``None``, or a class."""
+    """The type of a node of a pytree of arguments, before or after the change that made a call miss JAX's
+    caches: ``dict``, ``None``, or a class."""
 
     container: str
 
 
 class Leaves(_Value, tag="leaves", frozen=True, gc=False):
-    """A value of a cause: the number of leaves below a path which only one of the two compared calls has."""
+    """The number of leaves below a path that only one of two compared calls has. This difference made the
+    later call miss JAX's caches."""
 
     count: int
 
 
 class TreeText(_Value, tag="tree", frozen=True, gc=False):
-    """A value of a cause: the tree definition of all arguments (``PyTreeDef``) as text. If ``order``, the two
-    compared calls differ only in the order of the keys of one container, and the text has these keys:
-    ``'x', 'y'``."""
+    """The tree definition of all arguments (``PyTreeDef``) as text, before or after the change that made a
+    call miss JAX's caches. If ``order``, only the order of the keys of one container changed, and ``text``
+    has these keys: ``'x', 'y'``."""
 
     text: str
     order: bool = False
 
 
 class CallForm(_Value, tag="call_form", frozen=True, gc=False):
-    """A value of a cause: which arguments were passed by position and which by keyword. Example:
-    ``2 positional, keywords: mask``."""
+    """Which arguments were passed by position and which by keyword, before or after the change that made a
+    call miss JAX's caches. Example: ``2 positional, keywords: mask``."""
 
     text: str
 
 
 class FunctionObject(_Value, tag="function_object", frozen=True, gc=False):
-    """A value of a cause: the function object given to jit. ``serial`` identifies it in its process; None:
-    unknown."""
+    """The function object given to jit, before or after the change that made a call miss JAX's caches.
+    ``serial`` is a number that identifies the object in its process; None: unknown."""
 
     serial: int | None
 
 
 class Setting(_Value, tag="setting", frozen=True, gc=False):
-    """A value of a cause: a setting of JAX (``jax.config``) or an option of ``jax.jit``, as JAX prints it."""
+    """A setting of JAX (``jax.config``) or an option of ``jax.jit``, before or after the change that made a
+    call miss JAX's caches, as JAX prints it."""
 
     text: str
 
 
 class Entry(_Value, tag="entry", frozen=True, gc=False):
-    """A value of a cause: how the function was called: call (an ordinary call), aot (``.trace``, ``.lower``,
-    ``.eval_shape``), transform (under grad, vmap, ...) or nested (inside another trace)."""
+    """How the function was called, before or after the change that made a call miss JAX's caches: call (an
+    ordinary call), aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad, vmap, ...) or nested
+    (inside another trace)."""
 
     entry: str
 
@@ -211,8 +222,8 @@ class NewFunction(_Detail, tag="new_function", frozen=True, gc=False):
 
 
 class MeshSetting(_Detail, tag="mesh_setting", frozen=True, gc=False):
-    """The cause is a change of the mesh that was set around the call (``jax.set_mesh``). ``devices`` says
-    whether only the mesh's list of devices changed."""
+    """The cause is a change of the mesh that was set around the call (``jax.set_mesh``). ``devices``: whether
+    only the mesh's list of devices changed."""
 
     devices: bool
 
@@ -246,7 +257,8 @@ class FullCaches(_Detail, tag="full_caches", frozen=True, gc=False):
 
 
 class Effects(_Detail, tag="effects", frozen=True, gc=False):
-    """The cause of fast-path misses: the function's jaxpr has effects, and JAX then never uses its fast path.
+    """The reason why a call missed JAX's C++ fast path: the function's jaxpr has effects, and JAX then never
+    uses the fast path.
 
     Attributes:
       names: the names of the effects, sorted (``Debug``, ``IO``, ``Write``).
@@ -277,8 +289,8 @@ class NotRecorded(_Detail, tag="not_recorded", frozen=True, gc=False):
 
 class RecordingBegan(_Detail, tag="recording_began", frozen=True, gc=False):
     """The call is the first recorded one of its function, so its cause is unknown. The function may have been
-    compiled before the recording began. ``since`` says what the recording began with, as words for a message:
-    ``this block``."""
+    compiled before the recording began. ``since`` are words for the beginning of the recording, used in a
+    message: ``this block``."""
 
     since: str
 
@@ -302,7 +314,7 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
       kind: what differs from the earlier call: ``shape``, ``static_value``, ``new_function``, ...
-      level: the cache that missed: trace, lower, compile or fast_path.
+      level: the cache in which the call was not found: trace, lower, compile or fast_path.
       path: the path of the argument by the user's names (``batch['ids']``); ``context`` for the mesh around
         the call; the name of the setting for ``config``; None: the cause has no single path.
       before, after: the value in the earlier call and in the call that missed; None: there is no such value.

@@ -42,12 +42,12 @@ class StepTimed(Event, frozen=True, tag="StepTimed"):
     """The time at which a training step ended, from which the time per step is computed.
 
     The event is written for each of the first steps, later each time the number of steps has grown by a
-    quarter. Transferred events just before it have the thread's totals of transfers up to the end of
-    this step.
+    quarter. Just before it, Transferred events are written, with the totals of this thread's transfers up to
+    the end of the step.
 
     Attributes:
-      step: number of the step that ended. Where the calls of a function count as steps, each call ends the
-        step before it, and the first call ends step 0, which is all before it.
+      step: number of the step that ended. If the calls of a function count as steps, each call ends the
+        previous step. The first call ends step 0, which is everything before it.
       marked: whether the program marks the ends of its steps with ``jaxscope.step()``; False: calls are
         counted.
       clock_ns: the time in nanoseconds by ``time.perf_counter_ns``. Only differences of two times have a

@@ -102,9 +102,9 @@ class FunctionSeen(Event, frozen=True, tag="FunctionSeen"):
       eager: whether this is an operation that runs outside jit (``jnp.add`` in plain Python code).
       signature: the parameters as text; None: unknown.
       captures: the functions, classes and callable objects that it captures, as ``loss=l2`` (at most 8).
-      captured_code: names and places of the functions that it captures, and of those that these capture, as a
-        text of limited length. It is used to put functions in order that differ in nothing else. Empty if it
-        captures none.
+      captured_code: names and places of the functions that it captures, and of the functions that those
+        capture, as a text of limited length. Functions that differ in nothing else are sorted by this text.
+        Empty if it captures none.
     """
 
     function: str = ""
@@ -124,15 +124,16 @@ class FunctionSeen(Event, frozen=True, tag="FunctionSeen"):
 
 class ContextSeen(Event, frozen=True, tag="ContextSeen"):
     """The settings of JAX that are part of its cache keys (precision, x64, mesh, ...) have new values:
-    ``settings``, value by name, as text. The keys of later calls refer to them by the id ``context``
-    (``Key.context``)."""
+    ``settings`` is {name: value as text}. The keys of later calls refer to these settings by the id
+    ``context`` (``Key.context``)."""
 
     context: str = ""
     settings: dict[str, str] = {}
 
 
 class Missed(Event, frozen=True, tag="Missed"):
-    """A call that missed JAX's C++ fast path, or requested a trace ahead of time.
+    """A call that missed JAX's C++ fast path (so that Python code of JAX ran), or that requested a trace
+    ahead of time.
 
     Attributes:
       call: number of the call in its process. Events about its trace, lowering and compilation have the same
@@ -151,9 +152,9 @@ class Missed(Event, frozen=True, tag="Missed"):
       full: (number of entries, capacity) of JAX's bounded caches that are nearly full, by name of the cache.
       made: the user's lines that created arrays among the arguments.
       made_by: for each of ``key.arguments`` an index into ``made``, -1 if unknown.
-      into_library: the outermost of the user's lines that called a library which then called JAX: 0 for
-        ``site`` (also if no library was called), n for ``stack[n - 1]``. None: the function is the user's
-        own.
+      into_library: which of the user's lines called a library that then called JAX; of several lines, the
+        outermost. 0: ``site`` (also if no library was called); n: ``stack[n - 1]``. None: the function is the
+        user's own.
       library: the name of that library; None: no library.
       main_step: in a process that the program started, the step of the program's first process.
     """
@@ -254,8 +255,8 @@ class Lowered(Event, frozen=True, tag="Lowered"):
       platforms: the platforms that it is lowered for: ``["tpu"]``.
       asked: the shardings that the user gave to jit as in_shardings and out_shardings; empty: there are none;
         None: unknown.
-      asked_in, asked_out: for each flat argument and each flat result an index into ``asked``, or None where
-        the user gave no sharding. None instead of the list: unknown.
+      asked_in, asked_out: for each flat argument and each flat result an index into ``asked``, or None if the
+        user gave no sharding for it. None instead of the list: unknown.
     """
 
     call: int = 0
@@ -350,7 +351,7 @@ class ProgramText(Event, frozen=True, tag="ProgramText"):
 
 
 class Watched(Event, frozen=True, tag="Watched"):
-    """A function (an id) is watched, which means that its calls are counted. ``step`` says whether each call
+    """A function (an id) is watched, which means that its calls are counted. ``step``: whether each call
     counts as a step of the training loop (``@jaxscope.watch(step=True)``)."""
 
     function: str = ""
@@ -400,8 +401,8 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
       site: if memory ran out, the user's line.
       parts: number of further live arrays that no variable leads to and that use the memory of arrays in the
         groups: shards that JAX keeps.
-      overlap: bytes, by device, that two groups both count, because an array shares the memory of another
-        array on some devices only.
+      overlap: {device id: bytes that are counted in two groups, because an array shares the memory of another
+        array on some devices only}.
       lengths: the number of items of each container that leads to arrays, by path. For the paths in the
         list ``bounded``, it is the largest number that the container may have (``deque(maxlen=...)``,
         ``lru_cache(maxsize=...)``).
@@ -568,7 +569,8 @@ class MainThreadSeen(Event, frozen=True, tag="MainThreadSeen"):
 
 
 class RankGroup(msgspec.Struct, frozen=True):
-    """Ranks (processes of a job) that compiled the same program at the position at which the ranks disagree.
+    """Ranks (processes of a job) that compiled the same program as their n-th program, where other ranks
+    compiled another one.
 
     Attributes:
       program: id of the program; None: the ranks have not compiled that many programs yet.

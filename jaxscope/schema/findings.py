@@ -139,8 +139,8 @@ class Finding(msgspec.Struct, frozen=True):
     @property
     def by_chance(self) -> bool:
         """Return whether another run of the same program may not have the finding: measured seconds decide
-        that a note is reported, or the finding is about a measured share of the time. Checks, which have to
-        come to the same result in each run, leave it out."""
+        that a note is reported, or the finding is about a measured share of the time. Checks must have the
+        same result in each run, so they leave such findings out."""
         return self.timed and (self.severity == NOTE or self.code in SHARES)
 
     @property
@@ -159,8 +159,8 @@ def fix_of(f: Finding) -> Fix | None:
 
 
 def extended(fix: Fix | Words | None, slug: str, **more: Field) -> Fix | None:
-    """Return ``fix`` with a longer text; None for None. The text is made with a template: its words become
-    the field ``{fix}`` of the message template ``slug``, whose other fields are ``more``."""
+    """Return ``fix`` with a longer text; None for None. The new text is the message template ``slug``, in
+    which the old text is the field ``{fix}``, and ``more`` are the other fields."""
     if fix is None:
         return None
     known = fix if isinstance(fix, Fix) else Fix(fix)

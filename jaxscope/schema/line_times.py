@@ -7,10 +7,10 @@ import msgspec
 from jaxscope.schema.event import Event
 from jaxscope.schema.keys import Frame
 
-# What the main thread does at a line: JAX traces, lowers or compiles; it waits for values of devices; it
-# copies arrays to devices; it calls a jitted function that is compiled already; it runs operations outside
-# jit, or other code of JAX; it runs the code of the line itself, or of other libraries. Such code may be a
-# call of a jitted function that was not recognized.
+# What the main thread does at a line. COMPILING: JAX traces, lowers or compiles. WAITING: for values of
+# devices. COPYING: arrays to devices. CALLING: a jitted function that is compiled already. OPERATIONS: the
+# line runs operations outside jit, or other code of JAX. PYTHON: it runs its own code, or code of other
+# libraries; this may be a call of a jitted function that was not recognized.
 COMPILING, WAITING, COPYING, CALLING = "compiling", "waiting", "copying", "calling"
 OPERATIONS, PYTHON = "operations", "python"
 SLEEPING = "sleeping"  # a part of ``python``: the thread waits for a lock, a file, or in C code for a device
@@ -18,11 +18,13 @@ STANDARD_LIBRARY = "python"  # for ``LineTime.library``
 
 
 class LineTime(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The seconds that the main thread spent at one line with one thing, measured by samples of its stack.
+    """The seconds that the main thread spent at one line doing one thing, measured by samples of its stack.
 
     Attributes:
-      doing: ``compiling``, ``waiting``, ``copying``, ``calling``, ``operations`` or ``python``.
-      stack: the user's frames, innermost first. While JAX traces, the first is the line that made it do so.
+      doing: ``compiling``, ``waiting`` (for values of devices), ``copying`` (to devices), ``calling`` (a
+        compiled function), ``operations`` (outside jit, or other code of JAX) or ``python`` (any other code).
+      stack: the user's frames, innermost first. While JAX traces, the first frame is the line that made JAX
+        trace.
       traced: the user's frames that JAX traces, innermost first; empty: it traces none.
       seconds: the wall time, in seconds.
       samples: the number of samples. The error of ``seconds`` is about ``seconds / sqrt(samples)``.
@@ -48,7 +50,7 @@ class LineTimes(Event, frozen=True, tag="LineTimes"):
     Attributes:
       seconds: the wall time that was sampled. It is more than the sum over ``lines`` if no line of the user
         was on the stack, or if there were too many lines.
-      lines: one entry for each stack and thing that the thread did, the longest first.
+      lines: one entry for each pair of a stack and what the thread did there, the longest first.
     """
 
     seconds: float = 0.0

@@ -32,8 +32,8 @@ class Percent(msgspec.Struct, frozen=True, gc=False):
 
 
 class Count(msgspec.Struct, frozen=True, gc=False):
-    """A number with its noun ``one``, written as ``1 call`` or ``0.5 calls``. ``many`` is the plural; None:
-    ``one`` with an s."""
+    """A number with a noun, written as ``1 call`` or ``0.5 calls``. ``one`` is the noun in the singular,
+    ``many`` in the plural; None: ``one`` with an s."""
 
     n: float
     one: str
@@ -82,6 +82,6 @@ Words: TypeAlias = Message | str  # a str is shown unchanged
 
 
 def message(slug: str, /, **fields: Field) -> Message:
-    """Return a Message, which ``present`` writes as a text, by the template ``slug`` (``exit-code``) of
-    ``present/messages`` with these fields."""
+    """Return a Message: the template ``slug`` (such as ``exit-code``) in ``present/messages``, and the values
+    ``fields`` for its fields. ``present`` writes it as text."""
     return Message(slug, fields)
