@@ -103,7 +103,7 @@ def tools() -> Path | None:
 
 
 def flags(given: str) -> str:
-    """Return ``given``, a value of the environment variable XLA_FLAGS, with flags added with which XLA can
+    """Return ``given``, a value of the environment variable XLA_FLAGS, with further flags, so that XLA can
     compile for a GPU that this machine does not have. Flags in ``given`` are not overridden. Autotuning is
     switched off, because it measures kernels on a GPU, and the folder of ptxas is added."""
     found = given.split()

@@ -32,7 +32,7 @@ BEAT_S = 1.0
 WAIT_S = 300.0  # longest wait for other runs' compilers; then compile at the same time, with less memory
 EACH = 2 << 30  # bytes of memory that one compiler may take
 TRIES = 2  # the most attempts at a job, if the worker is killed during it
-DEAD_S = 15.0  # without a heartbeat, written every second, for so long, the starter counts as dead
+DEAD_S = 15.0  # seconds without a heartbeat (written every second), after which jaxscope run counts as ended
 
 
 class Worker:
@@ -154,8 +154,8 @@ def _event(job: Job, result: Result) -> TargetCompiled:
 
 def places() -> int:
     """Return how many compilers may run at the same time on this machine. Each needs one or two gigabytes of
-    memory, and uses all cores that it gets. libtpu itself sets no limit, because ``process.environment`` sets
-    ALLOW_MULTIPLE_LIBTPU_LOAD."""
+    memory, and uses as many cores as are free. libtpu itself sets no limit, because ``process.environment``
+    sets ALLOW_MULTIPLE_LIBTPU_LOAD."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     with contextlib.suppress(OSError, ValueError):  # the limit of a container
         memory = min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))
