@@ -62,8 +62,8 @@ class SuiteRecording:
 
 
 class TestRecording:
-    """What the test with the pytest id ``test`` compiles. It is a context manager, inside which the body of
-    the test runs, and the value of the fixture that tests use.
+    """The recording of what one test compiles; ``test`` is its pytest id. The object is the value of the
+    fixture that tests use, and a context manager in which the body of the test runs.
 
     The functions of the package ``jaxscope`` (``step``, ``watch``, ...) are also attributes of this object.
 
@@ -122,8 +122,8 @@ class TestRecording:
 
     def recorded(self, *, tries: bool = False) -> tuple[Opened, dict[str, Step]]:
         """Return (the whole recording so far, {id of a compilation of this test: its training step}). Steps
-        are counted from the start of the test; None: they are not counted. With ``tries``, include the
-        compilations of earlier attempts of this test (``--reruns``)."""
+        are counted from the start of the test; a step is None if steps are not counted. With ``tries``,
+        include the compilations of earlier attempts of this test (``--reruns``)."""
         if self._session is None:
             raise UsageError(
                 "this test is not recorded",
@@ -163,7 +163,8 @@ class TestRecording:
         return sorted((run.compilations[i] for i in part if i in run.compilations), key=lambda c: c.call)
 
     def causes(self, compilation: Compilation) -> list[Cause]:
-        """Return why JAX could not serve the call ``compilation`` from a cache, the decisive cause first."""
+        """Return the causes why JAX did not find the call ``compilation`` in a cache, the decisive cause
+        first."""
         return self.read().causes(compilation)
 
     def pinned(self, name: str | None = None) -> Pinned:
