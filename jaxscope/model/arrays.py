@@ -211,7 +211,8 @@ def read(process: Process, event: ArraysSeen) -> Snapshot:
 
 
 class Sum(msgspec.Struct, frozen=True):
-    """The arrays of a snapshot that have a property in common, for example the variable that leads to them.
+    """The arrays of a snapshot (list of live arrays) that have a property in common, for example the variable
+    that leads to them.
 
     Attributes:
       name: the value of that property; None: arrays to which no variable leads.
@@ -329,8 +330,8 @@ Seen = tuple[float, int, int]  # step or seconds of a snapshot, number of arrays
 
 
 class Growth(msgspec.Struct, frozen=True):
-    """A container that has more arrays in each snapshot than in the one before, or one array that becomes
-    larger. ``group`` has the arrays in the last snapshot.
+    """A container that has more arrays in each snapshot (list of live arrays) than in the previous one, or
+    one array that becomes larger. ``group`` has the arrays in the last snapshot.
 
     Attributes:
       path: the path of the container, ``history[*]``, or of the array; None: no variable leads to the arrays.
@@ -362,7 +363,8 @@ class Growth(msgspec.Struct, frozen=True):
 
 
 def growing(run: Run) -> list[Growth]:
-    """Return the containers and arrays that grew from each snapshot to the next: likely memory leaks.
+    """Return the containers and arrays that grew from each snapshot (list of live arrays) to the next: likely
+    memory leaks.
 
     The ones that grow fastest (bytes per step or second) come first. A container or array must have grown in
     at least FEWEST snapshots at different steps (FEWEST_BY_TIME at different times, if steps are not
@@ -427,7 +429,8 @@ def _series(
 
 def _gaining(first: Snapshot, last: Snapshot) -> set[str]:
     """Return the paths of containers that have more keys or indices in the snapshot ``last`` than in the
-    snapshot ``first``. If containers are nested, ``_holder`` decides by these paths which of them grows."""
+    snapshot ``first``. (A snapshot is a list of all live arrays.) If containers are nested, ``_holder``
+    decides by these paths which of them grows."""
     keys: tuple[dict[str, set[str]], ...] = ({}, {})
     for snapshot, found in zip((first, last), keys, strict=True):
         for g in snapshot.groups:
@@ -439,16 +442,17 @@ def _gaining(first: Snapshot, last: Snapshot) -> set[str]:
 
 
 def _at_steps(recorded: list[Snapshot]) -> list[tuple[float, Snapshot]]:
-    """Return (step, last snapshot of that step) for each step in ``recorded``, a list of snapshots, in order
-    of the steps. The snapshot at the exit of the program is left out: it may follow the last step without
-    growth in between."""
+    """Return (step, last snapshot of that step) for each step in ``recorded``, snapshots (lists of live
+    arrays), in order of the steps. The snapshot at the exit of the program is left out: it may follow the
+    last step without growth in between."""
     by_step = {s.step: s for s in recorded if s.step is not None and s.why != "exit"}
     return [(step, by_step[step]) for step in sorted(by_step)]
 
 
 def _at_times(run: Run, recorded: list[Snapshot]) -> list[tuple[float, Snapshot]]:
-    """Return (seconds since the run began, snapshot) for each snapshot in ``recorded``, in order of time. The
-    snapshot at the exit of the program is left out: it may follow another one without growth in between."""
+    """Return (seconds since the run began, snapshot) for each snapshot (list of live arrays) in ``recorded``,
+    in order of time. The snapshot at the exit of the program is left out: it may follow another one without
+    growth in between."""
     found = ((run.seconds_at(s.t_ns), s) for s in recorded if s.why != "exit")
     return [(at, s) for at, s in found if at is not None]
 

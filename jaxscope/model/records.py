@@ -281,7 +281,8 @@ def cached_until_changed(compute: Callable[Concatenate[A, P], T]) -> Callable[Co
 
 
 class Function(msgspec.Struct, eq=False):
-    """A function of the program, and its calls that missed the C++ fast path.
+    """A function of the program, and its calls that missed JAX's C++ fast path (so that Python code of JAX
+    ran).
 
     Its seconds are sums over these calls. What is compiled inside the trace of another function counts for
     the compiled function alone, so that the seconds of all functions add up to the time spent compiling
@@ -376,7 +377,8 @@ def unseen(function: str) -> FunctionSeen:
 
 
 class StaleCapture(msgspec.Struct, eq=False):
-    """A value that a watched function read when it was traced, and that changed afterwards.
+    """A value that a watched function (``@jaxscope.watch``) read when it was traced, and that changed
+    afterwards.
 
     JAX does not trace again in this case and goes on using the old value.
 

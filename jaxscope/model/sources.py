@@ -41,9 +41,10 @@ def _text(run: Run, file: str) -> str | None:
 def text(file: str, recorded: frozenset[str] = frozenset()) -> str | None:
     """Return the text of ``file``; None if it does not exist or must not be shown.
 
-    The file name comes from the run directory, whose author may want a CI log to show another file. So a file
-    is read only if it is a Python file below the project, or if its content has one of ``recorded``, its
-    SHA-256 checksums in the recording: then the author of the run already has the file.
+    The file name comes from the run directory. Its author could name a secret file of this machine, so that a
+    CI log shows it. So a file is read only if it is a Python file of the project, or if its content has one
+    of the SHA-256 checksums ``recorded``, which are in the recording: then the author of the run already has
+    the file.
     """
     try:
         here = Path.cwd()

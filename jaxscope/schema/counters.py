@@ -75,7 +75,8 @@ class Called(Event, frozen=True, tag="Called"):
 
 
 class Brought(Event, frozen=True, tag="Brought"):
-    """The number of calls of a watched function that passed a certain number of bytes in NumPy arguments.
+    """The number of calls of a watched function (``@jaxscope.watch``) that passed a certain number of bytes
+    in NumPy arguments.
 
     There is one count for each number of bytes, so that the sizes of a varying argument can be weighted by
     calls. If all calls pass the same number of bytes, nothing is written.

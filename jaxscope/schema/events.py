@@ -477,7 +477,8 @@ class ProgramExited(Event, frozen=True, tag="ProgramExited"):
 
 
 class CaptureChanged(Event, frozen=True, tag="CaptureChanged"):
-    """A value that a watched function read during its trace has changed since, and JAX uses the old value.
+    """A value that a watched function (``@jaxscope.watch``) read during its trace has changed since, and JAX
+    uses the old value.
 
     JAX does not trace again in this case, because such a value (a closure variable, a global, an attribute of
     a static argument) is not part of its cache key.
@@ -516,7 +517,8 @@ class CaptureChanged(Event, frozen=True, tag="CaptureChanged"):
 
 
 class CaptureRenewed(Event, frozen=True, tag="CaptureRenewed"):
-    """A watched function was traced again, and now uses the new value of an earlier CaptureChanged event.
+    """A watched function (``@jaxscope.watch``) was traced again, and now uses the new value of an earlier
+    CaptureChanged event.
 
     Attributes:
       function: id of the function.

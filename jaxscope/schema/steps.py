@@ -44,14 +44,13 @@ class Counting(msgspec.Struct, frozen=True):
     def step(
         self, marks: int, calls: Mapping[str, int], inside: Callable[[str], bool] = lambda _: False
     ) -> Step:
-        """Return the number of the training step at a moment of the program, until which ``marks`` marks and
-        ``calls`` (by function id) were counted.
+        """Return the number of the training step at a moment of the program. Until this moment, ``marks``
+        step marks and ``calls`` ({function id: number of calls}) were counted.
 
-        If the run has marks, the marks are counted. If not, the calls of the function watched with
-        ``step=True`` are counted (if there are several such functions, of the one that is called most often).
-        If there is no such function, the calls of the first watched function that was called more than once
-        are counted. None: nothing was counted, so that steps are unknown. ``inside`` returns whether that
-        moment is during a call of the function with the given id.
+        If the run has marks, the marks decide. If not, the calls of the function watched with ``step=True``
+        decide; of several such functions, the one with the most calls. If there is no such function, the
+        calls of the first watched function that was called more than once decide. None: nothing was counted.
+        ``inside`` returns whether the moment is during a call of the function with the given id.
         """
         steppers = [f for f in self.calls if f in self.steppers]
         most = max((calls.get(f, 0) for f in steppers or self.calls), default=0)

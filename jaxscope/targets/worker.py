@@ -58,8 +58,8 @@ class Worker:
                 self._one(path)
 
     def drain(self) -> None:
-        """Compile jobs until the queue is empty and no job can follow: the
-        queue was closed, or ``jaxscope run``, which watched the program, has ended."""
+        """Compile jobs until the queue is empty and no job can follow: the queue was closed, or ``jaxscope
+        run``, which watched the program, has ended."""
         with self._beating():
             while True:
                 closed = self._queue.closed or self._abandoned()  # before waiting(), to miss no job
