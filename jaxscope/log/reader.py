@@ -356,7 +356,7 @@ class Reader:
 
     def counts(self) -> dict[str, memoryview]:
         """Return the present values of the counters that the processes keep in ``.counts`` files beside their
-        logs (log.counts): name of a log -> the numbers in its file, by index of their cell."""
+        logs (log.counts): {name of a log: the numbers in its file, by index of their cell}."""
         return {path.stem: found for path in self._files if len(found := counts.read(path))}
 
     def _unread(self) -> int:

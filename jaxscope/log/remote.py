@@ -91,8 +91,8 @@ class Store:
         self._root = str(root).rstrip("/")
 
     def sizes(self, below: str = "") -> dict[str, int]:
-        """Return path -> size in bytes of each object in the directory ``below`` of the store; of all objects
-        if ``below`` is empty."""
+        """Return {path: size in bytes} of the objects in the directory ``below`` of the store, or of all
+        objects if ``below`` is empty."""
         start = f"{self._root}/{below}".rstrip("/")
         found = _call(lambda: self._find(start))
         cut = len(self._root) + 1
@@ -110,13 +110,13 @@ class Store:
             return {}
 
     def put(self, objects: dict[str, bytes]) -> None:
-        """Write ``objects`` to the store: path -> content. All contents together must have at most PIECE
+        """Write ``objects``, {path: content}, to the store. All contents together must have at most PIECE
         bytes."""
         _call(lambda: self._fs.pipe({f"{self._root}/{name}": data for name, data in objects.items()}))
 
     def get(self, wanted: dict[str, int]) -> dict[str, bytes]:
-        """Return path -> content of objects in the store. Objects that do not exist are left out. ``wanted``
-        is path -> how many bytes to read from the beginning of the object."""
+        """Return {path: content} of objects in the store. Objects that do not exist are left out. ``wanted``
+        is {path: number of bytes to read from the beginning of the object}."""
         names = [name for name, size in wanted.items() if size]
         paths = [f"{self._root}/{name}" for name in names]
         ends = [wanted[name] for name in names]

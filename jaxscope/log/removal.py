@@ -195,10 +195,10 @@ def _walk(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
 def _nested(
     at: int, name: str, above: str, ours: Sequence[re.Pattern[str]], file: Each, directory: Each
 ) -> Iterator[str]:
-    """Call ``file`` for each file with an allowed name in the directory ``name``, at any depth, and
-    ``directory`` for each directory that contains nothing but such files (``name`` itself too), after its
-    contents. Yield the relative paths of all other files. Both functions are called with (name, descriptor of
-    the directory that contains it).
+    """Call ``file`` for each file with an allowed name in the directory ``name``, at any depth. Call
+    ``directory`` for each directory that contains nothing but such files (also for ``name`` itself), after
+    its contents. Yield the relative paths of all other files. Both functions are called with (name,
+    descriptor of the directory that contains it).
 
     Args:
       at: a descriptor of the directory that contains ``name``.

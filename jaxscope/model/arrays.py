@@ -35,7 +35,7 @@ class Group(msgspec.Struct, frozen=True):
       path: the variable that leads to the arrays, ``state.params[*]``; None: no variable was found.
       shape, dtype: shape and dtype of each array; None: they differ.
       global_bytes: bytes of all arrays of the group, without copies on several devices.
-      device_bytes: bytes of all arrays of the group on each device that holds them.
+      device_bytes: bytes that all arrays of the group together take on each device that holds them.
       sharding: the sharding of the arrays.
       replication: number of devices that hold the same part of an array.
       padding_bytes: bytes allocated for padding, on all devices together.

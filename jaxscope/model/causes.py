@@ -336,9 +336,9 @@ def _objects(c: Compilation) -> set[object]:
 
 
 def _served_by(c: Compilation) -> object:
-    """Return a value that says into which cache the call ``c`` looks: two calls of one function have equal
-    values if they look into the same cache. Compilations in different processes have different values, and so
-    have compilations under different transforms (grad, vmap, ...)."""
+    """Return a value that stands for the cache in which JAX looks for the call ``c``: two calls of one
+    function have equal values if JAX looks for them in the same cache. Compilations in different processes
+    have different values, and so have compilations under different transforms (grad, vmap, ...)."""
     return (c.process.id, _transformed(c)) if c.entry == "transform" else c.process.id
 
 

@@ -242,7 +242,7 @@ def items(before: Sequence[Item], after: Sequence[Item], *, one_source: bool) ->
 
     Args:
       before, after: all collectives, or all fusions, of the first and of the second program.
-      one_source: whether both programs are from the same source files. If not, line numbers say nothing:
+      one_source: whether both programs are from the same source files. If not, line numbers have no meaning:
         functions are compared instead of lines, and items with different lines can be equal.
     """
     gone, came = Counter(before), Counter(after)

@@ -79,9 +79,9 @@ def uneven(look: Snapshot) -> Uneven | None:
     """Return the devices that hold parts or copies of the same arrays, but different numbers of bytes.
     ``look`` is a list of all live arrays at one moment. None: all devices hold the same number of bytes.
 
-    None also if arrays on several devices have only few of the bytes: the program then uses mainly one
-    device. Arrays to which no variable leads do not count, because they may be released at the next moment: a
-    result that is not assigned yet, or part of a reference cycle that Python has not collected.
+    None also if only a small part of all bytes is in arrays on several devices: the program then uses mainly
+    one device. Arrays to which no variable leads do not count, because they may be released at the next
+    moment: a result that is not assigned yet, or part of a reference cycle that Python has not collected.
     """
     placed = [(g, ids) for g in look.groups if (ids := _ids(g)) is not None]
     sharing: set[int] = set()

@@ -100,7 +100,8 @@ def _judged(
     both runs.
 
     Args:
-      metric: the group of figures. It says which values are better, and which relative change is ignored.
+      metric: the group of figures, with two rules: which values are better, and which relative change is
+        ignored.
       before, after: the values in the first and in the second run by name of the figure; None: unknown.
       function, target: what the figures belong to (see ``Fact``).
     """

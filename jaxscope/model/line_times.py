@@ -59,7 +59,8 @@ def measured(run: Run) -> LineTimes | None:
 
 @cached_until_changed
 def by_line(run: Run) -> list[Spent]:
-    """Return the times of all lines, the longest first. Empty if nothing was measured."""
+    """Return how long the main thread did each thing (waiting, compiling, ...) at each of the user's lines,
+    the longest time first. Empty if nothing was measured."""
     found: dict[tuple[str, str, int], list[LineTime]] = {}
     for doing, entry in entries(run):
         found.setdefault((doing, entry.stack[0].file, entry.stack[0].line), []).append(entry)

@@ -23,7 +23,7 @@ class Queued(NamedTuple):
 
     Attributes:
       abandoned: ids of programs that will not be compiled, because the compiling process has ended.
-      behind: process ids of compilers of other runs for which the other programs wait.
+      behind: ids of processes that compile for other runs, and for which the other programs wait.
     """
 
     abandoned: frozenset[str] = frozenset()
@@ -115,7 +115,8 @@ class Tail:
         return Batch(entries, self._reader.counts(), self._reader.damaged, queued if changed else None)
 
     def _end(self, batch: Batch) -> None:
-        """Add to the run what ``batch`` has besides events. Call this method after adding all its events."""
+        """Add to the run what ``batch`` has besides events: counts, the number of damaged lines, the queue.
+        Call this method after adding all its events."""
         for log, numbers in batch.counts.items():
             self.run.count(log, numbers)
         self.run.damaged = batch.damaged
@@ -222,8 +223,8 @@ def _watched(directory: RunDir) -> bool | None:
 
 
 def _writes(directory: RunDir, log: str, process: _Logged) -> bool | None:
-    """Return whether ``process`` is alive and still writes its log, the one with the name ``log`` in the
-    run's ``directory``; None: unknown."""
+    """Return whether ``process`` is alive and still writes its log. ``log`` is the name of this log in the
+    run's ``directory``. None: unknown."""
     started = process.started
     if process.ended is not None or started is None:
         return False

@@ -353,8 +353,8 @@ def _of_hlo(hlo: Compiled | None) -> dict[str, Any]:
 
 
 def _executions(members: Iterable[Collective]) -> int | None:
-    """Return how often the collectives ``members`` together run in one call of the program, at most: of each
-    conditional, the branch that runs most of them counts. None: unknown."""
+    """Return how often, at most, the collectives ``members`` together run in one call of the program. Of each
+    conditional, only the branch that runs most of them counts. None: unknown."""
     return branches.bounds_of((c.branches, c.executions) for c in members).most
 
 

@@ -29,7 +29,7 @@ CODE = "JX133"  # the rule that reports such lines
 MOST_SIZES = 64  # number of array sizes that are compared with each other
 ALIKE = 3  # if so many operations were compiled for two sizes, the size is the cause
 MOST_LINES = 3  # lines that are named for one loop
-MOST_LOOPS = 3  # loops of which a report says what an iteration runs
+MOST_LOOPS = 3  # loops for which a report lists what an iteration runs
 FEWEST_OPERATIONS = 3  # operations outside jit in one iteration: fewer are not reported
 UNNAMED = "operations without a name"
 
@@ -278,8 +278,8 @@ def _operations_in(run: Run, file: str, first: int, last: int) -> dict[tuple[obj
     applies it): the line of ``file`` that leads to this place}. The loop is on the lines ``first`` to
     ``last`` of ``file``.
 
-    JAX compiles an operation only once, so one that was compiled before the loop began is found only if it is
-    in a function that the loop calls.
+    JAX does not compile an operation again in a loop if it was compiled before the loop began. Such an
+    operation is found only if it is in a function that the loop calls.
     """
     source = sources.of(run)(file)
     inside = [(first, last), *functions_called(source, first, last)]
@@ -356,9 +356,8 @@ def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
 
 
 def _of_function(run: Run, f: Function, *, advised: bool) -> Iterator[Unadvised]:
-    """Yield the compilations of the user's function ``f``, one entry for each line that called it.
-    ``advised`` says whether a finding is about the recompiles of ``f``; if so, the recompiles are left
-    out."""
+    """Yield the compilations of the user's function ``f``, one entry for each line that called it. If
+    ``advised``, a finding is about the recompiles of ``f``, and they are left out."""
     again = {c.id: c.seconds for c in recompilations(f, run)}
     lines: dict[tuple[str, int] | None, list[Compilation]] = {}
     for c in f.compilations:

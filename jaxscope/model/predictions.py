@@ -256,8 +256,8 @@ def _as_expected(found: LeafFacts | None, before: LeafFacts, expected: LeafFacts
     """Return whether a leaf of a later call has the type and the placement that were predicted for it. None:
     unknown, because a property was not recorded.
 
-    Shape, dtype and weak type are compared. Sharding, committedness and memory kind are compared only if the
-    prediction says that they change.
+    Shape, dtype and weak type are compared. Sharding, committedness and memory kind are compared only if they
+    are predicted to change.
 
     Args:
       found: the leaf in the later call; None: that call has no such leaf.

@@ -343,7 +343,7 @@ class Function(msgspec.Struct, eq=False):
     @property
     @cached_until_changed
     def fast_path_misses(self) -> int:
-        """Return the number of calls that missed the fast path and traced or compiled nothing."""
+        """Return the number of calls that missed JAX's C++ fast path but traced and compiled nothing."""
         recorded = sum(c.reached == ["fast_path"] for c in self.compilations)
         return recorded + sum(self.counted_misses.values())
 
@@ -467,8 +467,8 @@ class Program(msgspec.Struct, eq=False):
         return "compiling" if self.compiling else "waiting"
 
     def retargeted(self, event: Retargeted) -> None:
-        """Record that the program was lowered for a target (``--target``), or why it was skipped, as
-        ``event`` says."""
+        """Record ``event``: the program was lowered for a target (``--target``), or was skipped for a
+        reason."""
         self.target = event.target
         self.module = self.module or event.module
         self.asked = self.asked or event
@@ -477,8 +477,8 @@ class Program(msgspec.Struct, eq=False):
             self.text_bytes["stablehlo"] = event.stablehlo_bytes
 
     def target_event(self, event: TargetCompiling | TargetCompiled) -> None:
-        """Record that the compiler for a target (``--target``) began to compile the program, or has ended, as
-        ``event`` says."""
+        """Record ``event``: the compiler for a target (``--target``) began to compile the program, or has
+        ended."""
         self.target = self.target or event.target or None
         if isinstance(event, TargetCompiling):
             self.compiling = True
@@ -532,7 +532,7 @@ class InProgress(msgspec.Struct, frozen=True):
 
 class Lost(msgspec.Struct, frozen=True):
     """A part of the recording that is not available. ``seam`` is the name of the part, as in Degraded events:
-    ``listeners``, ``stderr``, ...; ``reason`` says why, as text."""
+    ``listeners``, ``stderr``, ...; ``reason`` is the reason, as text."""
 
     seam: str
     reason: str

@@ -92,9 +92,10 @@ Stated = tuple[dict[int, Value], dict[int, Value]]
 
 
 def _stated(run: Run, c: Compilation, compiled: Compiled) -> Stated:
-    """Return ({position: argument}, {position: result}) as the StableHLO of the program of ``c`` has them. A
-    position counts the caller's flat arguments, or the flat results. ``compiled`` is the event of its
-    compilation. Both dicts are empty if there is no StableHLO, or if the program runs on one device."""
+    """Return ({position: argument}, {position: result}) with the arguments and results as they are in the
+    StableHLO of the program of ``c``. Positions are those among the caller's flat arguments and among the
+    flat results. ``compiled`` is the event of the compilation. Both dicts are empty if there is no StableHLO,
+    or if the program runs on one device."""
     program = run.programs.get(c.program or "")
     if program is None or len(devices(c) or ()) < 2:
         return {}, {}  # on one device there is no choice of a sharding

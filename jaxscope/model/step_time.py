@@ -52,8 +52,8 @@ class StepSeconds(msgspec.Struct, frozen=True):
     Attributes:
       first, last: the first and the last of the steps of which the mean is taken.
       total: number of steps that the process has begun; None: unknown.
-      steps: number of steps of which the mean is taken. Steps in between that compiled something, or ran
-        under the profiler, are left out.
+      steps: number of steps of which the mean is taken. Steps in between are left out if they ran under the
+        profiler or (unless ``compiling``) compiled something.
       compiling: whether steps that compiled something are included, because there are too few others.
       seconds: mean wall time of one step.
       spent: the time of each line in one step, the largest first.
@@ -149,8 +149,8 @@ def step_seconds(run: Run) -> StepSeconds | None:
 def _windows(process: Process) -> Iterator[_Window]:
     """Yield a window for each pair of successive recorded ends of steps of ``process``.
 
-    A pair is left out if its ends are from different threads. It is also left out if the steps were not
-    counted as they were at the last recorded end: by ``jaxscope.step()``, or by calls of a function.
+    A pair is left out if its ends are from different threads. It is also left out if its steps were counted
+    in another way (by ``jaxscope.step()``, or by calls of a function) than the last recorded step.
     """
     times = process.step_times
     for since, until in itertools.pairwise(times):
