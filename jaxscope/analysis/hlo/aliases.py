@@ -6,7 +6,8 @@ The facts are in three attributes of the ``HloModule`` line::
     buffer_donor={ (1, {}), (4, {}) }
     entry_computation_layout={(f32[4]{0}, ...)->(f32[4]{0}, ...)}
 
-``input_output_alias`` has for the path of an output: (number of the input, path inside the input, kind).
+An entry of ``input_output_alias`` is ``path of the output: (number of the input, path inside the input,
+kind)``. A path is the position in a tuple, or in a tuple of tuples; ``{}`` is the whole value.
 ``buffer_donor`` has the donated inputs that were not assigned to an output when the program was lowered.
 ``entry_computation_layout`` has the shapes of inputs and outputs.
 """

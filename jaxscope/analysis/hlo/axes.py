@@ -3,7 +3,7 @@
 A collective may run along a whole axis, written ``data``, or along a part of one, written ``data:(2)4``. To
 find parts, the size of an axis is split into prime factors, the slowest-varying first: 8 = 2 x 2 x 2. In
 ``data:(2)4`` the part has the size 4, and the factors before it have the product 2 (Shardy's notation:
-pre-size and size). The result has the fewest factors along which the members of a group differ, and
+pre-size and size). The result contains only the factors along which the members of a group differ, and
 neighboring factors are joined to one part. An axis of 12 can be split as 2x2x3, 2x3x2 or 3x2x2: the split
 with the smallest parts is used.
 """

@@ -1,10 +1,10 @@
 """Find conditionals that ``vmap`` turned into selections, so that every branch runs for every element, and
 count the operations of the functions that may be their branches.
 
-JAX turns a ``cond`` or ``switch`` with a different predicate for each element into all of its branches and a
-``select_n`` with the name ``.../vmap(...)/select_n`` at the line of the conditional. The text does not say
-which functions were branches. So the operations are counted for each function of the user's code; the user's
-source tells which of them are branches.
+If the predicate of a ``cond`` or ``switch`` differs between elements, JAX computes all branches and selects
+the results with a ``select_n``, whose name is ``.../vmap(...)/select_n`` and whose line is that of the
+conditional. The compiled text does not contain the names of the branches. So the operations are counted for
+each function of the user's code; which of them are branches is read from the user's source elsewhere.
 """
 
 from __future__ import annotations

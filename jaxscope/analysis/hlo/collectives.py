@@ -397,9 +397,8 @@ def _transfer(instruction: Instruction) -> str | None:
 
 
 def _not_of(arguments: Collection[str], c: Collective) -> Collective:
-    """Return the collective ``c``. If the argument that it gathers is one of ``arguments``, set ``weight``
-    and ``gathered`` to None in the result. ``arguments`` are those of the program that are known not to be
-    weights."""
+    """Return ``c``, with ``weight`` and ``gathered`` set to None if it gathers one of ``arguments``, the
+    arguments of the program that are known not to be weights."""
     if c.weight in arguments or (c.gathered is not None and c.gathered.argument in arguments):
         return msgspec.structs.replace(c, weight=None, gathered=None)
     return c

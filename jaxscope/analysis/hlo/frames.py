@@ -39,7 +39,8 @@ def in_library(file: str) -> bool:
 
 
 class Frames:
-    """The Python frames of each ``stack_frame_id`` of a module, and the frame to attribute an instruction to.
+    """Find the Python frames of a ``stack_frame_id``, and the one frame to which its instruction is
+    attributed.
 
     Args:
       tables: name of a table (``FileNames``, ...) -> the text of the table without its heading.

@@ -5,9 +5,9 @@ layout, or be a slice of a stack of weights in a loop. The result of the gather 
 whose other operand is split over the gathered axes, like a batch.
 
 The gather of a batch for a weight that is split over the same axes looks the same. So the argument must be a
-weight. It is one if the program updates it: an output reuses its memory, or the program has derivatives and
-an output of the argument's type. An argument that is not updated counts as a weight if it is the second
-operand of all forward products (``x @ w``, a convolution's kernel).
+weight. It is one if the program updates it: an output reuses its memory, or the program computes derivatives
+and has an output of the argument's type. An argument that is not updated counts as a weight if it is the
+second operand of all forward products (``x @ w``, a convolution's kernel).
 """
 
 from __future__ import annotations
@@ -105,9 +105,9 @@ class Weights:
     def of(
         self, computation: Computation, gather: Instruction, axes: Sequence[str] | None
     ) -> Gathered | None:
-        """Return the weight, an argument of the program, that the all-gather ``gather`` in ``computation``
-        gathers along the mesh axes ``axes`` (None: unknown) for a matrix product; None: the gather has
-        another purpose."""
+        """Return the argument of the program that the all-gather ``gather`` collects for a matrix product, if
+        the argument is a weight; else None. ``computation`` contains the gather. ``axes`` are the mesh axes
+        along which it gathers; None: unknown."""
         wanted = {axis.partition(":")[0] for axis in axes or ()}
         # If several arrays are gathered at once, return the first that is an argument used in a product.
         for name in operands(gather.tail) if wanted else ():

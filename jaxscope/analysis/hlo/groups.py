@@ -59,8 +59,8 @@ class Groups(NamedTuple):
 
 def parse(text: str) -> Groups | None:
     """Parse the value of a collective's ``replica_groups=`` attribute: ``{{0,2},{1,3}}``, ``[2,4]<=[8]`` or
-    ``mesh[...] {...}``. None: it cannot be read or is too large. ``{}`` gives an empty list of groups. It
-    means one group of all devices, whose number only the module's header states (see ``positions``)."""
+    ``mesh[...] {...}``. None: it cannot be read or is too large. ``{}``, one group of all devices, gives an
+    empty list, because the number of devices is only in the module's header (see ``positions``)."""
     text = text.strip()
     if text.startswith("["):
         return _iota_groups(text)
@@ -231,13 +231,16 @@ def positions(
     Args:
       groups: the printed groups; None: they could not be read.
       replicas, partitions: the numbers in the module's header.
-      has_channel, global_ids: whether the collective has a ``channel_id``, and whether it has
-        ``use_global_device_ids=true``. They decide what the printed numbers are, as in XLA's
-        CollectiveOpGroupMode: replicas without a channel, positions with a channel and global ids, and with
-        only a channel partitions or replicas (see ``partition_ids``).
-      partition_ids: whether the collective is an all-to-all, a collective-permute or the like, whose numbers
-        are partitions. The numbers of an all-reduce, all-gather or reduce-scatter are replicas: all
-        partitions of each replica take part.
+      has_channel: whether the collective has a ``channel_id``.
+      global_ids: whether it has ``use_global_device_ids=true``.
+      partition_ids: whether it is an all-to-all, a collective-permute or the like.
+
+    The printed numbers are, as in XLA's CollectiveOpGroupMode:
+
+    - with ``global_ids``: positions;
+    - with a channel and ``partition_ids``: partitions, in each replica;
+    - with a channel only: replicas; all partitions of each replica take part;
+    - else: replicas; each partition has its own groups.
     """
     everybody = replicas * partitions
     if groups is None or not 0 < everybody <= MAX_IDS:

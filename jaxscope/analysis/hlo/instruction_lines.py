@@ -1,5 +1,5 @@
-"""Find the line of the user's code for each instruction and each GPU kernel of a compiled program, by its
-name. A profile of a run contains these names."""
+"""Find the line of the user's code for the name of an instruction or a GPU kernel of a compiled program.
+These names are in the profile of a run."""
 
 from __future__ import annotations
 
@@ -53,17 +53,18 @@ def of(text: str, user_files: Iterable[str] = ()) -> dict[str, Located]:
 
 
 def kernel_key(kernel: str) -> str:
-    """Return the key, in the result of ``of``, of the GPU kernel with the name ``kernel``. XLA names the
-    kernel of the fusion ``loop_add_fusion.2`` ``loop_add_fusion_2``. All kernels of NVIDIA's libraries have
-    one key, because their names do not name an instruction."""
+    """Return the key of the GPU kernel ``kernel`` in the result of ``of``: ``kernel loop_add_fusion_2`` for
+    ``loop_add_fusion_2``, which is XLA's name for the kernel of the fusion ``loop_add_fusion.2``. All kernels
+    of NVIDIA's libraries have the key ``kernel library``, because their names do not contain an instruction's
+    name."""
     name = "library" if LIBRARY_KERNEL.search(kernel) else re.sub(r"[.-]", "_", kernel)
     return f"kernel {name}"
 
 
 def _kernel_code(module: Module, instruction: Instruction) -> object:
-    """Return a value that is equal for two instructions of ``module`` if they may run the same GPU kernel;
-    None if the instruction runs no kernel of its own. XLA compiles equal fusions to one kernel, which has the
-    name of one of them. All calls of NVIDIA's libraries count as one kernel."""
+    """Return a value that is equal for two instructions if they may run the same GPU kernel; None: the
+    instruction runs no kernel of its own. XLA compiles equal fusions to one kernel, which has the name of one
+    of them. All calls of NVIDIA's libraries count as one kernel."""
     if instruction.opcode == "custom-call":
         return "library" if _LIBRARY_CALL.search(instruction.tail) else None
     called = _CALLED.search(instruction.tail) if instruction.opcode == "fusion" else None

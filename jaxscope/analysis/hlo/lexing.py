@@ -37,9 +37,9 @@ def number(text: str | None, digits: int = 9) -> int | None:
 
 
 def closing(text: str, start: int) -> int:
-    """Return the position of the bracket that closes the bracket directly before the position ``start``; -1:
-    there is none."""
-    if start == 0:  # the usual operand list holds no bracket of its own
+    """Return the position of the bracket that closes the bracket at ``start - 1``: ``f(a(b)c)``, 2 -> 7. For
+    ``start`` 0 the open bracket is in front of the text. -1: there is none."""
+    if start == 0:  # most operand lists contain no brackets
         end = text.find(")")
         if end < 0 or not ("(" in text[:end] or "{" in text[:end] or '"' in text[:end]):
             return end
@@ -114,8 +114,8 @@ def attribute(tail: str, key: str) -> str | None:
 
 
 def attributes(text: str, until: str | None = None) -> dict[str, str]:
-    """Parse a text ``, key=value, key={...}`` to a dict: key -> value as text, up to the key ``until`` (None:
-    all). If a key occurs twice, the first counts."""
+    """Parse ``, key=value, other={...}`` to ``{"key": "value", "other": "{...}"}``. Reading stops before the
+    key ``until``; None: at the end. If a key occurs twice, the first counts."""
     result: dict[str, str] = {}
     position = 0
     while (found := _KEY.match(text, position)) and found[1] != until:
@@ -191,9 +191,9 @@ def _unescape(found: re.Match[str]) -> str:
 
 
 def backend_config(tail: str) -> dict[str, Any]:
-    """Parse an instruction's ``backend_config={...}`` as JSON; ``{}`` if it is missing or no object. XLA
-    prints JSON, whose order of keys differs between compilations, or a quoted string that contains JSON.
-    ``tail`` is the part of the instruction's line behind ``opcode(``."""
+    """Return an instruction's ``backend_config={...}``, parsed as JSON; ``{}`` if it is missing or is not a
+    JSON object. XLA prints the JSON itself or a quoted string with the JSON. The order of keys differs
+    between compilations. ``tail`` is the part of the instruction's line behind ``opcode(``."""
     text = attribute(tail, "backend_config")
     if not text:
         return {}

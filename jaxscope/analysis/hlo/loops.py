@@ -75,13 +75,13 @@ Value = Constant | Element | Comparison | None
 
 
 class Inside(NamedTuple):
-    """A call through which the evaluation of a value went into the called computation. There the parameters
-    have the values of the call's operands.
+    """A call whose called computation is evaluated. The parameters of that computation have the values of the
+    call's operands.
 
     Attributes:
       caller: the computation that contains the call.
       call: the calling instruction.
-      outer: the call through which the evaluation went into ``caller``; None: it began there.
+      outer: the call through which the evaluation came to ``caller``; None: it began there.
     """
 
     caller: Computation
@@ -174,7 +174,8 @@ def iterations(start: int, bound: int, step: int, direction: str) -> int | None:
 
 
 class _Reading:
-    """Evaluate values in the condition and the body of one loop as expressions of the loop's parameters.
+    """Evaluate the condition and the body of one loop symbolically: ``i < 10``, ``i + 1``, where ``i`` is an
+    element of the tuple that the loop carries from iteration to iteration.
 
     Args:
       limit: the most instructions to examine, because a hostile text can have values with very many sources.
@@ -290,8 +291,8 @@ class _Reading:
         self, caller: Computation, loop: Instruction, body: Computation, value: Value
     ) -> Constant | None:
         """Return the constant that ``value`` is in every iteration of a loop; None: it may change, or is
-        unknown. It must be an element of the tuple that the loop carries, perhaps plus a constant, and no
-        iteration may change this element.
+        unknown. The value is found if it is an element of the tuple that the loop carries, or such an element
+        plus a constant, and no iteration changes the element.
 
         Args:
           caller: the computation that contains the loop.
@@ -305,8 +306,8 @@ class _Reading:
         return None if start is None else Constant(start.value + value.offset)
 
     def initial(self, caller: Computation, loop: Instruction, index: int, depth: int = 0) -> Constant | None:
-        """Return the value that an element of the tuple which a loop carries has when the loop is entered.
-        None: the value is no constant, or unknown.
+        """Return the value of one element of a loop's tuple at the time when the loop is entered. None: the
+        value is no constant, or unknown.
 
         Args:
           caller: the computation that contains the loop.

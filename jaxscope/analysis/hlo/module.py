@@ -42,9 +42,9 @@ class Instruction(
 
     @property
     def operation(self) -> str:
-        """Return the opcode without ``-start``: ``fusion`` for ``fusion-start``. XLA prints an operation that
-        is the only one in an asynchronous computation as ``NAME-start`` with the operation's own attributes,
-        ``NAME-update`` and ``NAME-done``."""
+        """Return the opcode without ``-start``: ``fusion`` for ``fusion-start``. If an asynchronous
+        computation has a single operation, XLA prints it as ``NAME-start``, ``NAME-update`` and
+        ``NAME-done``, and ``NAME-start`` has the attributes of the operation."""
         return self.opcode.removesuffix("-start")
 
 

@@ -127,8 +127,8 @@ def analyze(
 
     Args:
       text: ``compiled.as_text()`` of JAX 0.8 to 0.12, or a file of ``--xla_dump_to``.
-      mesh: (axis, size) in mesh order, for the axes of collectives; the positions in their groups are indices
-        in ``mesh.devices.flat``. None: use the mesh that the text prints, if any.
+      mesh: (axis, size) in mesh order, to name the axes of collectives. The text refers to a device by its
+        index in ``mesh.devices.flat``. None: use the mesh that the text prints, if any.
       user_files: files that are the user's own although they are in a library's directory.
     """
     try:

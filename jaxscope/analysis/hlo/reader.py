@@ -1,9 +1,9 @@
-"""Parse the text of a compiled module to ``Module``; parts that cannot be read become ``problems``.
+"""Parse the text of a compiled module to ``Module``. Parts that cannot be read become ``problems``.
 
-The text is XLA's ``HloModule::ToString`` as JAX 0.8 to 0.12 return it for CPU, TPU and GPU, and as
-``--xla_dump_to`` writes it. It may have ``%`` before names or not, signatures and operand shapes or not, and
-any other output before or behind it. The text is searched twice with one regular expression each. Each
-instruction becomes one object, whose attributes are not parsed here.
+The text is XLA's ``HloModule::ToString``, which JAX 0.8 to 0.12 return for CPU, TPU and GPU and
+``--xla_dump_to`` writes. Names may have a ``%``, computations a signature and operands a shape, or not. Other
+output may be before and behind the module. Each instruction becomes one object; its operands and attributes
+are not parsed here.
 """
 
 from __future__ import annotations
@@ -158,8 +158,7 @@ def _foreign(text: str, begin: int, end: int, problems: _Problems) -> None:
 
 
 def _set_lines(text: str, computations: dict[str, Computation]) -> None:
-    """Replace ``Computation.line``, which so far is an offset in ``text``, by the line number, for all
-    computations in one pass."""
+    """Convert ``Computation.line`` of all computations from an offset in ``text`` to a line number."""
     line, position = 1, 0
     for computation in computations.values():
         line += text.count("\n", position, computation.line)

@@ -1,7 +1,8 @@
-"""Find matrix products that ``jax.checkpoint`` computes a second time for the gradient, by the names that JAX
-gives
-them: ``.../jvp(...)/dot_general`` in the forward pass, and
-``.../transpose(jvp(...))/checkpoint/rematted_computation/dot_general`` for the second time."""
+"""Find matrix products that ``jax.checkpoint`` computes a second time for the gradient.
+
+They are found by JAX's names: ``.../jvp(...)/dot_general`` in the forward pass, and
+``.../transpose(jvp(...))/checkpoint/rematted_computation/dot_general`` for the second time.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ _AGAIN = "rematted_computation"
 
 
 class Recomputed(msgspec.Struct, frozen=True):
-    """The matrix products that a ``jax.checkpoint`` outside of loops that are differentiated computes again,
-    in one call of the program on one device.
+    """The matrix products that ``jax.checkpoint`` computes a second time, in one call of the program on one
+    device.
 
     Attributes:
       flops: of these products.
@@ -36,8 +37,8 @@ class Recomputed(msgspec.Struct, frozen=True):
 
 
 def find(graph: CallGraph, frames: Frames, executions: Mapping[str, int | None]) -> Recomputed | None:
-    """Return the products that are computed again; None: there are none, they are in a loop that is
-    differentiated, where it saves memory, or the flops of a product are unknown.
+    """Return the products that are computed a second time. None: there are none, the flops of a product are
+    unknown, or the checkpoint is in a loop that is differentiated, where computing again saves memory.
 
     Args:
       graph: the calls of the module; created with ``also=cost.WORK``, the opcodes of dots and convolutions.
@@ -65,8 +66,8 @@ def find(graph: CallGraph, frames: Frames, executions: Mapping[str, int | None])
 
 
 def _in_a_loop(name: str) -> bool:
-    """Return whether a loop is between the derivative and the checkpoint in the name of a recomputed
-    operation."""
+    """Return whether a recomputed operation is in a loop that is differentiated. Its name is then
+    ``.../transpose(jvp(...))/while/.../rematted_computation/...``."""
     outer = name.partition(_AGAIN)[0]
     return "/while/" in outer[outer.find("transpose(") :]
 

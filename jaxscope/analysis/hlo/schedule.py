@@ -52,8 +52,8 @@ class Schedule:
         return None
 
     def overlapped(self, start: Instruction, end: Instruction | None = None) -> bool | None:
-        """Return whether an instruction computes between ``start`` and its done ``end`` (None: the one that
-        ``done_of`` finds); None: the done is unknown."""
+        """Return whether any instruction computes between ``start`` and ``end``, the done of the same
+        transfer; None: unknown. Without ``end``, the result of ``done_of`` is used."""
         end = end or self.done_of(start)
         first = self._place.get(start.name)
         last = None if end is None else self._place.get(end.name)

@@ -88,7 +88,7 @@ def _in_whole_tiles(sizes: list[int], tiles: str) -> int | None:
 
     Args:
       tiles: ``(8,128)(2,1)``: the last two dimensions are cut into parts of 8 and 128, then these parts into
-        parts of 2 and 1. A ``*`` joins a dimension with the next minor one before the cut.
+        parts of 2 and 1. A ``*`` joins a dimension with the next one, and both are cut as one dimension.
     """
     for text in _TILE.findall(tiles)[:MAX_TILES]:
         tile = text.split(",") if text else []
@@ -174,9 +174,8 @@ def members(text: str) -> list[str]:
 
 
 def device_bytes(shape: Shape | None) -> int | None:
-    """Return the bytes that a value, an array or a tuple, occupies in a device's memory; None: unknown.
-    Arrays in the memory of a TPU's host count 0. A tuple counts all members and a list of their addresses,
-    which has a buffer of its own."""
+    """Return the bytes of a device's memory that an array or a tuple occupies; None: unknown. Arrays in the
+    memory of a TPU's host count 0. A tuple counts its members and the list of their addresses."""
     if shape is None or isinstance(shape, Array):
         return None if shape is None else 0 if shape.space == HOST else shape.allocated_bytes
     members = [device_bytes(member) for member in shape]
@@ -203,8 +202,8 @@ def total_bytes(shape: Shape | None) -> int | None:
 
 
 def of_result(opcode: str, text: str) -> Shape | None:
-    """Return the shape of the result of an instruction with this opcode and printed shape; None: the text
-    cannot be read.
+    """Return the shape of an instruction's result. ``text`` is the shape that XLA prints for the instruction.
+    None: it cannot be read.
 
     The printed shape of an instruction that starts a transfer contains more than the result::
 

@@ -154,7 +154,7 @@ class Traffic:
         computation.
 
         Args:
-          packed: the tuple with the value that the loops get as their operand.
+          packed: the tuple that contains the value; it is the operand of the loops.
           size: the bytes of the whole value.
           depth: how many views and loops were followed to get here.
         """
