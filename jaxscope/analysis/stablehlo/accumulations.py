@@ -1,4 +1,5 @@
-"""Find sums over devices in a loop that only adds them up: one sum after the loop gives the same result."""
+"""Find all-reduces in a loop whose results the loop only adds up. One all-reduce of the sum after the loop
+gives the same result."""
 
 from __future__ import annotations
 
@@ -54,8 +55,8 @@ def find(module: Module, sources: Sources) -> list[Accumulated]:
 
 
 def _is_added_up(ops: Sequence[Op], users: dict[int, list[int]], value: int, user: int) -> bool:
-    """Return whether an operation adds a value to an argument of its function or region, and the sum is only
-    returned. Before the addition, the value may be multiplied with a constant.
+    """Return whether the only use of a value in a loop is ``carry + value``, and the loop only returns that
+    sum. Before the addition, the value may be multiplied with a constant.
 
     Args:
       ops: the operations of the module.

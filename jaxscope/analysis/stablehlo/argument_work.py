@@ -49,8 +49,8 @@ class ArgumentWork(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources, arguments: Sequence[Value]) -> list[ArgumentWork]:
-    """Return the operations of a program by arguments, the largest sum first; empty if the program has very
-    many arguments, or one without a name.
+    """Return the operations of a program, grouped by the arguments on which they depend, the largest group
+    first. Empty: the program has very many arguments, or an argument has no name.
 
     Args:
       arguments: those of the program, in order.
@@ -90,9 +90,9 @@ def find(module: Module, sources: Sources, arguments: Sequence[Value]) -> list[A
 
 
 def _masks(module: Module, sources: Sources, own: Sequence[int]) -> list[int]:
-    """Return for each operation a number whose bit i tells whether its result may depend on argument i.
-    ``own`` has these numbers for the program's arguments. The result of a call depends on all that is passed
-    to it."""
+    """Return for each operation a number whose bit i is 1 if the operation's result may depend on the
+    program's i-th named argument. ``own`` has these numbers for the arguments themselves. The result of a
+    call counts as dependent on everything that is passed to the call."""
     masks = [0] * len(module.ops)
     passed: list[list[int]] = [[0] * len(f.arguments) for f in module.functions]
     main = module.main()

@@ -49,10 +49,10 @@ class Uneven(msgspec.Struct, frozen=True):
     """A sharding constraint that splits a dimension into parts of unequal size, so that XLA pads it.
 
     Attributes:
-      asked: the requested sharding.
+      asked: the sharding that the constraint requests.
       shape, dtype, bytes: those of the global value; None: unknown.
       dimension, parts: the number of the dimension that is split, and the number of parts.
-      of: ``argument`` or ``result``, if the value is one of the program's; None: a value inside the program.
+      of: ``argument`` or ``result`` of the program; None: the value is computed and used inside the program.
       count: number of such constraints at this line.
       source: the line of the user's code; None: unknown.
     """
@@ -77,7 +77,7 @@ class Constraint(msgspec.Struct, frozen=True):
     """A sharding constraint in the program, with the lines that compute and use its value.
 
     Attributes:
-      asked: the requested sharding.
+      asked: the sharding that the constraint requests.
       bytes: bytes of the global value.
       parts: number of requested parts per dimension.
       source: the line of the constraint in the user's code.
@@ -172,8 +172,8 @@ class Constraints:
                     self.results[position] = request
 
     def _made_by(self, function: Function, position: int) -> int | None:
-        """Return the index of the sharding constraint whose output a function returns as its result number
-        ``position``; None: the result is no output of a constraint."""
+        """Return the index of the sharding constraint whose output is result number ``position`` of
+        ``function``; None: no constraint computes this result."""
         for _ in range(MAX_DEPTH):
             end = self._module.ops[function.end - 1] if function.end > function.first else None
             if end is None or end.name != "func.return" or position >= len(end.operands):

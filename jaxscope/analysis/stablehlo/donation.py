@@ -99,8 +99,8 @@ def find(
 
 
 class _Outputs:
-    """The results of a program, grouped by type, to find the one that could reuse a donated argument's
-    memory.
+    """The results of a program, grouped by type to find one that could reuse the memory of a donated
+    argument.
 
     Attributes:
       taken: position of a result -> the argument whose memory the result reuses by JAX's decision.

@@ -25,8 +25,8 @@ NAME_ONLY = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def unquote(text: str) -> str:
-    r"""Return the content of an MLIR string literal, in which ``\"``, ``\\`` and two hex digits for a byte of
-    UTF-8 are escapes."""
+    r"""Return the content of an MLIR string literal: ``"a\22b"`` -> ``a"b``. The escapes are ``\"``, ``\\``
+    and a backslash with two hex digits, which are one byte of UTF-8."""
     if text.startswith('"') and text.endswith('"') and len(text) > 1:
         text = text[1:-1]
     if "\\" not in text:
@@ -88,8 +88,9 @@ def attributes(text: str) -> dict[str, str]:
 
 
 def dictionary(text: str) -> dict[str, str]:
-    """Return the attributes of an operation: name -> value as text. They are in ``<{...}>`` and in ``{...}``
-    of ``text``, the text behind the operation's name; braces inside other brackets do not count."""
+    """Return the attributes of an operation: name -> value as text. ``text`` is what follows the operation's
+    name. The attributes are in its braces, ``<{...}>`` and ``{...}``; braces inside other brackets do not
+    count."""
     found: dict[str, str] = {}
     depth = 0
     skip = 0

@@ -46,12 +46,12 @@ NOWHERE = Place()
 
 
 class _Node(msgspec.Struct, frozen=True):
-    """A parsed location, or a part of one, as locations contain other locations.
+    """A parsed location. A location may contain other locations, each of which is a ``_Node`` too.
 
     Attributes:
-      kind: ``file`` (a line), ``function`` (a name and a line) or ``place`` (anything else). The name in a
-        ``function`` may be a Python function's or an operation's: only the surrounding location tells.
-      place: the origin that is known from this part.
+      kind: ``file`` (a line), ``function`` (a name and a line) or ``place`` (anything else). Whether the name
+        in a ``function`` is a Python function's or an operation's, depends on the location around it.
+      place: the origin that is known from this location.
     """
 
     kind: str
@@ -163,8 +163,9 @@ class Locations:
         raise _Unread
 
     def _fused(self, text: str, at: int, depth: int) -> tuple[_Node, int]:
-        """Parse the locations of operations that were fused into one, ``fused[a, b]``. Return (the first of
-        them with frames, else the first with a name; index behind the bracket).
+        """Parse the locations of operations that were fused into one, ``fused[a, b]``. Return (location,
+        index behind the closing bracket). The location is the first of them with Python frames, else the
+        first with a name.
 
         Args:
           at: the index in ``text`` behind the word ``fused``.
@@ -203,8 +204,8 @@ def _file(found: re.Match[str]) -> _Node:
 
 
 def _renamed(place: Place, name: str | None, function: str) -> Place:
-    """Return ``place`` with other names, and with its innermost frame only. A location that names an
-    operation or a function replaces the names in the location inside it.
+    """Return ``place`` with other names, and with its innermost frame only. This is for a location such as
+    ``"f"("a.py":3:4)``, whose name replaces the names in the location inside it.
 
     Args:
       name: the name of the operation; None: unknown.

@@ -38,8 +38,8 @@ class Op(msgspec.Struct, frozen=True, gc=False):
         name.
       location: the text in ``loc(...)``.
       callee: the called function, or the target of a custom call; None: the operation calls nothing.
-      picks: for each operand of a return, which result of its operation it is: 2 for ``%5#2``. Empty if all
-        are first results, and for operations other than a return.
+      picks: for each operand of a return, its number among the results of one operation: 2 for ``%5#2``,
+        0 for ``%5``. Empty if all are 0, and for operations other than a return.
     """
 
     name: str

@@ -127,9 +127,9 @@ def _users(module: Module) -> dict[int, list[int]]:
 
 
 def _stays_wide(module: Module, users: dict[int, list[int]], converted: int) -> bool:
-    """Return whether an operation other than a reduction or a conversion may store or multiply the values of
-    the conversion ``module.ops[converted]``, or values of the same type and about the same size that depend
-    on them."""
+    """Return whether the results of the conversion ``module.ops[converted]`` may reach a matrix product, a
+    loop, a conditional, a call or a return. They may reach it through other operations, as long as the values
+    keep the type and at least half the number of elements; so not through reductions or conversions back."""
     wide = types.tensor(module.ops[converted].outputs[0])
     waiting, seen = [converted], {converted}
     while waiting:

@@ -19,8 +19,7 @@ FULL_NAMES = {"call": "func.call", "return": "func.return", "constant": "func.co
 
 
 class _Open:
-    """A region of an operation or function (the text between braces) whose end the reader has not reached
-    yet.
+    """A region of an operation or function (the text between braces) that is being read.
 
     Attributes:
       owner: index of the operation that has the region; None: the region is a function's body.
@@ -104,7 +103,7 @@ class _Reader:
             self.symbols[name] = value
 
     def _define(self, line: str) -> None:
-        """Note the names of values that a line defines without an operation, such as the arguments of a
+        """Store the names of values that a line defines without an operation, such as the arguments of a
         region: ``^bb0(%arg1: tensor<f32>)``. An operand with such a name refers to no operation."""
         for name in lexing.DEFINED.findall(line):
             self.names[name] = None
@@ -213,12 +212,12 @@ class _Reader:
             self._enter(index)
 
     def _operands(self, head: str, name: str) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-        """Parse the operands of the operation ``name`` from ``head``, the line behind that name, without
-        types and location. Return (number of operands, indices of the operations that produce them, for each
-        of these which result of the operation it is: 2 for ``%5#2``).
+        """Parse the operands of the operation ``name``. Return (number of operands, indices of the operations
+        that produce them, their numbers among the results of these operations: 2 for ``%5#2``). ``head`` is
+        the line behind the name, without types and location.
 
         Operands that are arguments of regions are counted, but are in neither of the two tuples. The third
-        item is empty if all are first results, and always except for a return.
+        item is empty if all its numbers are 0, and always except for a return.
         """
         values = lexing.OPERAND.findall(lexing.STRING.sub('""', head) if '"' in head else head)
         names = self.names
@@ -229,8 +228,8 @@ class _Reader:
         return len(values), tuple([k for k in known if k is not None]), picks
 
     def _name_results(self, defined: str, index: int) -> int:
-        """Note the names of the results of operation ``index``, from a text like ``%5:2``, and return how
-        many there are."""
+        """Store the names of the results of operation ``index``, and return how many there are: 2 for
+        ``%5:2``."""
         results = 0
         for part in defined.split(", "):
             value, _, many = part.partition(":")
@@ -309,7 +308,7 @@ NO_TYPES = frozenset({"func.return", "stablehlo.return", "sdy.return", "mhlo.ret
 
 
 def _number(value: str) -> int:
-    """Return which result of an operation a value is: 2 for ``%5#2``, 0 for ``%5``."""
+    """Return the number of a value among the results of its operation: 2 for ``%5#2``, 0 for ``%5``."""
     digits = value.partition("#")[2]
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 7 else 0
 
@@ -348,6 +347,6 @@ def _results(text: str) -> list[Result]:
 
 
 def read(text: str) -> Module:
-    """Parse the StableHLO text of a module. Never raises: a line that cannot be read becomes a ``Problem``.
-    Every line is read once."""
+    """Parse the StableHLO text of a module. Never raises: a line that cannot be read becomes a
+    ``Problem``."""
     return _Reader().read(text)

@@ -49,7 +49,7 @@ class Reading(msgspec.Struct, frozen=True):
       doubles: where the program uses 64-bit floating point; None: nowhere.
       callbacks: calls into Python on the host.
       products: matrix products and convolutions.
-      accumulated: sums over devices in loops that only add them up.
+      accumulated: all-reduces in loops that only add up their results.
       residuals: scans that keep values of all iterations for the gradient.
       argument_work: the operations by the arguments on which their results depend.
       shared_draws: random draws under ``vmap`` from one key for all elements.
@@ -104,8 +104,8 @@ def analyze(
       donated: paths of the donated arguments; None: unknown.
       aliased: numbers of the program's parameters whose memory a result reuses in the compiled program; None:
         unknown.
-      standing: a function that says for a file name whether the file belongs to the user, an installed
-        package or a library.
+      standing: a function from a file name to the owner of the file: the user, an installed package or a
+        library.
     """
     module = reader.read(text)
     sources = Sources(module, standing)

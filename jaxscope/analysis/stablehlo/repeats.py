@@ -32,7 +32,7 @@ SLICED = re.compile(r"\[[^\]]*\]")
 NUMBER = re.compile(r"\d+")
 GROWING_TIMES = 8  # iterations of a loop whose arrays grow: fewer may be layers of increasing widths
 GROWING_SHARE = 0.2  # the least share of an iteration's operations that have a growing result
-MOSTLY = 0.3  # if a loop with equal sizes is a larger share of the program, no growing loop is sought
+MOSTLY = 0.3  # if a larger share of the program is one loop with equal sizes, no growing loop is sought
 
 
 class Repeated(msgspec.Struct, frozen=True):
@@ -48,9 +48,9 @@ class Repeated(msgspec.Struct, frozen=True):
       source: the line of the user's code that repeats the block; None: unknown.
       first, end: the operations are in ``Module.ops[first:end]``.
       backward: whether differentiation created the block.
-      under: the lines of the user's code on the stacks of most of its operations, outermost first.
-      library: the library whose modules the body of the loop calls, as ``flax.nnx``; None: none, or unknown.
-      grows: whether arrays become longer in each iteration, as where each iteration appends to a sequence.
+      under: the lines of the user's code on the stacks of most of the block's operations, outermost first.
+      library: the library whose modules the body of the loop calls: ``flax.nnx``; None: none, or unknown.
+      grows: whether arrays become longer in each iteration, for example because it appends to a sequence.
     """
 
     length: int
@@ -251,8 +251,8 @@ def _source(
     """Return the line of the user's code that repeats a block of operations; None: no operation has a frame
     of the user.
 
-    The operations of the block have the same outer frames down to some line. If that line causes no other
-    operations, it is a call in the body of the Python loop, and is returned. Otherwise that line calls the
+    The stacks of the block's operations have the same outer frames. If the innermost of these causes no other
+    operations, it is a call in the body of the Python loop, and is returned. Otherwise it is a call of the
     function that contains the loop. Then the first line of the iteration in that function is returned.
 
     Args:
@@ -328,11 +328,11 @@ def _library(sources: Sources, iteration: Sequence[int], source: Frame) -> str |
 def _elsewhere(
     sources: Sources, shared: list[Frame], below: set[Frame], inside: Sequence[int], repeated: set[int]
 ) -> bool:
-    """Return whether the innermost frame that the operations of a repeated block share also causes operations
-    outside of the block. Then that frame is not the loop's own line.
+    """Return whether the innermost of the ``shared`` frames also causes operations outside of a repeated
+    block. Then that frame is not the loop's own line.
 
-    Operations of an iteration that differs a little (the last of a backward pass) do not count as outside:
-    their next frame is in ``below``.
+    An operation of an iteration that differs a little (the last of a backward pass) does not count as
+    outside: its next frame is in ``below``.
 
     Args:
       shared: the frames that the operations of the block share, outermost first.

@@ -25,7 +25,7 @@ BRANCHES = frozenset({"stablehlo.case", "stablehlo.if", "mhlo.case", "mhlo.if"})
 
 
 class Coverage(msgspec.Struct, frozen=True):
-    """For how many operations of a program the origin is known.
+    """Numbers of operations of a program whose origin is known.
 
     Attributes:
       located: number of operations that have a location.
@@ -49,8 +49,8 @@ class Sources:
       times: for each function, how many copies of it the program has once all calls are inlined.
 
     Args:
-      standing: a function that says for a file name whether the file belongs to the user, an installed
-        package or a library.
+      standing: a function from a file name to the owner of the file: the user, an installed package or a
+        library.
     """
 
     def __init__(self, module: Module, standing: Callable[[str], Standing] = STANDING) -> None:
@@ -215,8 +215,8 @@ class Sources:
 
         Args:
           names: the names of the operations to look for: loops, or conditionals.
-          calls: decides for a function from one bool for each call of it, whether the call is inside: ``any``
-            (one call inside is enough) or ``all``.
+          calls: ``any`` if a function is inside when one of its calls is inside; ``all`` if every call must
+            be.
         """
         inside: list[bool] = []  # the parent of an operation comes before it in ops
         ops = self.module.ops

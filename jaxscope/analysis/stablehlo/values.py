@@ -2,7 +2,8 @@
 device.
 
 The names in the text are those of the function that was passed to jit. If that function is a library's
-wrapper, the caller's paths are more useful. They come from the recorded cache key and have the same order.
+wrapper, the caller's paths are more useful. They come from the cache key that jaxscope recorded, and have the
+same order.
 """
 
 from __future__ import annotations
