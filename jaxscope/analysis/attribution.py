@@ -33,8 +33,8 @@ NOBODY = Blame()
 
 def blame(frames: Iterable[Frame], standing: Callable[[str], Standing] = STANDING) -> Blame:
     """Return the frame to which an operation is attributed: the innermost frame in the user's code, else the
-    innermost in an installed package that is no known library. ``standing`` is the function that says for a
-    file name whether the file belongs to the user, an installed package or a known library."""
+    innermost in an installed package that is no known library. ``standing`` is a function from a file name to
+    the owner of the file: the user, an installed package or a known library."""
     ranked = [(standing_of(f, standing), f) for f in frames]
     if not ranked:
         return NOBODY

@@ -1,7 +1,7 @@
 """Write the type of an argument as short text for messages: ``f32[32,512]``, ``i32[] weak``,
 ``float f32[] weak``.
 
-The functions turn shapes, dtypes and type names into text and know nothing of cache keys.
+The arguments are shapes, dtypes and names of types. The functions do not depend on cache keys.
 """
 
 from __future__ import annotations

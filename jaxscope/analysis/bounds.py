@@ -57,8 +57,8 @@ class Bounds(msgspec.Struct, frozen=True):
       least: the largest of these bounds, which is the least possible time; None: all are unknown.
       binds: the name of the largest bound: ``compute``, ``memory`` or a key of ``axes``; None: all are
         unknown.
-      quoted: the names of the bounds whose peak rate is second-hand: the vendor's page could not be opened,
-        and another page quotes it.
+      quoted: the names of the bounds whose peak rate comes from a page that quotes the vendor's page, which
+        itself could not be opened.
       uncounted: why ``compute`` is None, or may leave out flops; None: it leaves out none.
     """
 
@@ -133,7 +133,7 @@ def _axes(
     (unknown axes) -> seconds. None: the time is unknown.
 
     If collectives are in branches of a conditional, only the branch with the smallest time counts.
-    ``all_devices`` says whether the program runs on all devices of the target. If not, a collective may also
+    ``all_devices`` is whether the program runs on all devices of the target. If not, a collective may also
     use idle links and the network of other chips.
     """
     loads: dict[str, list[tuple[branches.Path, interconnect.Load | None]]] = {}

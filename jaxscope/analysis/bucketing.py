@@ -1,5 +1,5 @@
-"""Choose a few sizes to which arrays are padded, so that a function is compiled only for these sizes. The
-module computes for each choice the number of compilations and the share of padding."""
+"""Choose a few sizes to which arrays are padded, so that a function is compiled only for these sizes. For
+each choice, the number of compilations and the share of padding are computed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_SIZES = 400  # if there are more distinct sizes, neighbors are merged
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """A set of sizes to pad to, ascending, with the number of compilations, one for each size.
+    """A set of sizes, ascending, to which arrays are padded. The function is compiled once for each size.
 
     Attributes:
       padding_share: the share of padding in all elements after padding, from 0 to 1.
@@ -29,7 +29,7 @@ class Choice(msgspec.Struct, frozen=True):
 def creeps(sizes: Sequence[int]) -> bool:
     """Return whether an axis grows by the same amount from each call to the next, as in 64, 65, 66, 67. Then
     padding to a fixed size only delays the next compilation. A few calls may start again with a smaller size,
-    as when a program generates one text after another.
+    for example if a program generates one text after another.
 
     Args:
       sizes: the size in each call, in order. Fewer than ``CREEPING`` (4) give False, because they may be a
@@ -45,9 +45,9 @@ def choices(observed: Mapping[int, int]) -> list[Choice]:
     """Return the best set of 1 size to pad to, of 2 sizes, and so on, up to ``MOST`` (6) sizes. The best set
     of k sizes is the one with the least padding.
 
-    If fewer sizes were observed, there are fewer results. Every observed size is padded to the next chosen
-    size that is not smaller. One of the best sets consists of observed sizes only, because lowering a chosen
-    size to the next observed size reduces the padding. So it is enough to split the n sorted sizes into k
+    If fewer sizes were observed, there are fewer results. Every observed size is padded to the smallest
+    chosen size that is not below it. One of the best sets consists of observed sizes only, because lowering a
+    chosen size to the next observed size reduces the padding. So it is enough to split the n sorted sizes into k
     runs, each of which is padded to its largest size. Dynamic programming finds the split with the least
     padding in O(k n^2).
 

@@ -214,9 +214,12 @@ def _explains(c: Cause, miss: Circumstances) -> bool:
 
 
 def _at_the_level(found: list[Cause], miss: Circumstances) -> list[Cause]:
-    """Return the causes ``found`` of a cache miss, with the level of the first, decisive cause corrected. Its
-    level may be an earlier cache than ``miss.level``, the cache that in fact missed. Then the earlier cache
-    was a hit in spite of the cause, so the cause gets the level ``miss.level`` and is only LIKELY."""
+    """Return the causes ``found`` of a cache miss, with the level of the first, decisive cause corrected.
+
+    The level of a cause is the first of JAX's caches whose key contains the changed fact. If this cache is an
+    earlier one than the cache that missed, ``miss.level``, it was a hit in spite of the change. Then the
+    cause gets the level ``miss.level`` and is only LIKELY.
+    """
     head = found[0]
     if _explains(head, miss) and head.level != miss.level:
         # The changed fact is in the key of an earlier cache, which was a hit: so the cause is only likely.
@@ -327,8 +330,8 @@ def _statics(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
 
 
 def _whole_statics(before: Facts, after: Facts) -> list[Cause]:
-    """Return a list with the cause of a cache miss if static data of two keys is unequal although all its
-    recorded fields are equal. Otherwise the list is empty.
+    """Return the cause of a cache miss, in a list, if static data of two keys is unequal although all its
+    recorded fields are equal; else an empty list.
 
     Two kinds of data are examined: pytree nodes that JAX compares as a whole, while their fields were
     recorded one by one; and data that a library's wrapper adds to the cache key, whose path begins with
@@ -402,7 +405,7 @@ def _fold_statics(found: list[Cause]) -> list[Cause]:
 
 
 def _inside(path: str, facts: Facts) -> bool:
-    """Return whether ``path`` is that of a pytree among the arguments (``state``) or of something inside one
+    """Return whether ``path`` is a pytree among the arguments (``state``) or something inside one
     (``state.params``). False for an argument that is a single leaf (``x``). ``facts`` is the cache key of the
     call."""
     steps = tokens(path)

@@ -1,4 +1,4 @@
-"""Find variables that a jitted function reads from outside, and that the loop which calls it changes. The
+"""Find variables that a jitted function reads from outside and that change in a loop around its call. The
 functions read source as text.
 
 JAX compiles the value of such a variable into the program and does not trace again when the variable changes,
@@ -114,9 +114,9 @@ def _attributes(function: _Def, around: list[_Scope], loops: list[_Loop]) -> Ite
 
 
 def _called(function: _Def, methods: dict[str, _Def]) -> dict[str, _Def]:
-    """Return the methods of a class that may run when ``function``, one of them, runs, by name: ``function``
-    itself and those that it calls or passes on, directly or through each other. ``methods`` are all methods
-    of the class."""
+    """Return the methods of a class that may run when the method ``function`` runs: name -> method. These are
+    ``function`` itself and the methods that it calls or passes on, directly or through each other.
+    ``methods`` are all methods of the class."""
     found, waiting = {function.name: function}, [function]
     while waiting:
         for a in _of_self(waiting.pop(), ast.Load):

@@ -104,9 +104,9 @@ def _sources(loop: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 
 def _element_of(node: ast.expr, loops: list[ast.AST]) -> str | None:
-    """Return the variable of which ``node`` is an element, another one in each iteration of one of ``loops``:
-    ``grid`` for ``grid[i]`` in ``for i in range(n)``, or for ``x`` in ``for x in grid``. None: it is no such
-    element, or the loop changes the variable."""
+    """Return the variable of which ``node`` reads another element in each iteration of one of ``loops``:
+    ``grid`` for ``grid[i]`` in ``for i in range(n)``, or for ``x`` in ``for x in grid``. None: there is no
+    such variable, or the loop changes it."""
     for loop in loops:
         for target, over in _sources(loop):
             counted = names_set([target])

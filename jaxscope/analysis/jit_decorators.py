@@ -71,7 +71,7 @@ def advice(source: str | None, line: int, library: str | None, *, of_equinox: bo
       source: the text of the file; None: unknown.
       line: the line on which the call begins.
       library: the library that the line calls, such as ``flax``; None: no library.
-      of_equinox: whether that library makes Equinox modules.
+      of_equinox: whether the objects of that library are Equinox modules.
     """
     found = syntax(source) if source is not None else None
     here = found.calls.get(line, []) if found is not None else []
@@ -127,8 +127,9 @@ def advice(source: str | None, line: int, library: str | None, *, of_equinox: bo
 
 
 def _statics(call: ast.Call) -> str:
-    """Return the options of jit that make the arguments of ``call`` static which are written out and meant
-    for Python: ``, static_argnums=2``; empty if there are none."""
+    """Return the options of jit that make arguments of ``call`` static, as text: ``, static_argnums=2``.
+    Static are the arguments that are written out and meant for Python (see ``_for_python``). Empty: there are
+    none."""
     numbers = [i for i, a in enumerate(call.args) if _for_python(a)]
     names = [k.arg for k in call.keywords if k.arg is not None and _for_python(k.value)]
     options = f", static_argnums={numbers[0] if len(numbers) == 1 else tuple(numbers)}" if numbers else ""

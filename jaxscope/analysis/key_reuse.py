@@ -108,9 +108,9 @@ def in_loops(source: str | None) -> list[Repeated]:
 
 
 def split_before(source: str | None, key: str, line: int) -> tuple[str, str] | None:
-    """Return how an array of keys was made before ``line``: (the key that was split, the number of keys), as
-    text: ("key", "len(x)") for ``keys = jax.random.split(key, len(x))`` and the variable ``keys``. None:
-    ``key`` was not made so, and may be a single key."""
+    """Return how the array of keys ``key`` was made before ``line``, as text: (the key that was split, the
+    number of keys). For ``keys = jax.random.split(rng, len(x))`` and ``keys`` this is ("rng", "len(x)").
+    None: ``key`` was not made so, and may be a single key."""
     found = syntax(source) if source is not None else None
     if found is None:
         return None
@@ -146,7 +146,7 @@ def called_in(source: str | None, names: set[str]) -> set[str]:
 
 
 class _Draws:
-    """The ways in which a file, with its ``imports``, refers to the functions of ``jax.random``."""
+    """Find the calls of ``jax.random`` in a file by the names that its ``imports`` define."""
 
     def __init__(self, imports: list[ast.Import | ast.ImportFrom]) -> None:
         self._modules, self._functions = set[str](), dict[str, str]()
@@ -190,8 +190,8 @@ class _Call(NamedTuple):
 
 
 def _in_scope(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef, draws: _Draws) -> Iterator[Reused]:
-    """Yield one ``Reused`` for each key from which several calls in ``scope`` draw. ``draws`` says which
-    names of the file are functions of ``jax.random``."""
+    """Yield one ``Reused`` for each key from which several calls in ``scope`` draw. ``draws`` finds the calls
+    of ``jax.random`` in the file."""
     calls, assigned, keys = list[_Call](), list[tuple[str, tuple[int, int]]](), set[str]()
     for node, above in _own(scope, ()):
         if isinstance(node, ast.Call):

@@ -72,7 +72,7 @@ def flatten(key: Key, contexts: Contexts | None = None) -> Facts:
 
     Args:
       contexts: id -> (name of a setting of JAX -> value). The key itself has only the id, which stands for
-        all settings; with ``contexts`` there is a fact for each setting, with None the id is the fact.
+        all settings. With ``contexts`` there is one fact for each setting; without, the id is the only fact.
     """
     leaves: dict[str, LeafFacts] = {}
     seen: dict[str, int] = {}
@@ -121,8 +121,8 @@ def static_value(item: Static) -> StaticValue: ...
 @overload
 def static_value(item: None) -> None: ...
 def static_value(item: Static | None) -> StaticValue | None:
-    """Return a static argument, as the log has it, in the form for the cause of a recompile: its text, type
-    and serial number. None, for an argument that the call does not have, stays None."""
+    """Convert a static argument of the recording to the form that a ``Cause`` has: text, type and serial
+    number. None gives None."""
     return None if item is None else StaticValue(item.repr, item.type, item.serial)
 
 

@@ -27,17 +27,17 @@ _Path = list[tuple[ast.AST, Sequence[ast.stmt], int]]
 def read_after(
     source: str | None, line: int, column: int | None, name: str, signature: str | None, parameter: str
 ) -> bool:
-    """Return whether the source reads, after a call, the variable that the call passes: True for
-    ``out = f(w)`` with a second ``f(w)`` on a later line. All calls of the same function in the file count.
-    False if the source does not show this: the call's own statement replaces the variable (``w = f(w)``), or
-    the call passes no variable.
+    """Return whether the source reads a variable after a call that gets this variable as an argument: True
+    for ``out = f(w)`` with a second ``f(w)`` on a later line. All calls of the same function in the file
+    count. False if the source does not show this: the call's own statement replaces the variable (``w =
+    f(w)``), or the call passes no variable.
 
     Args:
       line: the line on which the call begins.
       column: the position in bytes where the call begins on the line; None: unknown.
       name: the name of the called function.
       signature: the signature of the called function, as text; None: unknown.
-      parameter: the parameter of the called function whose argument is meant.
+      parameter: the parameter of the called function that gets the variable.
     """
     found = syntax(source) if source is not None else None
     call = loop_calls.call_at(source, line, column, name)

@@ -136,9 +136,9 @@ def whole_level(name: str) -> str:
 def differences(before: Facts, after: Facts) -> Iterator[tuple[str, int]]:
     """Yield (first cache that is missed, distance) for every fact that differs between two cache keys.
 
-    The cache is trace, lower, compile or fast_path. The distance says how much the fact differs: ``UNLIKE``
-    (2), or 0 or 1 for static values that are nearly the same (another object with the same text, an equal
-    value of another type).
+    The cache is trace, lower, compile or fast_path. The distance is how much the fact differs: 0 or 1 for
+    static values that are nearly the same (another object with the same text, an equal value of another
+    type), else ``UNLIKE`` (2).
     """
     if before.leaves != after.leaves:
         for path in union(before.leaves, after.leaves):
@@ -181,8 +181,8 @@ def _unlike(was: Static | None, now: Static | None) -> int:
 
 
 def distance(before: Facts, after: Facts) -> dict[str, int]:
-    """Return for each of JAX's four caches (trace, lower, compile, fast_path) the number of facts that differ
-    between two cache keys and because of which this cache is the first that is missed."""
+    """Count the facts that differ between two cache keys, by the first of JAX's caches that is missed because
+    of the fact: trace, lower, compile or fast_path -> number."""
     counts = dict.fromkeys(LEVELS, 0)
     for level, _ in differences(before, after):
         counts[level] += 1
@@ -198,7 +198,7 @@ def rank(
     The first number is how many of the differing facts are in the key of an earlier cache than ``level``. If
     it is not 0, the earlier cache cannot have had a hit for this key. The second number is how many other
     facts differ. The third is the sum of the distances of all these facts (see ``differences``). Because of
-    it, an equal config in a new object is nearer than a config with another value.
+    this sum, an equal config in a new object is nearer than a config with another value.
 
     Args:
       before, after: the earlier key and the key that missed.
@@ -223,7 +223,7 @@ def rank(
 def leaf_differences(old: LeafFacts, new: LeafFacts) -> list[str]:
     """Return the names of the fields that differ between two leaves and that are part of a cache key:
     ``shape``, ``sharding``, ... If a leaf is a ShapeDtypeStruct, only shape, dtype and weak type count, and
-    on a mesh the sharding. A ShapeDtypeStruct says nothing else about where an array is."""
+    on a mesh the sharding, because it contains no other facts about the place of an array."""
     names = differing(old, new)
     if STAND_IN in (old.type, new.type):
         # Without a sharding it is lowered for one device: its abstract value then has no mesh.

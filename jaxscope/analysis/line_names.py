@@ -47,9 +47,9 @@ def gradients(source: str | None) -> set[str]:
 
 
 def captured(source: str | None, line: int) -> list[str]:
-    """Return the variables of the code around a function or lambda that it captures, and that may have
-    another value each time it is defined: variables of a function or a loop. ``line`` is the line on which
-    the function or lambda begins. Empty if none or several begin there."""
+    """Return the outer variables that a function or lambda reads and that may have another value each time it
+    is defined: parameters of functions around it, and variables that functions or loops around it set.
+    ``line`` is the line on which the function or lambda begins. Empty if none or several begin there."""
     found = syntax(source) if source is not None else None
     blocks = found.blocks if found is not None else []
     around = [n for n in blocks if _begins(n) <= line <= (n.end_lineno or 0)]
@@ -114,8 +114,8 @@ def numpy_call(source: str | None, line: int) -> str | None:
 
 
 def function(source: str | None, name: str) -> Definition | None:
-    """Return the definition of the function with the qualified name ``name``; None: there is none, or several
-    functions have its last part as their name."""
+    """Return the definition of the function with the qualified name ``name`` (``Model.step``). None: no
+    function is named like its last part (``step``), or several are."""
     found = _syntax(source)
     defined = [n for n in (found.blocks if found is not None else ()) if isinstance(n, FUNCTION)]
     named = [n for n in defined if n.name == name.rpartition(".")[2]]
@@ -186,7 +186,8 @@ def _calls(found: Syntax, line: int) -> Iterator[ast.Call]:
 
 
 def _imported(found: Syntax) -> dict[str, str]:
-    """Return what the names that a file imports stand for: ``jnp`` -> ``jax.numpy``."""
+    """Return imported name -> full name: ``jnp`` -> ``jax.numpy``. Names of functions that the file defines
+    itself are left out."""
     names: dict[str, str] = {}
     for node in found.imports:
         for a in node.names:

@@ -49,8 +49,8 @@ class LoopCall(NamedTuple):
       loop: the innermost loop or comprehension with the call in its body.
       statement: the index of the statement in the loop's body that contains the call; None: the loop is a
         comprehension.
-      always: whether each iteration that reaches the statement makes the call: the statement is an assignment
-        or an expression, not an ``if``.
+      always: whether the call is made each time the statement runs: the statement is an assignment or an
+        expression, not an ``if``.
       outer: whether another loop of the same function repeats this loop.
     """
 
@@ -175,9 +175,12 @@ def iterated(source: str | None, line: int, column: int | None) -> str | None:
 
 def functions_called(source: str | None, first: int, last: int) -> list[tuple[int, int]]:
     """Return (first line, last line) of each function of the same file that the lines ``first`` to ``last``
-    call by name. Calls by the functions found count, too, and so does ``next(g)``, where such a function made
-    the generator ``g``. Functions with a decorator, such as ``jax.jit``, are left out. For a generator, the
-    lines are those of the loop that yields. Calls that depend on an ``if`` in a loop do not count."""
+    call by name, directly or through each other. ``next(g)`` counts as a call of the function that made the
+    generator ``g``.
+
+    For a generator, the lines are those of the loop that yields. Functions with a decorator, such as
+    ``jax.jit``, are left out, and so are calls that depend on an ``if`` in a loop.
+    """
     found = syntax(source) if source is not None else None
     if found is None:
         return []

@@ -327,9 +327,8 @@ def _spelled(grid: tuple[int, ...]) -> str:
 
 
 def unlisted(name: str) -> list[str]:
-    """Return slices to suggest instead of the target ``name``, a TPU slice that the vendor's page does not
-    list: the nearest ones that it lists. Empty if the page lists ``name``, or if ``name`` is a target of GPUs
-    or no target."""
+    """Return slices to suggest if the TPU slice ``name`` is not on the vendor's page: the nearest ones that
+    are. Empty: the page lists ``name``, or ``name`` is a target of GPUs or no target."""
     match = _NAME.fullmatch(name)
     machine = MACHINES.get(match[2]) if match is not None else None
     if match is None or machine is None or machine.platform != TPU or match[3] in machine.grids:

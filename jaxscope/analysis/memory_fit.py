@@ -95,8 +95,8 @@ class Fit(msgspec.Struct, frozen=True):
 
 
 def capacity_of(target: Target) -> tuple[int, str] | None:
-    """Return (bytes that a program can use on one device of ``target``, who states them); None: nobody does.
-    The second item is ``compiler`` or ``vendor``. A device may be a part of a chip."""
+    """Return (bytes that a program can use on one device of ``target``, source of the number); None: unknown.
+    The source is ``compiler`` or ``vendor``. A device may be a part of a chip."""
     machine = MACHINES.get(target.machine)
     if machine is not None and machine.usable is not None:
         return int(machine.usable.value), COMPILER
@@ -106,9 +106,9 @@ def capacity_of(target: Target) -> tuple[int, str] | None:
 
 
 def of_program(target: Target | None, peak: int | None) -> Fit:
-    """Return a ``Fit`` that says whether a program, which was compiled for ``target`` (None: unknown) without
-    an error, fits into the memory of one device. ``peak`` are the bytes that it needs on one device; None:
-    unknown."""
+    """Return whether and how a program fits into the memory of one device, if it was compiled without an
+    error for ``target`` (None: unknown). ``peak`` is the number of bytes that the program needs on one
+    device; None: unknown."""
     room = capacity_of(target) if target is not None else None
     if room is None:
         return Fit(None, peak, None, None)

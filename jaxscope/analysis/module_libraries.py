@@ -1,4 +1,5 @@
-"""What code with a library of neural network modules writes instead of JAX's own loops and gradients."""
+"""List the functions for loops and gradients in libraries of neural network modules: ``nnx.scan`` of Flax
+instead of ``jax.lax.scan``."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from jaxscope.schema.keys import Frame
 
 
 class Spelling(NamedTuple):
-    """The functions with which code of one library writes loops and gradients.
+    """The functions for loops and gradients that code with one library of modules uses.
 
     Attributes:
       scan: the function for a loop over stacked inputs or parameters: ``nnx.scan``.
@@ -45,8 +46,8 @@ LIBRARIES = {
 
 
 def spelling(library: str | None) -> Spelling:
-    """Return how code with ``library`` (``flax.nnx``) writes loops and gradients. For None, and for a library
-    that is not in the table, return JAX's own functions."""
+    """Return the functions for loops and gradients that code with ``library`` (``flax.nnx``) uses. For None,
+    and for a library that is not in the table, return JAX's own functions."""
     return LIBRARIES.get(library or "", JAX)
 
 
@@ -71,8 +72,8 @@ def library_of_name(name: str) -> str | None:
 
 
 def nearest(frames: Iterable[Frame]) -> str | None:
-    """Return the library of the first of ``frames`` that is in a library of modules: ``flax.nnx``; None: none
-    is."""
+    """Return the library of modules to which the first of ``frames`` inside such a library belongs:
+    ``flax.nnx``; None: no frame is inside one."""
     return next((library for f in frames if (library := _library_of(f.file)) is not None), None)
 
 

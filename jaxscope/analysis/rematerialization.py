@@ -1,8 +1,8 @@
 """Parse XLA's warnings of involuntary full rematerialization: the array, its sharding before and after, the
 line of the user's code.
 
-XLA's partitioner prints such a warning if it can change an array's sharding only by giving every device the
-whole array.
+XLA's partitioner prints such a warning if it can change an array's sharding only by first copying the whole
+array to every device.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Remat(msgspec.Struct, frozen=True):
 def find(
     warnings: Sequence[str], hlo_text: str | None, mesh: Sequence[tuple[str, int]] | None
 ) -> list[Remat]:
-    """Return one record for each distinct one of XLA's warnings of involuntary full rematerialization.
+    """Parse XLA's warnings of involuntary full rematerialization, and return each different one once.
     Warnings about attempts that the partitioner made but did not use are left out.
 
     Args:

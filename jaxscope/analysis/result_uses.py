@@ -44,8 +44,7 @@ def steps(path: str) -> Path | None:
 
 def of_calls(source: str | None, line: int, column: int | None, name: str) -> Uses | None:
     """Return which parts of its result the calls of a function use. All calls in the file by the same name
-    count.
-    None: the source does not decide it, for example because the function is also passed to another.
+    count. None: the source does not decide it, for example because the function is also passed to another.
 
     Args:
       source: the text of the file; None: unknown.

@@ -188,11 +188,11 @@ def imports(source: str | None, line: int) -> bool:
 
 
 def runs_once(source: str | None, line: int) -> bool:
-    """Return whether the source shows that ``line`` runs only once. If many copies of arrays occur on such a
-    line, a loop within the library that it calls makes them, not a loop of the user.
+    """Return whether the source shows that ``line`` runs only once.
 
     The line must be outside loops and comprehensions. It must be at module level, or in a function that is
-    called from one line only, which itself runs once.
+    called from one line only, which itself runs once. If such a line creates many copies of arrays, the loop
+    is in the library that the line calls, not in the user's code.
     """
     found = syntax(source) if source is not None else None
     if found is None or not any(_has(n, line) for n in found.tree.body):
@@ -307,12 +307,12 @@ def ends_the_loop(source: str | None, line: int) -> bool:
 
 
 def creates_for_each_call(source: str | None, created: int, called: int) -> bool:
-    """Return whether the line ``called`` calls each function object that the line ``created`` creates only
-    once. False if that is unknown.
+    """Return whether the line ``created`` creates a new function object for each call on the line ``called``,
+    so that each object is called only once. False if that is unknown.
 
     This is so if both lines are in the same Python function, and every loop around ``called`` is also around
-    ``created``. Instead of ``created``, a line that calls the function with the line ``created`` may fulfill
-    this: ``make_step()``, if ``created`` is a line of ``make_step``.
+    ``created``. If ``created`` is inside a function such as ``make_step``, a line that calls ``make_step()``
+    may take the place of ``created``.
     """
     found = syntax(source) if source is not None else None
     if found is None:

@@ -277,7 +277,7 @@ def cells(s: Sharding, shape: Sequence[int]) -> list[Cell] | None:
 
 def padding(shape: Sequence[int], found: Layout) -> int:
     """Return how many elements of padding all devices together allocate for an array of the global shape
-    ``shape``, split as ``found`` says. There is padding if a dimension is not divisible by its number of
+    ``shape`` that is split like ``found``. There is padding if a dimension is not divisible by its number of
     parts."""
     shard = math.prod(shard_shape(shape, found.parts))
     return shard * len(found.devices) - math.prod(shape) * found.replication * found.unreduced

@@ -1,4 +1,5 @@
-"""Compare the requested, compiled and actual sharding of an argument or result of a program.
+"""Compare three shardings of an argument or result of a program: the requested one (by ``in_shardings`` or
+the like), the one in the compiled program, and the actual one of the array that the caller passes.
 
 Two shardings are equal if each device has the same part: ``P('data')`` equals ``P('data', None)``. If the
 devices are unknown, the number of parts per dimension is compared.
@@ -58,7 +59,8 @@ class Intent(msgspec.Struct, frozen=True):
 
 
 class Disagreement(msgspec.Struct, frozen=True):
-    """A difference between two of the requested, compiled and actual shardings of an argument or result.
+    """A difference between two shardings of an argument or result: the one that the user requested, the one
+    in the compiled program, and the actual one of the caller's array.
 
     Attributes:
       kind: ``not_as_asked`` (the compiled sharding differs from the requested one) or ``moved`` (the sharding
@@ -108,9 +110,9 @@ def of_spec(spec: Spec, devices: str | None, memory_kind: str | None = None) -> 
 
 
 def left_open(spec: Spec, compiled: Sharding | None, rank: int) -> bool:
-    """Return whether a sharding constraint with open dimensions (``P.UNCONSTRAINED``) permits the sharding of
-    the compiled program, so that the two do not disagree. It does if ``compiled`` splits every dimension into
-    a multiple of the requested number of parts, or if a number of parts is unknown.
+    """Return whether the sharding in the compiled program is one that a sharding constraint with open
+    dimensions (``P.UNCONSTRAINED``) permits. It is if it splits every dimension into a multiple of the
+    requested number of parts, or if a number of parts is unknown.
 
     Args:
       spec: the constraint. If it has no open dimension, the result is False.
@@ -169,9 +171,9 @@ def _devices_by_part(layout: sh.Layout) -> tuple[object, ...]:
 
 
 def disagreement(i: Intent) -> Disagreement | None:
-    """Return the difference between the requested, compiled and actual sharding of an argument or result;
-    None: they agree or are unknown. If the compiled sharding differs both from the requested one and from
-    that of the caller's argument, only the first difference is returned."""
+    """Return how the requested, the compiled and the actual sharding of an argument or result differ; None:
+    they agree or are unknown. If the compiled sharding differs both from the requested one and from the
+    actual one of the caller's argument, only the first difference is returned."""
     if i.shape is None or i.dropped:
         return None
     rank = len(i.shape)

@@ -55,14 +55,15 @@ def find(module: Module, sources: Sources) -> list[Accumulated]:
 
 
 def _is_added_up(ops: Sequence[Op], users: dict[int, list[int]], value: int, user: int) -> bool:
-    """Return whether the only use of a value in a loop is ``carry + value``, and the loop only returns that
-    sum. Before the addition, the value may be multiplied with a constant.
+    """Return whether the operation ``user`` adds a value to a value that a loop carries, and the loop only
+    returns the sum: ``carry + value``. Before the addition, the value may be converted, negated or scaled by
+    a constant.
 
     Args:
       ops: the operations of the module.
       users: index of an operation -> indices of the operations that read its result.
       value: the index of the operation that computes the value.
-      user: the index of the operation that reads the value.
+      user: the index of an operation that reads the value.
     """
     while ops[user].name in SAME or (ops[user].name in SCALES and _by_a_constant(ops, ops[user], value)):
         after = users.get(user, [])
