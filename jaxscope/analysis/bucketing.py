@@ -47,9 +47,9 @@ def choices(observed: Mapping[int, int]) -> list[Choice]:
 
     If fewer sizes were observed, there are fewer results. Every observed size is padded to the smallest
     chosen size that is not below it. One of the best sets consists of observed sizes only, because lowering a
-    chosen size to the next observed size reduces the padding. So it is enough to split the n sorted sizes into k
-    runs, each of which is padded to its largest size. Dynamic programming finds the split with the least
-    padding in O(k n^2).
+    chosen size to the next observed size reduces the padding. So it is enough to split the n sorted sizes
+    into k runs, each of which is padded to its largest size. Dynamic programming finds the split with the
+    least padding in O(k n^2).
 
     Args:
       observed: size -> how often it was observed. Sizes are at least 0, counts at least 1.

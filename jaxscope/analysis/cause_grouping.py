@@ -55,8 +55,8 @@ def _without_number(value: Value | None) -> Value | None:
 
 
 def _change(c: Cause) -> tuple[Value | None, Value | None]:
-    """Return the values before and after the change, without what may differ between two causes that are
-    merged. For a changed shape these are only the axes that changed, for a changed dtype only the dtypes."""
+    """Return the values before and after the change, reduced to the part that must be equal in causes that
+    are merged: for a changed shape the axes that changed, for a changed dtype the dtypes."""
     a, b = c.before, c.after
     if isinstance(a, Commitment) and isinstance(b, Commitment):
         return Commitment(a.committed), Commitment(b.committed)

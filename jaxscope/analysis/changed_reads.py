@@ -40,8 +40,8 @@ def find(source: str | None, name: str, begins: int, calls: Collection[int]) -> 
     changes.
 
     Only loops outside the function's definition count: a loop that defines the function again lets JAX trace
-    it again. A variable counts as changed if what the loop assigns to it depends on another variable that the
-    loop sets, or on its own old value.
+    it again. A variable counts as changed if its new value depends on its old value, or on another variable
+    that the loop sets.
 
     Args:
       source: the text of the file; None: unknown.

@@ -203,7 +203,7 @@ def _context_form(facts: Facts) -> str | None:
 
 
 def union(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
-    """Return the names that are in either mapping, those in ``after`` first."""
+    """Return the names that are in at least one of the mappings, the names in ``after`` first."""
     return [*after, *(p for p in before if p not in after)]
 
 

@@ -279,8 +279,8 @@ def parse(text: str) -> Target:
 
     A TPU slice consists of hosts of 2x2 chips, or is a part of one host. Along its first two axes libtpu
     (0.0.42, 0.0.50) accepts one chip or an even number of chips. If the pod of a machine is a grid with two
-    axes, a slice must fit into that grid. For a slice that passes these checks but is not on the vendor's
-    page (``unlisted``), only the compiler knows whether it is possible.
+    axes, a slice must fit into that grid. A slice that passes these checks but is not on the vendor's page
+    (``unlisted``) may still be refused by the compiler.
 
     Raises:
       UsageError: there is no such machine, or it has no such grid; the hint has the nearest names.

@@ -52,8 +52,8 @@ class Texts(msgspec.Struct, frozen=True):
     """The contents of the StableHLO and the HLO of a program; None: there is no such text.
 
     Attributes:
-      remats: arrays that XLA's partitioner replicates on every device although nobody asked for it
-        ("involuntary full rematerialization"); None: XLA's output was not recorded.
+      remats: arrays that XLA's partitioner replicates on every device although the program does not request
+        this ("involuntary full rematerialization"); None: XLA's output was not recorded.
     """
 
     hlo: compiled.Program | None

@@ -1,7 +1,7 @@
 """Compare the pytrees of two calls: leaves and containers that appeared, disappeared or changed kind (list,
 dict, ...), and the call form.
 
-The call form says which arguments are passed by position and which by keyword. All functions are pure.
+The call form is which arguments are passed by position and which by keyword. All functions are pure.
 ``analysis.causes`` decides which of the differences explains a cache miss.
 """
 

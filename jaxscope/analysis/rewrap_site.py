@@ -104,12 +104,12 @@ class Makers:
         return Maker(begins, True) if (name, begins) in self._defined else None
 
     def where_called(self, name: str, site: int) -> Maker | None:
-        """Return the line that wraps the function ``name`` (by jit or the like) in the same Python function
-        that calls the wrapped function on the line ``site``; None: there is no such line, or several.
+        """Return the line that wraps the function ``name`` (by jit or the like). It must be in the same
+        Python function as the line ``site``, which calls the wrapped function. None: there is no such line,
+        or several.
 
-        The line is certain if the wrapping expression is part of the call, as in
-        ``jax.jit(partial(name, 2))(x)``. It is likely if it is the only line in that function that wraps
-        ``name``.
+        The line is certain if the wrapping expression is part of the call, as in ``jax.jit(partial(name,
+        2))(x)``. Otherwise it is likely.
         """
         inside = [n for n, (first, last) in enumerate(self._functions) if first <= site <= last]
         calls = self._calls.get((inside[-1] if inside else MODULE, name), [])
@@ -454,8 +454,8 @@ def reached_now_and_then(source: str | None, line: int) -> bool:
     ``if`` sets (``if now() > due: due = ...``). The line may also be after such an ``if``, if that contains
     ``continue`` or ``return``.
 
-    It is also so if the innermost loop around the line contains another loop, unless that is in an ``if``.
-    Most iterations are those of the inner loop, and they do not reach the line.
+    It is also so if the innermost loop around the line contains another loop that is not in an ``if``. Most
+    iterations are then those of this inner loop, which do not reach the line.
     """
     found = syntax(source) if source is not None else None
     if found is None:

@@ -110,9 +110,9 @@ def of_spec(spec: Spec, devices: str | None, memory_kind: str | None = None) -> 
 
 
 def left_open(spec: Spec, compiled: Sharding | None, rank: int) -> bool:
-    """Return whether the sharding in the compiled program is one that a sharding constraint with open
-    dimensions (``P.UNCONSTRAINED``) permits. It is if it splits every dimension into a multiple of the
-    requested number of parts, or if a number of parts is unknown.
+    """Return whether a sharding constraint with open dimensions (``P.UNCONSTRAINED``) permits the sharding
+    ``compiled``: it splits every dimension into a multiple of the requested number of parts. True also if a
+    number of parts is unknown.
 
     Args:
       spec: the constraint. If it has no open dimension, the result is False.

@@ -45,10 +45,10 @@ class Parameter(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
       number: the position among the inputs.
-      name: JAX's path of the argument (``state.params['w']``, ``x``); None: the text has none.
+      name: JAX's path of the argument (``state.params['w']``, ``x``); None: the HLO has none.
       shape: the shape as HLO writes it, with its layout.
       bytes: the bytes without padding; None: unknown.
-      sharding: the sharding as XLA writes it; None: the text has none.
+      sharding: the sharding as XLA writes it; None: the HLO has none.
       aliased: the paths of the outputs that reuse the memory of this input.
       donor: whether the input is listed as a donated buffer that any output may use.
       matches: number of outputs that could reuse this input's memory: they have the same element type and

@@ -71,18 +71,19 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
       syntax: the syntax in which the text states the groups: explicit, iota, mesh, pairs.
       origin: ``asked`` (by the user's program), ``inserted`` (by the SPMD partitioner) or None (module
         ``origin``).
-      op_name: JAX's name of the operation: ``jit(f)/dot_general``; None: the text has none.
+      op_name: JAX's name of the operation: ``jit(f)/dot_general``; None: the HLO has none.
       source: the line of the user's code; None: unknown.
       source_certainty: how certain ``source`` is: CERTAIN from the instruction's own metadata, LIKELY from
         its neighbors.
       transfer: for a send or recv between TPU slices, the kind of collective that the transfer is a part of;
         else None.
-      weight: the program argument that this all-gather gathers for a matrix product whose other operand is
-        split over the same axes, as with fully sharded parameters (module ``fsdp_gathers``); else None.
-      gathered: the argument that this all-gather gathers for a matrix product, if the text does not show
+      weight: the argument of the program that this all-gather collects for a matrix product, if the product's
+        other operand is split over the same axes, as with fully sharded parameters (module ``fsdp_gathers``);
+        else None.
+      gathered: the argument that this all-gather collects for a matrix product, if the HLO does not show
         whether the product's other operand is split over the same axes; else None.
-      constraint: the user's sharding constraint because of which the partitioner inserted the collective, as
-        JAX prints it; None: there is none, or the lowered text is not known.
+      constraint: the user's sharding constraint that made the partitioner insert the collective, as JAX
+        prints it; None: there is none, or the StableHLO of the program is unknown.
       constrained_at: the line of that constraint.
     """
 

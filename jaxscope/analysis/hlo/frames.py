@@ -115,9 +115,8 @@ class Frames:
         return own or first
 
     def blamed(self, frame_id: int) -> Frame | None:
-        """Return the frame to which an instruction with this ``stack_frame_id`` is attributed; None: the id
-        is unknown. That is the innermost frame in the user's files, or the innermost frame if all are in
-        libraries."""
+        """Return the frame to which an instruction with this ``stack_frame_id`` is attributed: the innermost
+        frame in the user's files, or the innermost frame if all are in libraries. None: the id is unknown."""
         number = self.number(frame_id)
         return None if number < 0 else self.lines[number]
 

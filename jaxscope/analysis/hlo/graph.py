@@ -29,8 +29,8 @@ class Node(msgspec.Struct, frozen=True):
       bytes: bytes of the result on one device; None: unknown.
       flops: the flops of one execution on one device; None: unknown.
       line: the line of the user's code; None: unknown.
-      sharding: the sharding as XLA writes it; None: the text has none.
-      operation: JAX's name of the operation: ``jit(step)/dot_general``; None: the text has none.
+      sharding: the sharding as XLA writes it; None: the HLO has none.
+      operation: JAX's name of the operation: ``jit(step)/dot_general``; None: the HLO has none.
     """
 
     id: str

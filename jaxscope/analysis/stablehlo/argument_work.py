@@ -53,7 +53,7 @@ def find(module: Module, sources: Sources, arguments: Sequence[Value]) -> list[A
     first. Empty: the program has very many arguments, or an argument has no name.
 
     Args:
-      arguments: those of the program, in order.
+      arguments: the program's arguments, in order.
     """
     names = [root(a.name) if a.name else None for a in arguments]
     known = list(dict.fromkeys(name for name in names if name is not None))

@@ -1,9 +1,9 @@
 """Find the shardings that a program requests by ``with_sharding_constraint`` and ``reshard``, and the
 requests that split a dimension into unequal parts.
 
-A request is an operation on a value. It belongs to an argument of the program if its operand is that
-argument. It belongs to a result if its output is returned unchanged. Both are also found through calls of
-private functions, which JAX creates for a jitted function called inside another.
+A request is an operation on a value. If the value is an argument of the program, the request belongs to the
+argument. If the program returns the output of the request unchanged, it belongs to the result. Both are also
+found through calls of private functions, which JAX creates for a jitted function called inside another.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def meshes(module: Module) -> dict[str, Mesh]:
 
 def spec(text: str, meshes: Mapping[str, Mesh]) -> Spec:
     """Parse the text of a sharding in a lowered program: ``#sdy.sharding<...>``, ``<@mesh, [...]>`` or a
-    GSPMD string. ``meshes`` are those of the module by name."""
+    GSPMD string. ``meshes``: name -> mesh of the module."""
     at = text.find("<")
     if text.startswith('"') or at < 0:
         return Spec(lexing.unquote(text))
@@ -140,7 +140,7 @@ def partition_spec(
 
 def of_attributes(attributes: Mapping[str, str], meshes: Mapping[str, Mesh]) -> Spec | None:
     """Return the sharding in the ``attributes`` (name -> text) of a program's argument or result; None: there
-    is none. ``meshes`` are those of the module by name."""
+    is none. ``meshes``: name -> mesh of the module."""
     text = attributes.get("sdy.sharding") or attributes.get("mhlo.sharding")
     return None if text is None else spec(text, meshes)
 
@@ -159,7 +159,7 @@ def marks(module: Module, sources: Sources, meshes: Mapping[str, Mesh]) -> list[
 
 def stated(op: Op, meshes: Mapping[str, Mesh]) -> Spec | None:
     """Return the sharding that a ``sharding_constraint`` or ``reshard`` operation requests; None: it cannot
-    be read. ``meshes`` are those of the module by name."""
+    be read. ``meshes``: name -> mesh of the module."""
     if op.name.startswith("sdy."):
         at = op.detail.find("<")
         return spec(op.detail[at:], meshes) if at >= 0 else None
