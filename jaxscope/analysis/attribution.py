@@ -1,7 +1,7 @@
 """Find the frame of a traceback to which an operation is attributed: the innermost line of the user's own
 code.
 
-The frames are ``Frame`` objects, which are read from Python tracebacks or from compiled texts. The module
+The frames are ``Frame`` objects, which are read from Python tracebacks or from StableHLO and HLO. The module
 ``schema.file_owner`` decides whether a file belongs to the user.
 """
 

@@ -155,9 +155,9 @@ def unread_key(level: str) -> Cause:
 
 
 def between(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
-    """Return the causes of a cache miss: the differences between its key ``after`` and the key ``before`` of
-    an earlier call, the decisive one first. The list is never empty. ``miss`` has the facts about the miss
-    that are not in the keys."""
+    """Return the causes of a cache miss, the decisive one first: the differences between the cache key
+    ``after`` of the call and the key ``before`` of an earlier call. The list is never empty. ``miss`` has the
+    facts about the miss that are not in the keys."""
     if miss.entry != miss.entry_before and (
         "transform" in (miss.entry, miss.entry_before) or miss.entry == "nested"
     ):
@@ -521,9 +521,9 @@ def _sharding(a: Sharding | None, b: Sharding | None, miss: Circumstances) -> tu
 
 
 def _without_consequences(found: list[Cause], before: Facts, after: Facts) -> list[Cause]:
-    """Return ``found``, causes of a cache miss, without those for static values that only follow from another
-    cause: the values appeared or disappeared because a container changed, or because an argument is passed by
-    name instead of position. ``before`` and ``after`` are the two cache keys that are compared."""
+    """Return ``found``, the causes of a cache miss, without static values that appeared or disappeared only
+    because of another cause: a container changed, or an argument is passed by name instead of position.
+    ``before`` and ``after`` are the two cache keys that are compared."""
     if not any(c.kind in ("tree_static", "static_value") for c in found):
         return found
     trees = {c.path for c in found if c.kind == "tree" and c.path}

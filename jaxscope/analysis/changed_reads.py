@@ -192,8 +192,8 @@ def _variables(
 
 
 def _outside(source: str, function: _Def) -> tuple[set[str], set[str]]:
-    """Return (variables of functions around ``function`` that it reads, variables of the module that it
-    reads)."""
+    """Return two sets of variables that ``function`` reads: (variables of functions around it, variables of
+    the module)."""
     free, of_module = set[str](), set[str]()
     waiting = [(symtable.symtable(source, "source", "exec"), False)]
     while waiting:

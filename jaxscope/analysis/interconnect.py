@@ -79,7 +79,8 @@ class Load(msgspec.Struct, frozen=True):
 
     @property
     def seconds(self) -> float:
-        """Return the longest of the three times, because all resources may be busy at once."""
+        """Return the largest of ``edge``, ``links`` and ``network``, because all resources may be busy at
+        once."""
         return max(self.edge, self.links, self.network)
 
 

@@ -194,8 +194,8 @@ def _for_python(node: ast.expr) -> bool:
 
 
 def _of_python(called: ast.expr) -> bool:
-    """Return whether a call computes nothing with arrays, because ``called``, the expression that it calls,
-    is a builtin function or a method of Python's containers and strings: ``len``, ``names.append``."""
+    """Return whether ``called``, the function in a call, is a builtin function or a method of Python's
+    containers and strings: ``len``, ``names.append``. Such a call computes nothing with arrays."""
     if isinstance(called, ast.Attribute):
         return called.attr in OF_CONTAINERS
     return isinstance(called, ast.Name) and called.id in BUILTINS

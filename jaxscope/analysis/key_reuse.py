@@ -43,7 +43,8 @@ class Reused(NamedTuple):
 
 
 def find(source: str | None) -> list[Reused]:
-    """Return the draws from one key in ``source``, one ``Reused`` for each key of a function."""
+    """Return the keys from which functions in ``source`` draw random numbers several times, one ``Reused``
+    for each key of a function."""
     found = syntax(source) if source is not None else None
     if found is None or "random" not in (source or ""):
         return []

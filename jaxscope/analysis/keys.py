@@ -47,7 +47,7 @@ SEE_FIELDS = "(see the fields above)"  # the recorded text of an object whose fi
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """The facts of one recorded cache key of a call.
+    """A recorded cache key of a call, split into facts.
 
     Attributes:
       leaves: path -> array-like leaf of the arguments.

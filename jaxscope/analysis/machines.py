@@ -30,7 +30,7 @@ class Figure(msgspec.Struct, frozen=True):
       source: the address of the page that states the number.
       derived: how ``value`` is computed from the number on the page, or a remark; None: it is the page's
         number.
-      quoted: who quotes ``source``, if that page could not be opened; None: it was opened.
+      quoted: where the number was found, if the page ``source`` could not be opened; None: it was opened.
     """
 
     value: float

@@ -184,12 +184,12 @@ def _bytes(number: str, unit: str) -> int:
 
 
 def with_values(found: Fit, lowered: Reading | None) -> Fit:
-    """Return ``found``. If the compiler named no buffer, ``largest`` has the largest values of the lowered
-    program instead.
+    """Return ``found``, with the largest values of the lowered program as ``largest`` if the compiler named
+    no buffer.
 
     The compiler names no buffer if the temporaries alone exceed the memory, because it then fails before it
     assigns buffers. Values are not buffers: the compiler's layout may pad them, and several values may share
-    one buffer. ``lowered`` are the contents of the lowered program's text; None: unknown.
+    one buffer. ``lowered`` are the contents of the program's StableHLO; None: unknown.
     """
     if found.fits is not False or found.largest or lowered is None:
         return found
@@ -226,8 +226,8 @@ class Contributor(msgspec.Struct, frozen=True):
 
 def contributors(lowered: Reading | None) -> list[Contributor] | None:
     """Return the arguments and results of the user's function with the memory that they need, the largest
-    first; None: the lowered program's text is unknown. If there are several devices, the text does not state
-    the bytes per device of a value without a sharding."""
+    first; None: the program's StableHLO is unknown. If there are several devices, the bytes per device of a
+    value without a sharding are unknown."""
     if lowered is None:
         return None
     values = [("argument", v) for v in lowered.arguments] + [("output", v) for v in lowered.results]

@@ -118,8 +118,8 @@ def _mesh(
 
 def _with_weight(c: Collective, stablehlo: lowered.Reading) -> Collective:
     """Return ``c`` with ``weight`` set if it is an all-gather of a weight, as in fully sharded data
-    parallelism. It is such a gather if the gathered argument is multiplied with an operand that is split over
-    the same mesh axes. The lowered text has the shardings of arguments, which the compiled text may lack."""
+    parallelism: the gathered argument is multiplied with an operand that is split over the same mesh axes.
+    The StableHLO has the shardings of the arguments; the HLO may lack them."""
     if c.gathered is None:
         return c
     axes = {axis.partition(":")[0] for axis in c.axes or ()}
@@ -168,11 +168,12 @@ def _with_constraint(c: Collective, stablehlo: lowered.Reading, hlo: compiled.Pr
 
 
 def _with_other_operand(collectives: list[Collective], stablehlo: lowered.Reading) -> list[Collective]:
-    """Return ``collectives``, with a sharding constraint set as the cause of further all-gathers.
+    """Return ``collectives``, with ``constraint`` set for further all-gathers that a sharding constraint
+    causes.
 
     If a constraint causes an all-gather of one operand of a matrix product over an axis, the partitioner also
-    gathers the other operand over that axis. The compiled text then has only the line of the product, so the
-    constraint of the first all-gather is set for the second one, too.
+    gathers the other operand over that axis. The HLO then has only the line of the product, so the constraint
+    of the first all-gather is set for the second one, too.
     """
     gathered: dict[tuple[Frame | None, str | None], set[str]] = {}
     for c in collectives:
@@ -225,9 +226,9 @@ def _dimensions(constraint: Constraint, hlo: compiled.Program) -> tuple[tuple[st
 
 
 def _possible_donations(hlo: compiled.Program, stablehlo: lowered.Reading) -> list[Donation]:
-    """Return further arguments that the user could donate, which only the compiled program shows. A result
-    that reuses no argument's memory could reuse the memory of one argument of its type. So for each type, as
-    many arguments are returned as there are such results, the first ones first."""
+    """Return further arguments that the user could donate, found only in the compiled program. A result that
+    reuses no argument's memory could reuse the memory of one argument of its type. So for each type, as many
+    arguments are returned as there are such results, the first ones first."""
     known = {d.argument for d in stablehlo.donation}
     users = {a.index: a for a in stablehlo.arguments if a.role == "user"}
     left: dict[str, int] = {}
@@ -250,8 +251,8 @@ def _possible_donations(hlo: compiled.Program, stablehlo: lowered.Reading) -> li
 
 
 def _aliased(hlo: compiled.Program | None) -> Collection[int] | None:
-    """Return the numbers of the program's parameters that share a buffer with a result, according to the
-    compiled text; None: there is no compiled text."""
+    """Return the numbers of the program's parameters that share a buffer with a result, according to the HLO;
+    None: there is no HLO."""
     if hlo is None or hlo.module is None:
         return None
     return {a.parameter for a in hlo.memory.aliases}

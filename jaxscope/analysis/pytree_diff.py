@@ -79,9 +79,8 @@ def _reordered(before: list[str], after: list[str]) -> str | None:
 
 
 def _keys(node: str, paths: Iterable[str]) -> list[str]:
-    """Return the keys of the container at the path ``node``, as text and in the order of the leaves:
-    ``["'x'", "'y'"]`` for ``batch``, if ``paths``, the paths of the leaves, are ``batch['x'][0]`` and
-    ``batch['y']``."""
+    """Return the keys of the container at the path ``node``, in the order of the leaves. ``paths`` are the
+    paths of the leaves: for ``batch``, ``batch['x'][0]`` and ``batch['y']`` give ``["'x'", "'y'"]``."""
     n = len(tokens(node))
     steps = dict.fromkeys(tokens(p)[n] for p in paths if below(p, {node}))
     return [step.removeprefix(".").removeprefix("[").removesuffix("]") for step in steps]
@@ -104,9 +103,9 @@ def _container(kind: str | None) -> Container | None:
 
 
 def _whole_nodes(paths: list[str], has: Facts, lacks: Facts) -> dict[str, list[str]]:
-    """Group leaves that only one of two cache keys has by the outermost container that appeared or
-    disappeared with them: path of the container -> paths of its leaves. Containers with one leaf are left
-    out.
+    """Group the leaves ``paths``, which only one of two cache keys has, by the outermost container that
+    appeared or disappeared with them: path of the container -> paths of its leaves. Containers with one leaf
+    are left out.
 
     Args:
       paths: the paths of the leaves.

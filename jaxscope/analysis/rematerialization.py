@@ -111,8 +111,8 @@ def _spelled(text: str, read: shardings.Spelled) -> str:
 
 
 def _whole(shape: str, sharding: shardings.Spelled) -> int | None:
-    """Return the bytes of a whole array with this sharding, whose part on one device has the HLO shape
-    ``shape``; None: unknown."""
+    """Return the bytes of a whole array, from the HLO shape of its part on one device and its sharding; None:
+    unknown."""
     parsed = shapes.parse(shape)
     one = shapes.total_bytes(parsed)
     if one is None or sharding.tiles is None or not isinstance(parsed, shapes.Array):

@@ -328,7 +328,7 @@ def find(
     error: str, message: str, lines: Sequence[Line] = (), *, library: bool = False, jax: str | None = None
 ) -> Removed | None:
     """Return the removed name of JAX that caused an exception, with its replacement; None: the exception has
-    another cause. ``error`` is the name of its class, ``message`` its text.
+    another cause. ``error`` is the name of the exception's class, ``message`` is its text.
 
     JAX's error about an unknown argument has the name of the function without its module. Such an error
     counts only if the user's line calls a function of JAX with that name.

@@ -79,7 +79,7 @@ def _parents(tree: ast.AST) -> dict[ast.AST, ast.AST]:
 
 
 class _Uses:
-    """Collects the uses of values in a file."""
+    """Collect the parts of results that a file uses, in ``paths`` and ``names`` as in ``Uses``."""
 
     def __init__(self, tree: ast.Module, parents: dict[ast.AST, ast.AST]) -> None:
         self._tree = tree

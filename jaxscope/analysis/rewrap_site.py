@@ -1,9 +1,9 @@
 """Find the line that creates a function object again: ``jax.jit(partial(f, scale))`` inside a loop.
 
 JAX compiles a function again for each new function object. The functions read the user's source as text. The
-recording does not contain the call of jit, so a line is returned only if a recorded line leads to it: the
-first line of the function's code, or a line on the stack of its call. Another line of the file that wraps a
-function of the same name is no evidence.
+recording of a run does not contain the call of jit, so a line is returned only if a recorded line leads to
+it: the first line of the function's code, or a line on the stack of its call. Another line of the file that
+wraps a function of the same name is no evidence.
 
 The module also answers other questions about lines of source: whether a line runs once, in a loop or only in
 some iterations. Lines are counted from 1. A ``source`` of None means that the source is unknown. The answer

@@ -64,8 +64,8 @@ class Gathered(NamedTuple):
     Attributes:
       argument: the path of the argument: ``params['w']``.
       beside: numbers of the program's inputs from which the product's other operand is computed.
-      shown: whether the text shows that the other operand is split over the gathered axes. JAX 0.12 does not
-        print the sharding of inputs.
+      shown: whether the HLO shows that the other operand is split over the gathered axes. With JAX 0.12 it
+        does not contain the shardings of inputs.
     """
 
     argument: str

@@ -74,8 +74,8 @@ class Graph(msgspec.Struct, frozen=True):
 
 
 def of(text: str, user_files: Iterable[str] = ()) -> Graph:
-    """Return the graph of a compiled text. Lines that cannot be read are left out. ``user_files`` are files
-    that are the user's own although they are in a library's directory."""
+    """Return the graph of a compiled program from its HLO. Lines that cannot be read are left out.
+    ``user_files`` are files that are the user's own although they are in a library's directory."""
     module = read(text, user_files)
     calls = CallGraph(module, tuple({i.opcode for c in module.computations.values() for i in c.instructions}))
     attribution = Attribution(module, calls)

@@ -118,9 +118,8 @@ def numbers(text: str | None) -> list[int] | None:
 
 
 def iota(dims: list[int], permutation: list[int] | None) -> list[int] | None:
-    """Return the numbers 0..n-1 reshaped to ``dims``, transposed by ``permutation`` and flattened, as in
-    XLA's ``<=[4,2]T(1,0)``. A ``permutation`` of None transposes nothing. The result None: the arguments do
-    not fit together or are too large."""
+    """Return the numbers 0..n-1 reshaped to ``dims``, transposed by ``permutation`` (None: not transposed)
+    and flattened, as in XLA's ``<=[4,2]T(1,0)``. None: the arguments do not fit together or are too large."""
     if len(dims) > MAX_AXES or not 0 < math.prod(dims) <= MAX_IDS:
         return None
     order = list(range(len(dims))) if permutation is None else permutation

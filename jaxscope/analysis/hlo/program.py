@@ -1,4 +1,4 @@
-"""Analyze one compiled text: all figures of a program that the report shows from its HLO.
+"""Analyze the HLO of one compiled program: compute all figures that the report shows from it.
 
 ``analyze`` never raises. A part that cannot be read is listed in ``problems``, and its figures are None or
 empty.
@@ -142,8 +142,8 @@ def analyze(
 
 
 def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> Program:
-    """Analyze a parsed module: return all figures of the program. ``mesh`` is (axis, size) in mesh order, for
-    the axes of collectives; None: use the mesh that the text prints, if any."""
+    """Analyze a parsed module: return all figures of the program. ``mesh`` is (axis, size) in mesh order, to
+    name the axes of collectives; None: use the mesh that the text prints, if any."""
     problems = list(module.problems)
     header = attributes(module.header)
     replicas, partitions = number(header.get("replica_count")), number(header.get("num_partitions"))

@@ -188,7 +188,7 @@ class Locations:
 
 
 class _Unread(Exception):
-    """The error that a text is not a location as MLIR prints it."""
+    """Raised for a text that is not a location as MLIR prints it."""
 
 
 def _after(text: str, at: int, expected: str) -> int:

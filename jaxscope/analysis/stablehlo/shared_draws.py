@@ -21,7 +21,8 @@ WORDS = frozenset({2, 4})  # the words of a key: of Threefry, of RBG
 
 
 class SharedDraws(msgspec.Struct, frozen=True):
-    """The draws of one line of the user's code that all elements of a ``vmap`` share.
+    """The random draws of one line of the user's code that give the same numbers for all elements of a
+    ``vmap``.
 
     Attributes:
       functions: the functions of ``jax.random`` that draw, by their names in the program: ``_normal``.

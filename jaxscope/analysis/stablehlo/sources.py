@@ -237,7 +237,7 @@ class Sources:
 
     def _times(self) -> list[int]:
         """Return how many copies of each function the program has once all calls are inlined, at most
-        ``MANY`` (a billion). A call in a loop counts once. A private function that nobody calls has 0
+        ``MANY`` (a billion). A call in a loop counts once. A private function without calls has 0
         copies."""
         times = [0] * len(self.module.functions)
         main = self.module.main()

@@ -26,7 +26,7 @@ class Value(msgspec.Struct, frozen=True):
 
     Attributes:
       index: the position among the arguments or among the results.
-      name: the path by the user's names; None: unknown.
+      name: the path in the user's names: ``state.params['w']``; None: unknown.
       type: the MLIR type as text: ``tensor<4xf32>``.
       shape, dtype, bytes: those of the global value; None: unknown.
       device_shape, device_bytes: those of the part on one device; without a sharding, those of the whole
