@@ -1,4 +1,5 @@
-"""Rule JX403: a loop sums over devices in each iteration, and only adds the results up."""
+"""Rule JX403: a loop computes a sum over the devices in each iteration, and only adds these sums up. One sum
+over the devices after the loop would do."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, WARNING, Finding, Fix
 from jaxscope.schema.messages import Bytes, message
 
-LEAST = 1 << 16  # bytes in one iteration: a loss is not worth a finding
+LEAST = 1 << 16  # bytes summed in one iteration; less, such as a loss, gives no finding
 
 
 @rule("JX403", "sum-in-each-iteration", WARNING)

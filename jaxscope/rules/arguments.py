@@ -1,5 +1,5 @@
-"""Rules JX101 to JX106 and JX114: functions that recompile because an array argument, or the container of
-arguments, is not the same from call to call."""
+"""Rules JX101 to JX106 and JX114: functions that recompile because the type of an array argument, the
+container of the arrays, or the way to pass them (by position or by name) changes between calls."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _TYPED = {"bfloat16", "float16", "float32", "float64", "int32", "int64", "uint32
 
 
 def _weight(group: Group) -> str:
-    """Return the severity of a finding about ``group``, calls that recompiled because an argument's shape
-    changed: NOTE if the recompiles seem to be over, or if the number of dimensions changed, because the user
-    may need a program for each; else WARNING."""
+    """Return the severity of the finding about ``group``, calls that recompiled because the shape of an
+    argument changed. It is NOTE if the recompiles seem to be over, or if the number of dimensions changed
+    (the user may need a program for each number); else WARNING."""
     return NOTE if _settled(group) or group.cause.kind == "rank" else WARNING
 
 
@@ -93,10 +93,10 @@ def lengthened_argument(group: Group) -> Fix | None:
 
 
 def _settled(group: Group) -> bool:
-    """Return whether the recompiles of ``group`` are over, and so matter less. All of them are for another
-    size of one argument.
+    """Return whether the recompiles of ``group``, all for new sizes of one argument, are over and so matter
+    less.
 
-    They are over if this argument has only few sizes, each with many calls, and no new size in the latter
+    They are over if this argument has only few sizes, each with many calls, and no new size in the second
     half of all calls. False if calls are not counted.
     """
     last = group.compilations[-1]
@@ -108,13 +108,13 @@ def _settled(group: Group) -> bool:
 
 
 def _chosen(group: Group) -> bool:
-    """Return whether the user seems to have chosen the sizes of the argument because of which ``group``
-    recompiled, so that each size needs its own program: padded lengths, or a model that is trained at one
+    """Return whether the user seems to have chosen the sizes of the argument that made ``group`` recompile.
+    Each size then needs its own program. Examples: padded lengths, or a model that is trained at one
     resolution and then at a larger one.
 
     The sizes look chosen if they are a few powers of two. If there are only two sizes, multiples of ROUND are
-    enough, but the later one must be the larger one, because the smaller size of an odd last batch may be
-    such a number, too.
+    enough, but the later size must be the larger one, because the smaller size of an odd last batch may be
+    such a number by chance.
     """
     shapes = list(dict.fromkeys(_shapes(group) or _sizes_of_axes(group)))
     if not 2 <= len(shapes) <= bucketing.MOST or len({len(shape) for shape in shapes}) > 1:
@@ -128,16 +128,17 @@ def _chosen(group: Group) -> bool:
 
 
 def _sizes_of_axes(group: Group) -> list[tuple[int, ...]]:
-    """Return the sizes before and after each recompile of ``group``, of the axes that changed in several
-    arrays of one argument. A change of which the sizes are unknown is left out."""
+    """Return the sizes before and after each recompile of ``group`` of the axes that changed in several
+    arrays of one argument: ``[(14,), (15,)]`` if axis 1 changed from 14 to 15. Changes with unknown sizes are
+    left out."""
     values = [v for c in group.causes for v in (c.before, c.after) if isinstance(v, AxisSizes)]
     return [sizes for v in values if (sizes := _dimensions(v)) is not None]
 
 
 def _in_phases(group: Group) -> bool:
-    """Return whether the argument because of which ``group`` recompiled has few sizes, one for each phase of
-    the program: a loop calls the function with one size, and a loop around it goes on to the next size, as
-    for a curriculum of longer sequences."""
+    """Return whether the argument that made ``group`` recompile has few sizes, one for each phase of the
+    program. In a phase, an inner loop calls the function with one size; an outer loop goes on to the next
+    size. For example, a curriculum trains on longer and longer sequences."""
     c, path = group.calls[-1], group.cause.path
     if c.site is None or c.missed is None or path is None or len(set(_shapes(group))) > PLACES:
         return False
@@ -171,9 +172,8 @@ def _creeps(shapes: list[tuple[int, ...]]) -> bool:
 
 
 def _shapes(group: Group) -> list[tuple[int, ...]]:
-    """Return the shapes that one argument had in all recorded calls of its function: the argument because of
-    which the calls of ``group`` recompiled. A call in which that argument is a container of arrays is left
-    out."""
+    """Return the shapes, in all recorded calls of the function, of the argument that made ``group``
+    recompile. A call in which this argument is a container of arrays is left out."""
     return [
         tuple(n for n in leaf.shape if isinstance(n, int))
         for c in group.function.compilations
@@ -184,8 +184,9 @@ def _shapes(group: Group) -> list[tuple[int, ...]]:
 
 
 def _dimensions(value: Value | None) -> tuple[int, ...] | None:
-    """Return the sizes in ``value``, one side of a change that caused a recompile: ``(8, 14)`` for
-    ``f32[8,14]``, ``(14,)`` for ``axis 1: 14``. None if ``value`` has no sizes, or a size is not known."""
+    """Return the sizes in ``value``, the type of an argument before or after the change that caused a
+    recompile: ``(8, 14)`` for ``f32[8,14]``, ``(14,)`` for ``axis 1: 14``. None if ``value`` has no sizes, or
+    a size is not known."""
     sizes: tuple[int | str, ...] = ()
     if isinstance(value, ArrayType):
         sizes = value.shape or ()
@@ -196,8 +197,8 @@ def _dimensions(value: Value | None) -> tuple[int, ...] | None:
 
 
 def _size(value: Value | None, sizes: list[int]) -> str:
-    """Return ``sizes`` as text. Its form depends on ``value``, the side of a change that caused a recompile.
-    If ``value`` is the shape of one array, the text is ``[8,16]``. If it has the sizes of single axes,
+    """Return ``sizes`` as text. If ``value``, the type of an argument before or after the change that caused
+    a recompile, is the shape of one array, the text is ``[8,16]``. If it has the sizes of single axes,
     because several arrays changed, the text is ``16 on axis 1``."""
     if isinstance(value, AxisSizes):
         return ", ".join(f"{n} on axis {axis}" for (axis, _), n in zip(value.sizes, sizes, strict=True))
@@ -281,8 +282,8 @@ def dtype_of(*values: Value | None) -> str | None:
 
 
 def typed(dtype: str | None) -> str:
-    """Return the code of a conversion: ``jnp.float32(...)`` for ``float32``. For a dtype that has no function
-    in ``jax.numpy`` it is ``jnp.asarray(x, dtype)``."""
+    """Return code that converts a value to ``dtype``: ``jnp.float32(...)`` for ``float32``. For a dtype that
+    has no function in ``jax.numpy`` it is ``jnp.asarray(x, dtype)``."""
     return f"jnp.{dtype}(...)" if dtype in _TYPED else "jnp.asarray(x, dtype)"
 
 
@@ -311,8 +312,9 @@ def changing_tree(group: Group) -> Fix | None:
 
 
 def _reordered(cause: Cause) -> bool:
-    """Return whether ``cause``, the difference of two calls, is only that the keys of a container have
-    another order. An ordered dict is a container with the text ``collections.OrderedDict ['x', 'y']``."""
+    """Return whether the only difference between the two calls that ``cause`` compares is the order of the
+    keys of a container. An ordered dict is a container with the text ``collections.OrderedDict ['x',
+    'y']``."""
     before, after = cause.before, cause.after
     if isinstance(before, TreeText):
         return before.order
@@ -327,9 +329,9 @@ def _reordered(cause: Cause) -> bool:
 
 
 def _number_or_array(cause: Cause) -> Fix | None:
-    """Return the advice if ``cause`` is that an argument is a Python number in one of two calls, and an array
-    in the other, under a jit for which Python numbers are static (``eqx.filter_jit``). None for other
-    causes."""
+    """Return the advice if an argument is a Python number in one of the two calls that ``cause`` compares,
+    and an array in the other. This recompiles if Python numbers are static, as under ``eqx.filter_jit``. None
+    for other causes."""
     before, after = cause.before, cause.after
     if isinstance(before, ArrayType) and isinstance(after, StaticValue):
         before, after = after, before

@@ -1,4 +1,4 @@
-"""Rule JX206: conditionals under ``vmap``, all of whose branches run for every element."""
+"""Rule JX206: a conditional under ``vmap``, where all branches run for every element."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Percent, message
 
 CONDITIONALS = frozenset({"cond", "switch"})
-FEWEST = 0.2  # share of the operations of a program from which on a branch is reported
-MUCH = 0.5  # share from which on it is a warning
+FEWEST = 0.2  # a branch with a smaller share of the operations of its program is not reported
+MUCH = 0.5  # with at least this share, the finding is a warning
 _BRANCHES = frozenset({"true_fun", "false_fun", "branches"})  # the parameters of cond and switch
 
 
@@ -67,7 +67,7 @@ def _largest(batched: BatchedBranches, line: Frame, call: ast.Call) -> tuple[ast
     """Return (the branch of the conditional ``call`` with the most operations, its share of the operations of
     the program). None: the share is less than FEWEST, or unknown."""
     best: tuple[ast.expr, float] | None = None
-    # The frames do not distinguish anonymous functions on one line: the longest of them counts.
+    # Stack frames do not distinguish lambdas on one line. Each gets the share of all; the longest is named.
     for branch in sorted(_branches(call), key=lambda b: -len(ast.unparse(b))):
         works = [w for w in batched.functions if _is_of(w, line.file, branch)]
         unknown = sum(w.unknown for w in works)
@@ -86,7 +86,8 @@ def _branches(call: ast.Call) -> Iterator[ast.expr]:
 
 
 def _is_of(work: FunctionWork, file: str, branch: ast.expr) -> bool:
-    """Return whether ``work`` is that of the function ``branch``, an expression in ``file``."""
+    """Return whether the operations ``work``, counted for one function, are those of the function ``branch``,
+    an expression in ``file``."""
     if isinstance(branch, ast.Lambda):
         last = branch.end_lineno or branch.lineno
         return work.file == file and work.line is not None and branch.lineno <= work.line <= last

@@ -23,8 +23,8 @@ WRITES = frozenset(
     {"scatter", "scatter-add", "scatter_add", "scatter-mul", "scatter_mul", "dynamic_update_slice"}
 )
 METHODS = frozenset({"set", "add", "multiply", "mul", "divide", "power", "min", "max", "apply"})  # of x.at[i]
-SMALLEST = 1 / 16384  # share of a device's memory, from which on an array is reported
-PARTS = 20  # times as large as the part that is written
+SMALLEST = 1 / 16384  # share of a device's memory: a smaller array is not reported
+PARTS = 20  # the array must be at least so many times as large as the part that is written
 
 
 @rule("JX607", "array-copied-for-each-write", WARNING)
@@ -65,8 +65,9 @@ def _written(c: Compilation) -> int | None:
 
 
 def _loop(run: Run, c: Compilation) -> Frame | None:
-    """Return the first line of the innermost loop that runs the line of ``c``: a loop around one of the
-    user's lines on the stack of ``c``, or of a later call, as the samples of the main thread show it."""
+    """Return the first line of the innermost loop that repeats the operation ``c``; None: no loop is known.
+    The lines of the call stack of ``c`` are searched first, then those of sampled stacks of the main thread
+    that end at the same line, in the order from inside to outside."""
     stacks = [(c.site, *c.missed.stack)] if c.missed is not None else []
     stacks += [tuple(t.stack) for _, t in model.entries(run) if t.stack and _is_line(t.stack[0], c.site)]
     for at in itertools.chain.from_iterable(stacks):

@@ -86,8 +86,8 @@ def does_not_fit(run: Run) -> Iterator[Finding]:
 
 def _stood_in(run: Run) -> set[str]:
     """Return the ids of programs of this machine that were also compiled for a target (another machine, which
-    need not be available). Whether they fit into the target's memory is known. So it does not matter whether
-    they fit into this machine."""
+    need not be available), if it is known whether they fit into the target's memory. Whether they fit into
+    this machine then does not matter."""
     made = [p for p in run.retargeted.values() if p.of is not None]
     return {p.of.id for p in made if p.of is not None and target_programs.fit(run, p) is not None}
 
@@ -120,8 +120,8 @@ def _finding(want: Want) -> Finding:
 
 
 def _less_memory(want: Want) -> Fix:
-    """Return the advice for a program that needs too much memory. If its temporaries alone are most of that,
-    the advice begins with them."""
+    """Return the advice for a program that needs too much memory. If its temporary arrays take at least half
+    of the peak, the advice begins with them."""
     memory = want.compilation.compiled.memory if want.compilation.compiled is not None else None
     temporary = (memory.temp_bytes or 0) if memory is not None else 0
     mostly = 2 * temporary >= want.peak
@@ -130,10 +130,12 @@ def _less_memory(want: Want) -> Fix:
 
 
 def _nearly_full(run: Run) -> Iterator[Finding]:
-    """Yield a note about the device of whose memory the largest share was in use, if that is at least FULL.
+    """Yield a note about the device whose memory was used most: the device with the largest peak as a share
+    of its memory, if that share is at least FULL.
 
-    On a GPU, the peak of the allocator also has the buffers with which the compiler tried variants of kernels
-    (autotuning). So the note is left out there if no snapshot and no program takes a share of FULL.
+    On a GPU, the allocator's peak includes buffers with which the compiler tried variants of kernels
+    (autotuning). So the note is left out on a GPU unless a snapshot of the memory in use, or the need of a
+    program, also reaches FULL.
     """
     if arrays.of_failure(run) is not None:
         return  # the report begins with the error

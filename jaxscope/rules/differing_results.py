@@ -39,6 +39,7 @@ def differs_on_devices(run: Run) -> Iterator[Finding]:
 
 
 def _name(d: DifferingResult) -> str:
-    """Return how a message names the result ``d``: ``result[0]``, also for an array in it."""
+    """Return the name of the result ``d`` in a message: ``result[0]``, also if ``d`` is an array inside
+    it."""
     first = _FIRST.match(d.path) if d.path is not None else None
     return f"result{first[0]}" if first is not None else d.aval

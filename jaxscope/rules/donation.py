@@ -21,7 +21,7 @@ from jaxscope.schema.findings import CERTAIN, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Field, Message, Names, message
 
-FEW_BYTES = 1024  # if fewer bytes are not reused, this does not matter
+FEW_BYTES = 1024  # fewer bytes that are not reused do not matter
 
 
 @rule("JX505", "unused-donation", WARNING)

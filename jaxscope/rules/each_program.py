@@ -3,7 +3,8 @@ compiled for targets (other machines, which need not be available). Equal findin
 names the targets.
 
 A function is lowered once for all machines, but compiled for each machine, so that the compiled texts and the
-findings about them can differ. Each rule decides which findings are equal, because their figures may differ.
+findings about them can differ. Each rule decides which findings are equal, because equal findings may have
+different figures.
 """
 
 from __future__ import annotations
@@ -87,8 +88,9 @@ def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
 
 
 def _earlier(run: Run, f: Finding, having: Sequence[Program], latest: Program) -> Finding:
-    """Return the finding ``f``, extended by the numbers of the compilations that have the problem. This is
-    for a function whose latest program, ``latest``, does not have it. ``having`` are the programs that do."""
+    """Return the finding ``f`` about a function whose latest program, ``latest``, does not have the problem,
+    while the programs ``having`` do. The numbers of the compilations of ``having`` and of ``latest`` are
+    added."""
     numbers = sorted(n for p in having for n in [number_of(run, p.compilations[-1])] if n is not None)
     if not numbers:
         return f
@@ -110,7 +112,8 @@ def _of_stand_in(f: Finding, others: Sequence[Program]) -> Finding:
 
 def runs_often(run: Run, c: Compilation, calls: int | None) -> bool:
     """Return whether the program of the call ``c`` is called repeatedly: ``calls``, the number of its calls
-    (None: not counted), is more than 1, or a loop runs the line of ``c`` or a line that led to it."""
+    (None: not counted), is more than 1, or a loop is around the line of ``c`` or around a line above it in
+    the call stack."""
     if calls is not None and calls > 1:
         return True
     at = [c.site, *c.missed.stack] if c.missed is not None else [c.site]

@@ -24,8 +24,8 @@ SCALAR = 16  # bytes of the largest number, complex128
 
 
 def whole(run: Run, t: Transfer) -> str | None:
-    """Return the variable whose elements the line of ``t`` reads one at a time, if there are at least FEWEST
-    reads. None: there are fewer, or the source does not show such a variable."""
+    """Return the variable whose elements the line of the transfer ``t`` reads one at a time, if there are at
+    least FEWEST reads. None: there are fewer, or the source does not show such a variable."""
     each = t.bytes_each
     if t.direction != TO_HOST or t.source is None or t.kind in NOT_ASKED:
         return None
@@ -38,7 +38,7 @@ def whole(run: Run, t: Transfer) -> str | None:
 
 def lines(run: Run) -> set[tuple[str, int]]:
     """Return (file, number) of the lines that read the elements of an array one at a time, and of the lines
-    that call the functions with them."""
+    that call functions with such lines."""
     found = [t for t in model.transfers(run) if whole(run, t) is not None]
     return {(at.file, at.line) for t in found for at in (t.source, t.caller) if at is not None}
 

@@ -58,9 +58,9 @@ def _maker(group: Group) -> line_names.Definition | None:
 
 
 def _in_cache(group: Group) -> bool:
-    """Return whether the function that defines the recompiled function is under ``functools.lru_cache``, and
-    the cache has room for all objects that were compiled, so that each of them was created once. ``group``
-    has the calls of the recompiled function."""
+    """Return whether the recompiled function is defined in a function under ``functools.lru_cache``, and the
+    cache has room for all function objects that were compiled. Each of them was then created only once.
+    ``group`` has the calls of the recompiled function."""
     made = _maker(group)
     size = line_names.cache_size(made) if made is not None else None
     return size is not None and len(group.calls) < size

@@ -22,8 +22,8 @@ from jaxscope.schema.findings import CERTAIN, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Count, Field, Names, Parts, Percent, message
 
-SCANNED = 64 << 10  # bytes of a gathered argument that a scan goes over, from which on it is reported
-FLOPS_PER_BYTE = 64  # of a program, for each byte of such an argument: a smaller argument is reported, too
+SCANNED = 64 << 10  # bytes: an argument of a scan that is gathered and at least so large is reported
+FLOPS_PER_BYTE = 64  # a smaller one is reported if the program has so many FLOPs for each of its bytes
 
 
 @rule("JX401", "inserted-communication", WARNING)
@@ -91,8 +91,9 @@ def _gathers_for_a_scan(run: Run, p: Program, c: Collective, texts: Texts) -> bo
 
 
 def _on_devices(c: Collective, texts: Texts) -> dict[str, Field]:
-    """Return two fields of a message: ``each of the 8 devices``, for the devices that the collective ``c``
-    connects, and the share of the work that several devices do, ``7/8``."""
+    """Return two fields of a message: ``devices``, the devices that the collective ``c`` connects (``each of
+    the 8 devices``), and ``repeated``, the share of their work that is repeated because each of them does all
+    of it (``7/8``)."""
     sizes = dict(texts.hlo.mesh or ()) if texts.hlo is not None else {}
     n = math.prod(sizes.get(axis, 0) for axis in c.axes or ())
     if not n:
@@ -107,12 +108,12 @@ def _scans(run: Run, line: Frame) -> bool:
 
 
 def _dropped(texts: Texts) -> set[int]:
-    """Return the sizes in bytes of those results of a program whose requested sharding JAX drops, because a
-    dimension is not divisible by the mesh axes. The set has two sizes of each result: with padding and
-    without.
+    """Return the sizes in bytes of those results of a program for which JAX drops the sharding that the user
+    requested, because a dimension is not divisible by the mesh axes. The set has two sizes of each result:
+    with padding and without.
 
-    The partitioner computes such a result as requested and gathers it in the end. An all-gather of one of
-    these sizes is not reported, because another rule (JX503) reports the cause.
+    The partitioner computes such a result with the requested sharding and gathers it in the end. An
+    all-gather of one of these sizes is not reported, because another rule (JX503) reports the cause.
     """
     found = texts.stablehlo.uneven if texts.stablehlo is not None else ()
     results = [u for u in found if u.of == RESULT and u.bytes is not None]

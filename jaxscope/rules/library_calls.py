@@ -42,8 +42,8 @@ def computes(run: Run, library: str | None) -> bool:
 
 
 def repeats(p: Payer) -> int:
-    """Return how many of the recompiles that the line of ``p`` causes are of functions of a library, not of
-    operations of JAX."""
+    """Return how many recompiles on the line ``p`` are of functions of a library, not of operations of
+    JAX."""
     return sum(not _of_jax(c.function) for c in p.again)
 
 
@@ -84,7 +84,7 @@ def reads_values(run: Run, line: Frame, jitted: Jitted) -> bool:
 
     Args:
       line: the user's line that calls the function.
-      jitted: the same call as it would be written under jit, which says which function is meant.
+      jitted: that call as it would be written under jit; it identifies the function.
     """
     return any(
         t.direction == transfers.TO_HOST
@@ -119,12 +119,12 @@ def cache_programs(run: Run, p: Payer) -> tuple[Fix | None, float]:
 
 
 def package_of(calls: Sequence[Compilation], called: str | None) -> str | None:
-    """Return the library to name in a message about ``calls``, which one line of the user caused: the library
-    whose function the last of them compiled. For example, diffrax for ``diffeqsolve``, although the user's
-    line calls a wrapper of Equinox.
+    """Return the library to name in a message about ``calls``, which one line of the user caused. This is the
+    library of the function that the last call compiled: diffrax for ``diffeqsolve``, although the user's line
+    calls a wrapper of Equinox.
 
-    If that function is the user's, JAX's or of a library of wrappers, return ``called``, the library that the
-    line calls (None: no library).
+    If that function belongs to the user, to JAX, or to a library of wrappers, return ``called``, the library
+    that the line calls (None: no library).
     """
     f = calls[-1].function
     package = _package(f) if f.seen.library else ""

@@ -26,7 +26,7 @@ from jaxscope.schema.libraries import JAX_ROOTS, WRAPPER_ROOTS
 from jaxscope.schema.line_times import CALLING, OPERATIONS, PYTHON, WAITING, LineTime
 from jaxscope.schema.messages import Field, Names, Percent, Seconds, message
 
-OPERATIONS_SHARE, OPERATIONS_MUCH = 0.05, 0.15  # of the measured time: a note, a warning
+OPERATIONS_SHARE, OPERATIONS_MUCH = 0.05, 0.15  # shares of the measured time: a note, a warning
 PYTHON_SHARE, PYTHON_MUCH = 0.15, 0.4
 CALLS_SHARE, CALLS_MUCH = 0.1, 0.3
 # Operations plus bytes of a program, which a CPU core needs about 30 microseconds for: as long as a call.
@@ -126,8 +126,8 @@ def _loops(run: Run, times: list[LineTime], share: float) -> list[Loop]:
 
 
 def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
-    """Return the finding of the rule ``code`` about ``loop``. It is a warning if the loop spends the share
-    ``much`` of the measured time on it."""
+    """Return the finding of the rule ``code`` about ``loop``. It is a warning if the loop takes at least the
+    share ``much`` of the measured time, else a note."""
     measured = line_times.measured(run)
     share = loop.seconds / measured.seconds if measured is not None else 0.0
     lines = loop.lines()
@@ -170,8 +170,8 @@ def _scanned(scan: loop_calls.Scan | None) -> Fix:
 
 
 def subject(code: str, loop: Frame) -> tuple[str, str, int]:
-    """Return what distinguishes the finding of the rule ``code`` about ``loop`` from others: its
-    ``Finding.subject``."""
+    """Return the ``subject`` of the finding of the rule ``code`` about ``loop``. It distinguishes the finding
+    from other findings."""
     return code, loop.file, loop.line
 
 
@@ -181,9 +181,9 @@ def _within(t: LineTime, loop: Loop) -> bool:
 
 
 def _is_python(run: Run, t: LineTime) -> bool:
-    """Return whether ``t`` was surely spent on Python code: the code of a line, or of a library that has
-    nothing to do with JAX. Not so if the line may have called a jitted function that was not recognized: such
-    a call has no Python frame."""
+    """Return whether the time ``t`` was surely spent on Python code: on the code of a line, or of a library
+    that has nothing to do with JAX. False if the line may have called a jitted function, which has no Python
+    frame."""
     if t.library is not None:
         return t.library not in WRAPPER_ROOTS or t.library in NUMERIC
     if t.column is None:
@@ -198,9 +198,9 @@ def _is_python(run: Run, t: LineTime) -> bool:
 
 
 def _may_be_jitted(called: ast.expr, known: set[str], jitted: frozenset[str]) -> bool:
-    """Return whether the expression ``called`` may stand for a jitted function: it has one of the names
-    ``jitted``, or is a variable or an attribute of ``self`` that is none of the functions and modules
-    ``known``."""
+    """Return whether the expression ``called`` may be a jitted function: its last name is in ``jitted``, or
+    it is an attribute of ``self``, or a variable that is not in ``known``, the names of modules and other
+    functions."""
     if last_name(called) in jitted:
         return True
     if isinstance(called, ast.Attribute):

@@ -24,7 +24,7 @@ from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, F
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Count, Message, Seconds, message
 
-SMALL = 1024  # bytes per step, or of one array: below, as for a list of losses, the finding is a note
+SMALL = 1024  # bytes per step, or of one array: with fewer, as for a list of losses, it is a note
 SMALL_CONTAINER = 1 << 20  # bytes of all arrays that a container keeps, if steps are not counted
 SMALL_SHARE = 0.05  # share of the bytes of live arrays on the device: less is not reported
 MOST_EVIDENCE = 20
@@ -130,9 +130,12 @@ def _title(g: Growth, longer: bool) -> Message:
 
 
 def _seen(g: Growth, position: float, count: int, size: int) -> Evidence:
-    """Return the evidence that one snapshot of the live arrays gives about arrays that grow, ``g``: their
-    ``count`` and their bytes ``size`` at that time. ``position`` is the step of the snapshot; the seconds
-    since the start if steps are not counted."""
+    """Return the evidence of one snapshot of the live arrays that the arrays ``g`` grow.
+
+    Args:
+      position: the step of the snapshot; the seconds since the start if steps are not counted.
+      count, size: the number and the bytes of the arrays at that time.
+    """
     what: dict[str, Any] = {"count": Count(count, "array"), "bytes": Bytes(size)}
     if g.in_steps:
         return Evidence(message("arrays-of-bytes", **what), source=g.group.origin, step=int(position))
@@ -296,9 +299,11 @@ def _replicated(run: Run, tree: str, members: list[_Copied], together: int) -> F
 
 
 def _called(tree: str, g: Group) -> str | Message:
-    """Return what a message calls the arrays ``g`` of the variable ``tree``: their path. If the path has
-    ``[*]`` for all items of a container, return what follows that (``mu['w'] in state.opt_state``), or, if
-    nothing does, the shape of the arrays: ``the f32[512,512] arrays of params``.
+    """Return the name of the arrays ``g`` of the variable ``tree`` in a message: their path.
+
+    A path with ``[*]`` stands for all items of a container. Then return the part below the items (``mu['w']
+    in state.opt_state``), or, if there is no such part, the shape of the arrays: ``the f32[512,512] arrays of
+    params``.
     """
     path = g.path or tree
     if "[*]" not in path:
@@ -319,9 +324,9 @@ def _below_items(path: str) -> str:
 
 
 def _like(tree: str, copied: _Copied) -> Message | None:
-    """Return a clause that says which arrays of ``tree`` (such as ``params``) are already sharded over the
-    mesh axis ``copied.axis``, the one over which the replicated arrays could be sharded; None if there are
-    none."""
+    """Return a clause that names the arrays of ``tree`` (such as ``params``) that are already sharded over
+    the mesh axis ``copied.axis``. The replicated arrays could be sharded over that axis, too. None if there
+    are no such arrays."""
     if not copied.like:
         return None
     more = sum(g.count for g in copied.like) - 1
@@ -335,8 +340,8 @@ def _copied(g: Group, look: Snapshot, tree: list[Group]) -> _Copied | None:
     """Return how to shard the replicated arrays ``g`` of the snapshot ``look`` instead. None if they are not
     replicated over a mesh axis, or if no dimension is divisible by the size of such an axis.
 
-    Of these axes, one over which other arrays of ``tree`` (such as ``params``) are sharded is preferred, then
-    the largest.
+    If they are replicated over several axes, choose an axis over which other arrays of ``tree`` (such as
+    ``params``) are sharded, or else the largest.
     """
     shape = [d for d in g.shape or () if isinstance(d, int)]
     if g.sharding is None or g.device_bytes is None or not shape or len(shape) != len(g.shape or ()):

@@ -63,7 +63,7 @@ def one_key_for_all_steps(run: Run) -> Iterator[Finding]:
 def _statics_change(f: Function, c: Compilation, call: LoopCall) -> bool:
     """Return whether ``call``, a call of ``f`` that a loop repeats, passes another static argument in each
     iteration. Then the program may combine the random key with that argument, and draw other numbers each
-    time. ``c`` is a recorded call of ``f``, which says what its static arguments are."""
+    time. ``c`` is a recorded call of ``f``, from which its static arguments are known."""
     statics = {s.path for s in (c.key.static if c.key is not None else ()) if split(s.path)[0] == s.path}
     passed = [loop_calls.argument(call.call, f.seen.signature, name) for name in statics]
     return any(p is not None and not loop_calls.stays_the_same(p, call.repeats) for p in passed)
@@ -256,7 +256,7 @@ def _comparable(run: Run, larger: Compilation, g: Function, c: Compilation) -> b
     return bool(defined) and not any(_EVALUATES.search(ast.unparse(n)) for n in defined)
 
 
-_Types = dict[tuple[str, ...], tuple[object, ...]]  # of arrays, by the steps of their paths
+_Types = dict[tuple[str, ...], tuple[object, ...]]  # steps of the path of an array -> (shape, dtype)
 
 
 def _has_another_like(larger: Compilation, c: Compilation) -> bool:
@@ -284,10 +284,10 @@ def _types(c: Compilation) -> _Types:
 
 
 def _places(kind: _Types, arrays: _Types) -> set[tuple[str, ...]]:
-    """Return where the same arrays as those of one argument (``kind``) occur among the arrays of a call
-    (``arrays``), as a set of paths.
+    """Return the paths below which the arrays of a call, ``arrays``, are the same as the arrays of one
+    argument, ``kind``.
 
-    ``("opt", "mu")`` is in the set if below this path there are exactly the arrays of ``kind``, with equal
+    ``("opt", "mu")`` is in the result if below this path there are exactly the arrays of ``kind``, with equal
     paths and types. ``kind`` and ``arrays`` are {path of an array: its shape and dtype}.
     """
     first = next(iter(kind))
@@ -316,9 +316,9 @@ def has_typed_key(c: Compilation) -> bool:
 
 
 def _arrays_passed(f: Function, c: Compilation, call: LoopCall) -> set[str | None]:
-    """Return the names of the variables that ``call`` passes as arrays, not as containers or objects, to
-    ``f``: ``{"x"}`` for ``f(model, x)``. ``c`` is a recorded call of ``f``, which says what the arguments
-    are."""
+    """Return the names of the variables that ``call`` passes to ``f`` as arrays, not as containers or
+    objects: ``{"x"}`` for ``f(model, x)``. ``c`` is a recorded call of ``f``, from which the types of the
+    arguments are known."""
     paths = [leaf.path for leaf in c.key.arguments] if c.key is not None else []
     passed = [loop_calls.argument(call.call, f.seen.signature, name) for name in paths]
     return {loop_calls.root(a) for a in passed if a is not None}

@@ -34,7 +34,8 @@ INIT = frozenset({"init", "init_with_output"})  # methods that create parameters
 # A line beside a function that recompiles for its size is reported if it costs more than TIMES as much.
 TIMES = 2
 ONCE = 0.1  # share of all seconds: a line that recompiles nothing and costs less is not reported
-# ONCE for a line that mostly draws random numbers, as for the parameters of a model: jit may not help.
+# The same share for a line that mostly draws random numbers, as for the parameters of a model: jit may not
+# help there.
 DRAWN = 0.4
 # Recompiles of functions that a library jits, each a whole program, from which on a line has a warning.
 PROGRAMS = 2
@@ -113,9 +114,9 @@ def _by_calls(f: Function, repeats: list[Compilation]) -> Message | None:
 
 
 def _by_number(f: Function, repeats: list[Compilation]) -> Message | None:
-    """Return a clause that says how often ``f`` recompiled, which is the length of ``repeats``. None if it
-    recompiled too rarely for a finding. None also if the calls of ``f`` are counted: not the number but the
-    share of calls that recompile decides then."""
+    """Return a clause with the number of recompiles of ``f``, which are ``repeats``. None if they are too few
+    for a finding. None also if the calls of ``f`` are counted, because the share of the calls that recompile
+    then decides (``_by_calls``)."""
     if f.counted_calls or len(repeats) < FEWEST:
         return None
     return message("recompiled-so-often", n=len(repeats))
@@ -126,8 +127,8 @@ class Avoidable(NamedTuple):
 
     Attributes:
       finding: the finding about this line alone.
-      counted: whether its recompiles are so many, or so large, that the line is reported however few seconds
-        they take.
+      counted: whether the line has at least BARRAGE recompiles, or PROGRAMS recompiles of library functions.
+        It is then reported however few seconds they take.
       long: whether its seconds are a large enough share of all seconds for a report.
     """
 
@@ -139,13 +140,12 @@ class Avoidable(NamedTuple):
 
 @rule(payers.CODE, "eager-barrage", WARNING)
 def eager_barrage(run: Run) -> Iterator[Finding]:
-    """Yield a finding for each line, or for all lines of a loop or of a callback, that makes JAX compile
-    operations outside jit, if that can be avoided.
+    """Yield findings about lines that make JAX compile operations outside jit, if that can be avoided. A
+    finding is about one line, or about all such lines of a loop or of a callback.
 
-    Which lines are together, and what to do about them, is decided by counts, so that two runs of one program
-    have the same findings. A line that recompiles at least BARRAGE times, or library functions at least
-    PROGRAMS times, is always reported, as a warning. Any other is a note, and is reported if it costs enough
-    seconds.
+    The grouping of lines and the advice depend on counts, not on times, so that two runs of one program have
+    the same findings. A line that recompiles at least BARRAGE times, or library functions at least PROGRAMS
+    times, is always reported, as a warning. Any other line is reported as a note, if it costs enough seconds.
     """
     total, reported = payers.total_seconds(run), set[Frame]()
     for place, lines in _together(run):
@@ -203,8 +203,8 @@ def _in_functions(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
 
 
 def _of_function(file: str, function: str, applied: Sequence[_Applied], *, grows: bool) -> Finding:
-    """Return the finding about ``applied``, the compilations outside jit that lines of ``function`` in
-    ``file`` cause, each with its line. ``grows``: many are compiled again because sizes change."""
+    """Return the finding about ``applied``: pairs of a compilation outside jit and the line of ``function``
+    (in ``file``) that caused it. ``grows``: many are compiled again because sizes change."""
     lines = sorted({line for _, line in applied})
     names = tuple(sorted({c.function.seen.name for c, _ in applied}))
     where = message(
@@ -325,7 +325,8 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
 
 
 def _with_conditions(run: Run, p: Payer, fix: Fix, initializes: bool, creates: bool) -> Fix:
-    """Return ``fix``, the advice for the line ``p``, with what has to be true or to be done for it to help.
+    """Return ``fix``, the advice for the line ``p``, extended by conditions under which it helps and by
+    further changes that it needs.
 
     Args:
       initializes: whether the line calls a method that creates parameters (``init``).
@@ -343,9 +344,9 @@ def _with_conditions(run: Run, p: Payer, fix: Fix, initializes: bool, creates: b
 
 
 def _reads_inside(run: Run, p: Payer) -> Transfer | None:
-    """Return a copy to the host for a value that Python needs (``if x > 0``, ``float(x)``), made by a
-    function that the line ``p`` calls. If that line is jitted, it raises an error there. None: there is no
-    such copy."""
+    """Return a copy to the host that a function called by the line ``p`` makes because Python needs the value
+    (``if x > 0``, ``float(x)``). If the line ``p`` is jitted, JAX raises an error at this copy. None: there
+    is no such copy."""
     called: set[tuple[str, str]] = set()
     for c in p.compilations:
         for at in (c.site, *c.missed.stack) if c.missed is not None else ():
@@ -365,8 +366,8 @@ def _reads_inside(run: Run, p: Payer) -> Transfer | None:
 
 def _needs_the_value(kind: str, line: str) -> bool:
     """Return whether a ``line`` of source, which read an array by a copy of this ``kind``, needs the value
-    itself. If it only calls a library, the library may read the value to check it, which it does not do under
-    jit."""
+    itself. A line that only calls a library does not: the library may read the value to check it, and skips
+    the check under jit."""
     if kind == "bool":
         return _CONDITION.search(line) is not None
     return kind in ("float", "int", "item") and f"{kind}(" in line
@@ -397,8 +398,8 @@ def _beside_a_resized_function(
 
 def _repeats(p: Payer, why: Message | None) -> Message | None:
     """Return a clause with the number of compilations of the line ``p`` that are recompiles, and with their
-    reason, ``why``. If the reason is unknown (None), the clause has their seconds instead. Return None if
-    there are no recompiles."""
+    reason, ``why``; with their seconds if ``why`` is None (unknown). Return None if there are no
+    recompiles."""
     if not p.again:
         return None
     if why is not None:
@@ -436,8 +437,8 @@ def _finding(
 
     Args:
       title, fix, seconds, severity: those of the finding.
-      place: the loop or the callback that has all the lines, and which identifies the finding; None: the
-        finding is about one line.
+      place: the loop or the callback that contains all the lines; the finding is identified by its position.
+        None: the finding is about one line.
     """
     line = lines[0].line
     about = line if place is None else place
@@ -481,9 +482,13 @@ def _by_function(run: Run, p: Payer, most: int) -> list[Evidence]:
 
 
 class Iteration(NamedTuple):
-    """Code that runs repeatedly: the body of a loop that begins at ``file`` and ``line``, or the ``function``
-    that a line of a loop calls. If ``function`` is None, the line that the finding is about is in the loop
-    itself."""
+    """Code that runs repeatedly: the body of the loop that begins at ``file`` and ``line``, or a function
+    that this loop calls.
+
+    Attributes:
+      function: the function that a line of the loop calls, with the lines that the finding is about. None:
+        these lines are in the loop itself.
+    """
 
     file: str
     line: int

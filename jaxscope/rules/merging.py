@@ -53,17 +53,17 @@ def joined(found: Sequence[Finding], further: Iterable[Sequence[Finding]]) -> li
 
 
 def for_targets(f: Finding, names: Iterable[str], evidence: Iterable[Evidence] = (), *, ran: bool) -> Finding:
-    """Return the finding ``f`` with a note that the problem was also found in the programs for the targets
-    ``names`` (machines for which a program was only compiled), and with ``evidence`` about them. ``ran`` says
-    whether the program that ran on this machine has the problem, too."""
+    """Return the finding ``f``, extended by the targets ``names`` (machines for which a program was only
+    compiled) whose programs have the problem, too, and by ``evidence`` about them. ``ran``: whether the
+    program that ran on this machine has the problem."""
     targets = list(dict.fromkeys([*f.contexts.targets, *names]))
     contexts = msgspec.structs.replace(f.contexts, ran=ran or not targets, targets=targets)
     return msgspec.structs.replace(f, contexts=contexts, evidence=[*f.evidence, *evidence])
 
 
 def of_target(name: str | None) -> Contexts:
-    """Return the ``contexts`` of a finding, which say where the problem occurs: in the program compiled for
-    the target ``name``, which the finding's title names already. For None, return those of a finding in the
+    """Return the ``contexts`` of a finding: the programs in which the problem occurs. For a ``name``, that is
+    the program compiled for the target ``name``, which the finding's title already names. For None, it is the
     program that ran."""
     return Contexts() if name is None else Contexts(ran=False, targets=[name], in_title=True)
 
@@ -114,11 +114,12 @@ def _under(members: Sequence[tuple[str, Finding]], settings: Mapping[str, Mappin
 
 
 def _named(labels: Sequence[str], settings: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return short names for those settings of ``run --vary`` that are listed in ``labels``.
+    """Return short names for the settings of ``run --vary`` whose labels are ``labels``.
 
-    These are the values that the listed settings have in common, if no other setting has all of them
-    (``["DEPTH=2"]``), else the labels themselves. The result is empty if ``labels`` lists every setting of
-    the run. ``settings`` is label -> name of a varied variable -> its value.
+    If no other setting has all the values that these settings share, return these values: ``["DEPTH=2"]`` for
+    ``DEPTH=2 WIDTH=8`` and ``DEPTH=2 WIDTH=16``. Else return the labels themselves. The result is empty if
+    ``labels`` lists every setting of the run. ``settings`` is label -> name of a varied variable -> its
+    value.
     """
     if len(labels) == len(settings):
         return []

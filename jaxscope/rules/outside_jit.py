@@ -41,9 +41,8 @@ MANY = 10  # recompiles of a line's operation for other parameters, which jit of
 
 
 def _of_one_cause(run: Run, repeats: list[Compilation]) -> recompiles.Group | None:
-    """Return the recompiles among ``repeats`` that are of one jitted function of a library, and in which one
-    kind of change of an argument (such as ``dtype``) decided. If there are several such groups, return the
-    largest; None if there is none."""
+    """Return the largest group of ``repeats`` that are recompiles of one jitted function of a library because
+    of one kind of change of an argument (such as ``dtype``). None if there is no such group."""
     found: dict[tuple[str, str], list[tuple[Compilation, Cause]]] = {}
     for c in repeats:
         cause, module = causes.of(run, c)[0], c.function.seen.module or ""
@@ -151,8 +150,8 @@ def _other_parameters(run: Run, p: Payer) -> bool:
 
 def _instead_of_iterating(run: Run, p: Payer, unstacked: Sequence[Compilation]) -> Fix:
     """Return the advice for the line of ``p``, which iterates over a JAX array: to iterate over a NumPy
-    array, or to make random keys where they are needed. ``unstacked`` are the operations that split the array
-    into rows."""
+    array, or, for an array of random keys, to make each key where it is needed. ``unstacked`` are the
+    operations that split the array into rows."""
     by = Counter(c.missed.library for c in unstacked if c.missed is not None).most_common(1)[0][0]
     if by is not None and by not in JAX_ROOTS:
         return Fix(message("fix-give-numpy", library=by), "numpy")
@@ -183,7 +182,7 @@ def _jit(run: Run, p: Payer, jitted: jit_decorators.Jitted | None) -> Message:
 
 
 def _made_at(run: Run, c: Compilation) -> Frame | None:
-    """Return the line that defined the new function because of which ``c`` was compiled; None: unknown."""
+    """Return the line that defined the new function object that made ``c`` recompile; None: unknown."""
     detail = causes.of(run, c)[0].detail
     return detail.line if isinstance(detail, NewFunction) else None
 

@@ -51,11 +51,11 @@ def kept(function: Function, path: str, cause: Cause) -> Fix:
 
 
 def _for_pmap(function: Function, path: str, cause: Cause) -> Fix | None:
-    """Return the advice for ``function``, if it is under ``jax.pmap``. Its argument ``path`` is a result of
-    pmap in later calls, and so has another sharding than in the first call (``cause``). The advice is to
-    place the argument of the first call like a result of pmap.
+    """Return the advice for ``function`` under ``jax.pmap``, if a result of pmap is passed as its argument
+    ``path`` in later calls, and so has another sharding than in the first call. ``cause`` is that change. The
+    advice is to place the argument of the first call like a result of pmap.
 
-    pmap has no ``out_shardings``; the mesh of its results has one axis, named as in the call of pmap. None:
+    pmap has no ``out_shardings``. The mesh of its results has one axis, named as in the call of pmap. None:
     the function is not under pmap, or that name is no identifier.
     """
     now = cause.after

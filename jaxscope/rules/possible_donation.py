@@ -29,7 +29,7 @@ from jaxscope.schema.messages import Bytes, Message, Names, Words, message
 IN_PLACE = "flax.nnx.jit"  # puts the arrays that a call returns into the objects that it was passed
 FILTER_JIT = "equinox.filter_jit"  # it has no donate_argnames
 PMAP = "jax.pmap"  # it has no donate_argnames
-WORTH_ONE_CALL = 0.1  # share of a device's memory from which donation to a single call is reported
+WORTH_ONE_CALL = 0.1  # share of a device's memory: less is not reported for a program that is called once
 LARGE = 0.1  # an argument with at least this share of the bytes is named
 
 
@@ -70,8 +70,9 @@ def _of_the_same(run: Run, f: Finding, largest: Finding) -> bool:
 
 
 def _with_the_same_objects(run: Run, largest: Finding, findings: Sequence[Finding]) -> Finding:
-    """Return the finding ``largest`` with the evidence of those of ``findings`` that are about functions
-    under ``nnx.jit`` which are passed the same objects. These functions then need no finding of their own."""
+    """Return the finding ``largest`` with the evidence of other ``findings`` about the same objects: findings
+    about functions under ``nnx.jit`` that are passed objects which are also passed to the function of
+    ``largest``. These functions then need no finding of their own."""
     others = [f for f in findings if f is not largest and _of_the_same(run, f, largest)]
     if not others:
         return largest
@@ -170,8 +171,12 @@ def _advice(
     p: Program, f: Function, names: Sequence[str], free: Collection[str], now: tuple[str, ...]
 ) -> Message:
     """Return the advice how to donate the arguments ``names`` of ``f``, whose program is ``p``. The advice
-    depends on the wrapper that jits ``f``. ``free`` are all arguments of ``f`` that could be donated, also
-    those with little memory, and ``now`` those of the other arguments that it donates already."""
+    depends on the wrapper that jits ``f``.
+
+    Args:
+      free: all arguments of ``f`` that could be donated, also those with little memory.
+      now: the other arguments that ``f`` donates already.
+    """
     argnames = repr(names[0] if len(names) == 1 else tuple(names))
     them, donated = "it" if len(names) == 1 else "them", Names(tuple(names))
     if all(_is_object(p.compilations[-1], f, name) for name in names):
@@ -196,8 +201,8 @@ def _advice(
 
 def _in_filter_jit(c: Compilation, f: Function, free: Collection[str]) -> Message:
     """Return the advice how to donate the arguments ``free`` of ``f`` under ``eqx.filter_jit``, which donates
-    either all arguments or all except the first. ``c`` is a call of ``f``, which says what the other
-    arguments are."""
+    either all arguments or all except the first. ``c`` is a call of ``f``, from which the other arguments are
+    known."""
     leaves = c.key.arguments if c.key is not None else []
     arrays = list(dict.fromkeys(root(leaf.path) for leaf in leaves if leaf.shape is not None))
     others = tuple(name for name in arrays if name not in free)
@@ -241,11 +246,12 @@ def _copy_first(shared: Shared, donate: Words) -> Message:
 
 def _shared(run: Run, f: Function) -> Shared | None:
     """Return the two variables through which calls of ``f`` were passed the same arrays twice, if one copy
-    would suffice to make them different: ``target = params`` before a loop becomes a copy.
+    would be enough to make the arrays different. For example, ``target = params`` before a loop becomes a
+    copy.
 
-    It suffices if each such call is in a loop and assigns both variables anew, or if both are objects into
-    which ``nnx.jit`` puts the new arrays. None: it does not, or that is unknown, or no call was passed an
-    array twice.
+    One copy is enough if each such call is in a loop and assigns both variables anew, or if both are objects
+    into which ``nnx.jit`` puts the new arrays. None: it is not enough, or that is unknown, or no call was
+    passed an array twice.
     """
     found = set[tuple[str, str, bool]]()
     for c in f.compilations:
@@ -277,9 +283,8 @@ def _shared(run: Run, f: Function) -> Shared | None:
 
 
 def _places(c: Compilation) -> tuple[str, str] | None:
-    """Return the paths of two containers (or arrays) whose arrays, in equal positions, the call ``c`` was
-    passed twice: ``("params", "target")``. None: there are no such two, or that is unknown.
-    """
+    """Return the paths of two arguments, or of two containers in arguments, with the same arrays in the same
+    positions in the call ``c``: ``("params", "target")``. None: there are no such two, or that is unknown."""
     fate = c.fate
     if fate is None or not fate.twice or fate.twice_arrays is None or c.key is None:
         return None

@@ -59,8 +59,8 @@ def upcast(run: Run) -> Iterator[Finding]:
 
 def _upcasts(texts: Texts) -> list[Upcast]:
     """Return the conversions from half precision (bfloat16, float16) to a wider dtype in the program with the
-    analyzed ``texts``. Left out are conversions that differentiation created, and those whose wider values
-    only reach reductions and conversions back."""
+    analyzed ``texts``. Conversions that differentiation created are left out. So are conversions whose wider
+    values are only reduced or converted back."""
     found = texts.stablehlo.upcasts if texts.stablehlo is not None else ()
     return [u for u in found if u.before in HALF and u.stays_wide and not u.backward]
 
@@ -70,9 +70,9 @@ def _is_requested_here(run: Run, u: Upcast) -> bool:
 
 
 def _spread(texts: Texts, upcasts: Sequence[Upcast]) -> tuple[list[Product], Upcast] | None:
-    """Find a conversion that makes other operations run in a wider dtype. Return (matrix products that run in
-    a wider dtype because an operand is converted at their line, the largest of the other ``upcasts``). None
-    if these products are on fewer than SPREADS lines.
+    """Return (matrix products that run in a wider dtype because an operand is converted at their line, the
+    conversion that makes them wider: the largest of the other ``upcasts``). None if these products are on
+    fewer than SPREADS lines.
 
     Example: a float32 array is added to bfloat16 activations. That makes the activations float32, and then
     each product converts its bfloat16 weights.
@@ -171,9 +171,9 @@ def _floats(p: Program) -> set[str]:
 
 
 def _first_double(p: Program, texts: Texts) -> Frame | None:
-    """Return the line that makes the program ``p``, whose analyzed texts are ``texts``, compute in float64:
-    the largest conversion of other floats, else another operation inside the function; the call if no such
-    line is known."""
+    """Return the line that makes the program ``p``, whose analyzed texts are ``texts``, compute in float64.
+    It is the line of a conversion of other floats, or else of another operation in the function. Return the
+    line of the call if no such line is known."""
     read, call = texts.stablehlo, p.compilations[-1].site
     if read is None or read.doubles is None:
         return call

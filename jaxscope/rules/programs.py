@@ -1,5 +1,5 @@
-"""Rules JX203 (programs without a result) and JX301 (host callbacks), and what rules about compiled programs
-share."""
+"""Rules JX203 (programs without a result) and JX301 (host callbacks), and helpers for all rules about
+compiled programs."""
 
 from __future__ import annotations
 
@@ -121,8 +121,8 @@ def host_callback(run: Run) -> Iterator[Finding]:
 
 
 def _instead_of(run: Run, callbacks: Sequence[Callback]) -> Fix:
-    """Return the advice about ``callbacks`` of one function of the program. It depends on JAX's functions
-    that make them: some compute a value, some show one, and some do either."""
+    """Return the advice about ``callbacks`` of one function of the program. It depends on the functions of
+    JAX that make the callbacks: some compute a value, some show one, and some can do either."""
     kinds = {c.kind for c in callbacks}
     if kinds <= {"debug_callback", "debug_print"}:
         return Fix(message("fix-show-outside"), "call_back_less_often")

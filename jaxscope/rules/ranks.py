@@ -138,9 +138,9 @@ def spelled(seen: Seen) -> Message:
 
 
 def _evidence(job: Job, d: Divergence) -> Iterator[Evidence]:
-    """Yield evidence of how the programs of some ranks and of the majority differ, at the difference ``d``
-    between ranks of ``job``. The evidence is about settings of JAX, arguments, then the operations of the
-    lowered programs by line. The last two entries have the lines of the two compilations."""
+    """Yield evidence for ``d``, a difference between the programs of some ranks of ``job`` and of the
+    majority. The evidence is about settings of JAX, then arguments, then the operations of the lowered
+    programs by line. The last two entries have the lines of the two compilations."""
     here, there = d.here, d.there
     if d.kind == ranks.EXTRA and here is not None:  # compare with the majority's version of the function
         same = [s for s in d.most[0].seen if s.function == here.function]

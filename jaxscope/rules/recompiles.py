@@ -61,13 +61,13 @@ OF_AN_ARRAY = frozenset(
 class Group(msgspec.Struct, frozen=True):
     """Calls of one function that recompiled for the same reason.
 
-    The reason is the decisive cause: the difference from an earlier call, because of which the cache missed.
-    In a group, the decisive causes have the same kind (such as ``shape``) and the same path (the argument).
+    The reason is the decisive cause: the difference from an earlier call that made the cache miss. In a
+    group, the decisive causes have the same kind (such as ``shape``) and the same path (the argument).
 
     Attributes:
       compilations: the calls, in order of time.
       causes: the decisive cause of each call.
-      came_back: whether the array whose dtype, device or sharding changed is a result of the function itself.
+      came_back: whether the array whose dtype, sharding or mesh changed is a result of the function itself.
       lengthened: whether the array whose size changed is a result of the function itself, in most of the
         latest calls.
       of_leaves: whether ``jax.tree.map`` made the calls, one for each leaf of a pytree.
@@ -232,8 +232,9 @@ def _avoidable(run: Run, misses: list[tuple[Compilation, Cause]]) -> list[tuple[
 
 
 def _changed_inputs(run: Run, calls: Sequence[Compilation]) -> list[tuple[Compilation, Cause]]:
-    """Return those of ``calls`` whose function was created for the call alone and that have a new shape,
-    dtype or static value, too: (call, that change). Both have to be changed to avoid the recompile."""
+    """Return (call, change) for those of ``calls`` whose function was created for the call alone, if the call
+    also has an input with a new shape, dtype or static value. To avoid the recompile, the user has to correct
+    both."""
     found = [(c, why) for c in calls if (why := causes.changed_input(run, c)) is not None]
     return [(c, why) for c, why in found if why.kind in ADJUSTABLE]
 
@@ -258,7 +259,8 @@ def recompile_rule(
 
     The decorated function is passed a group of calls that recompiled for the same reason. It returns the
     advice, or None if there is nothing to report. ``code``, ``name`` and ``severity`` are those of the rule.
-    ``severity_of`` returns the severity of the finding about a group, if it is not always ``severity``.
+    ``severity_of`` returns the severity of the finding about a group; if it is None, all findings have
+    ``severity``.
     """
 
     def decorate(advise: Advise) -> Advise:
@@ -282,8 +284,8 @@ def recompile_rule(
 
 
 def _where_steps_are_one(run: Run, misses: Sequence[Miss]) -> Hashable:
-    """Return a value that decides which groups of recompiles, such as ``misses``, are compared: only groups
-    with an equal value can come from one change of size.
+    """Return a value for ``misses``, a group of recompiles. Only groups with an equal value are compared,
+    because only they can come from one change of size.
 
     If all training steps are known, the value is None, because groups at the same step belong together.
     Otherwise it identifies the loop in which all calls of the group are. If there is no such loop, it
@@ -377,9 +379,9 @@ def _maker(c: Compilation, cause: Cause) -> list[Evidence]:
 
 
 def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
-    """Return the advice ``fix`` with an addition about further changes, because of which the calls of
-    ``group`` would recompile even if the user followed ``fix``. If other arguments changed in the same way in
-    all calls, the addition is ``; do the same for ys``, else `` (xs also changed dtype in 2 of these)``."""
+    """Return the advice ``fix``, extended by further changes of arguments that would make the calls of
+    ``group`` recompile even if the user followed ``fix``. If other arguments changed in the same way in all
+    calls, the addition is ``; do the same for ys``, else `` (xs also changed dtype in 2 of these)``."""
     if group.cause.kind == "new_function":
         return _with_inputs(run, group, fix)
     if group.of_leaves:
@@ -423,10 +425,13 @@ def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
 
 
 def as_passed(run: Run, group: Group, fix: Fix | None) -> Fix | None:
-    """Return the advice ``fix`` about a parameter of a function. Add the name that the parameter's value has
-    on the line of the latest call in ``group``: ``(x is seq at utils.py:30)``. ``fix`` alone if the names are
-    equal, or the advice names no parameter. One of the arguments that ``*args`` collects is explained even if
-    the advice does not name it: ``args[0] is x[:n] at train.py:11; pad ...``."""
+    """Return the advice ``fix``, extended by the name that the caller uses for the parameter in the advice:
+    ``(x is seq at utils.py:30)``. The name is taken from the line of the latest call in ``group``. Return
+    ``fix`` alone if the names are equal, or if the advice names no parameter.
+
+    If the parameter is one of the arguments that ``*args`` collects, it is explained even if the advice does
+    not name it: ``args[0] is x[:n] at train.py:11; pad ...``.
+    """
     c, path = group.calls[-1], group.cause.path
     if fix is None or not path or c.site is None or c.missed is None:
         return fix
@@ -457,8 +462,8 @@ def _mentions(words: Field, name: str) -> bool:
 
 def _with_inputs(run: Run, group: Group, fix: Fix) -> Fix | None:
     """Return the advice ``fix`` about a function that is created again, together with the advice about the
-    inputs that changed in the same calls (those of ``group``); ``fix`` alone if no inputs changed, or if no
-    rule has advice about them."""
+    inputs that changed in the same calls, those of ``group``. Return ``fix`` alone if no inputs changed, or
+    if no rule has advice about them."""
     if isinstance(fix.words, Message) and fix.words.slug == "fix-larger-cache":
         return fix  # inputs that changed are probably those of another function in the cache
     changed = _changed_inputs(run, group.calls)
@@ -480,8 +485,8 @@ def is_none_at_times(cause: Cause) -> bool:
 
 
 def _changed(cause: Cause) -> str | None:
-    """Return the kind under which the dict CHANGED has a clause for ``cause``, such as `` (xs also changed
-    shape)``: ``shape`` for a changed shape or rank. None: it has no clause for this cause."""
+    """Return the key of the dict CHANGED for ``cause``: ``shape`` for a changed shape or rank. None: CHANGED
+    has no clause for this cause."""
     kind = ALIKE.get(cause.kind, cause.kind)
     return kind if kind in CHANGED else None
 

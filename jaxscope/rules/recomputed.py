@@ -1,4 +1,4 @@
-"""Rule JX207: ``jax.checkpoint`` around all that is differentiated, which saves no memory."""
+"""Rule JX207: ``jax.checkpoint`` around a whole differentiated function, which saves no memory."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def whole_checkpoint(run: Run) -> Iterator[Finding]:
 
 
 def _line(run: Run, stack: Sequence[Frame]) -> Frame | None:
-    """Return the line of the checkpoint: the only one in the files of ``stack`` that calls ``jax.checkpoint``
-    or has it as a decorator; else the line in ``stack`` that calls ``jax.grad``; else the innermost one.
-    ``stack`` has the frames that lead to the checkpoint, innermost first."""
+    """Return the line of the checkpoint. It is the only line in the files of ``stack`` that calls
+    ``jax.checkpoint`` or has it as a decorator; else the line in ``stack`` that calls ``jax.grad``; else the
+    innermost line of ``stack``. ``stack`` has the frames that lead to the checkpoint, innermost first."""
     text = sources.of(run)
     named: list[tuple[str, int]] = []
     for file in dict.fromkeys(f.file for f in stack):

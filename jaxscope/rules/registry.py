@@ -156,9 +156,8 @@ def rule(
 
 def declare(code: str, name: str, severity: str, *, needs_limit: bool = False) -> None:
     """Register a rule that has a code (``JX190``), a name and a page of documentation, but no function that
-    checks a run. Its findings come from the package ``check``, which compares a run with a limit or with
-    another run. With ``needs_limit`` it is reported where the user has set a limit; else where the run is
-    compared with another run or with a baseline.
+    checks a run. Its findings come from the package ``check``. With ``needs_limit``, the rule needs a limit
+    that the user sets; else the run has to be compared with another run or with a baseline.
 
     Raises:
       ValueError: another rule has this code.
@@ -191,8 +190,8 @@ def find(text: str) -> Rule:
 
 def nearest(text: str) -> str:
     """Return a hint with the rule that ``text`` may have meant: ``did you mean changing-shape?``. If ``text``
-    is a code (``JX1``), the hint lists the rules whose codes begin alike. If it is a name, the hint has the
-    most similar name; the beginning of the name counts as much as all other letters."""
+    is a code (``JX1``), the hint lists the rules whose codes begin alike. If ``text`` is a name, the hint has
+    the most similar name; names with the same beginning are preferred."""
     known, low = rules(), text.strip()[:80].casefold()
     number = re.fullmatch(r"[a-z]{1,3}-?(\d{1,9})", low)
     if number is not None:

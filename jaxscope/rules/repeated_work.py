@@ -70,8 +70,9 @@ def _repeated(
     run: Run, p: Program, f: Function, work: tuple[ArgumentWork, ...]
 ) -> tuple[Frame, list[ArgumentWork]] | None:
     """Return (the loop that calls ``f``, the parts of ``work`` that only depend on arguments that the loop
-    does not change). None: no loop is known, it changes all arguments or none, or the other parts have loops,
-    so that their operations are unknown."""
+    does not change). None if no loop is known, or if no part or every part depends only on such arguments.
+    None also if one of the other parts contains a loop, because its number of operations is then unknown, or
+    if ``f`` is under a wrapper."""
     c = p.compilations[-1]
     if c.site is None or c.missed is None or f.seen.wrappers:
         return None
@@ -98,6 +99,5 @@ def _first_line(found: LoopCall) -> int:
 
 def _is_same(passed: ast.expr | None, changing: set[str]) -> bool:
     """Return whether ``passed``, an argument of a call in a loop, has the same value in each iteration: it is
-    a variable that the loop does not set. ``changing`` are the names that it sets, also by items and
-    attributes."""
+    a variable that is not in ``changing``, the names that the loop sets, also by items and attributes."""
     return isinstance(passed, ast.Name) and passed.id not in changing

@@ -94,8 +94,8 @@ def _replicated(intents: Sequence[Intent]) -> list[Intent] | None:
 
 
 def _differs_by_device(texts: Texts) -> bool:
-    """Return whether a program may compute something else on each device, although its arguments are
-    replicated. ``texts`` are its analyzed texts: it communicates, or constrains a sharding, or maps a
-    function over the devices."""
+    """Return whether a program, whose analyzed texts are ``texts``, may compute something else on each device
+    although its arguments are replicated. This is so if it communicates, constrains a sharding or maps a
+    function over the devices, or if its texts are missing."""
     lowered, compiled = texts.stablehlo, texts.hlo
     return lowered is None or compiled is None or bool(lowered.shardings) or bool(compiled.collectives)

@@ -162,9 +162,9 @@ def _sizes(run: Run, c: Compilation, before: Compilation | None) -> set[tuple[in
 
 
 def _on_their_lines(functions: Iterable[Function]) -> dict[str, Compilation]:
-    """Return with which earlier call to compare each call of an operation outside jit (``functions``), as id
-    of a call -> earlier call. That is the latest earlier call of the same operation in the same process, on
-    the same line, whose arguments have the same number of dimensions."""
+    """Return, for each call of the operations outside jit ``functions``, the earlier call to compare it with,
+    as id of a call -> earlier call. That is the latest earlier call of the same operation in the same
+    process, on the same line, whose arguments have the same number of dimensions."""
     before: dict[str, Compilation] = {}
     for f in functions:
         latest: dict[Hashable, Compilation] = {}
@@ -351,9 +351,9 @@ def _lines(f: Finding) -> set[tuple[str, int]]:
 
 
 def _with_what_was_passed_on(run: Run, findings: list[Finding]) -> list[Finding]:
-    """Return ``findings``, but merge those about arguments of several functions that became 64 bits wide, or
-    were committed to a device, in the same way. The function that recompiled first for this reason is
-    named."""
+    """Return ``findings``, but merge those about several functions whose arguments became 64 bits wide in the
+    same way, or were committed to a device. The merged finding names first the function that recompiled
+    first."""
     changes: dict[Hashable, list[tuple[int, Finding]]] = {}
     for f in findings:
         again = [c for e in f.evidence if (c := run.compilations.get(e.compilation or "")) is not None]

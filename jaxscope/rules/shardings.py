@@ -1,5 +1,6 @@
-"""Rules JX503 (a sharding in the compiled program differs from the requested one), JX504 (a dimension is not
-divisible by the mesh axes) and JX508 (each call moves an argument to another sharding)."""
+"""Rules JX503 (a sharding in the compiled program differs from the one that the user requested, for example
+with ``out_shardings``), JX504 (a dimension is not divisible by the mesh axes) and JX508 (each call moves an
+argument to another sharding)."""
 
 from __future__ import annotations
 
@@ -186,9 +187,9 @@ def _lost(intent: Intent, difference: Disagreement) -> int | None:
 
 
 def _times_the_memory(difference: Disagreement, rank: int) -> Message | None:
-    """Return a clause that says how many times the memory of the requested sharding each device holds.
-    ``difference`` has the requested and the compiled sharding; ``rank`` is the number of dimensions of the
-    array. None: it holds not more, or this is unknown."""
+    """Return a clause with the factor by which each device holds more memory with the compiled sharding than
+    with the requested one (``difference`` has both). ``rank`` is the number of dimensions of the array. None:
+    each device does not hold more, or this is unknown."""
     n, got = difference.times, parts(difference.got, rank)
     if n is None or n <= 1:
         return None
@@ -336,8 +337,9 @@ def moved_argument(run: Run) -> Iterator[Finding]:
 
 
 def _recompiled_for(run: Run, c: Compilation, path: str) -> bool:
-    """Return whether ``c`` was compiled because the argument ``path`` was placed otherwise than in an earlier
-    call. If so, the finding about that recompile already advises to place it, and JX508 need not."""
+    """Return whether ``c`` was compiled because the argument ``path`` was on other devices, or sharded
+    otherwise, than in an earlier call. The finding about that recompile already has the advice to place the
+    argument, so that JX508 need not repeat it."""
     cause = causes.of(run, c)[0]
     of = cause.path if cause.kind in ("sharding", "mesh", "committed", "device") else None
     return of is not None and (path == of or below(path, {of}))

@@ -101,11 +101,11 @@ def _fix(stale: StaleCapture) -> Message:
 
 
 def _from_source(run: Run) -> Iterator[Finding]:
-    """Yield a finding for each variable that a function reads from outside, and that a loop around the calls
-    of the function changes, as the source shows.
+    """Yield a finding for each variable that a function reads from outside and that a loop around the calls
+    of the function changes, according to the source.
 
-    This is for functions that are not watched (``jaxscope.watch``): the values of their variables are not
-    compared while they run.
+    This is for functions that the user did not pass to ``jaxscope.watch``: for them, the values of variables
+    are not compared while the program runs.
     """
     for f in run.functions.values():
         traced = [c for c in f.compilations if c.traced is not None and c.entry == "call"] if f.user else []
@@ -142,9 +142,9 @@ def _from_source(run: Run) -> Iterator[Finding]:
 
 
 def _is_compared(c: Compilation, name: str) -> bool:
-    """Return whether JAX compares the object of an attribute by its contents, so that a changed attribute
-    makes the call ``c`` recompile. ``name`` is the attribute: ``self.rate``. The object, ``self``, is then an
-    argument with arrays, or a static argument with an ``__eq__`` of its own. Always False for a variable."""
+    """Return whether a change of the attribute ``name`` (``self.rate``) makes the call ``c`` recompile,
+    because JAX compares the contents of its object (``self``). That object is then an argument with arrays,
+    or a static argument with an ``__eq__`` of its own. Always False for a variable."""
     if "." not in name or c.key is None:
         return False
     own = root(name)

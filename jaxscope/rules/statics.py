@@ -1,5 +1,5 @@
 """Rules JX107 to JX109: functions that recompile because of a value that is no array, such as a static
-argument. It is part of the cache key, and JAX compares it with ``==`` and ``hash``."""
+argument. Such a value is part of the cache key, and JAX compares it with ``==`` and ``hash``."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ def _kind(s: Static | None) -> str:
 
 
 def _kind_of(group: Group) -> str:
-    """Return the kind of the static argument because of which the calls of ``group`` recompiled: NUMBER,
-    WHOLE, FLAG, WORD or OBJECT (see ``_kind``). WORD also for an enum, and for an object in which only names
-    and flags changed, because such values cannot become arrays either."""
+    """Return the kind of the static argument that made ``group`` recompile: NUMBER, WHOLE, FLAG, WORD or
+    OBJECT (see ``_kind``). WORD also for an enum, and for an object in which only names and flags changed,
+    because such values cannot become arrays either."""
     kind = _kind(_static(group))
     return WORD if kind == OBJECT and _only_names_change(group) else kind
 
 
 def _only_names_change(group: Group) -> bool:
-    """Return whether the values of the static argument because of which ``group`` recompiled are members of
-    an enum, or differ only in fields that are strings, bools or None: ``Config(loss='mse', width=64)``,
+    """Return whether the values of the static argument that made ``group`` recompile are members of an enum,
+    or differ only in fields that are strings, bools or None: ``Config(loss='mse', width=64)``,
     ``Config(loss='mae', width=64)``. The text of the values decides; False if it is not Python code with such
     fields."""
     texts = [v.repr for c in group.causes for v in (c.before, c.after) if isinstance(v, StaticValue)]
@@ -78,10 +78,9 @@ def _only_names_change(group: Group) -> bool:
 
 
 def _modes(group: Group) -> bool:
-    """Return whether the values of the static argument because of which ``group`` recompiled look like a few
-    modes (``train``, ``eval``), each of which needs its own program. True for at most FEW (2) values. True
-    also for at most MODES (4) values, unless two of them differ only in a number, as ``fold1`` and ``fold2``
-    do."""
+    """Return whether the values of the static argument that made ``group`` recompile look like a few modes
+    (``train``, ``eval``), each of which needs its own program. True for at most FEW (2) values. True also for
+    at most MODES (4) values, unless two of them differ only in a number, as ``fold1`` and ``fold2`` do."""
     texts = {v.repr for c in group.causes for v in (c.before, c.after) if isinstance(v, StaticValue)}
     if _values(group) <= FEW:
         return True
@@ -89,8 +88,8 @@ def _modes(group: Group) -> bool:
 
 
 def _values(group: Group) -> int:
-    """Return how many different values of a static argument the calls of ``group`` have, which recompiled
-    because this argument changed. The int 10 and NumPy's int 10 count as one."""
+    """Return the number of different values of the static argument that made ``group`` recompile. The int 10
+    and NumPy's int 10 count as one."""
     values = {v.repr for c in group.causes for v in (c.before, c.after) if isinstance(v, StaticValue)}
     missing = any(not isinstance(v, StaticValue) for c in group.causes for v in (c.before, c.after))
     return len(values) + missing
@@ -164,9 +163,9 @@ def static_identity(group: Group) -> Fix | None:
 
 
 def _captured(group: Group, file: str, line: int) -> Message | None:
-    """Return the advice to pass captured variables as arguments. They are variables that the code around the
-    function at ``file`` and ``line`` sets anew, and that this function reads. None: it reads none, or its
-    source is unknown. ``group`` has the calls that recompiled."""
+    """Return the advice to pass, as arguments, the variables that the function at ``file`` and ``line``
+    captures: local variables of the code around it, which may have another value each time the function is
+    defined. None: it captures none, or its source is unknown. ``group`` has the calls that recompiled."""
     names = line_names.captured(group.source(file), line)
     if not names:
         return None

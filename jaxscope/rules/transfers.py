@@ -77,8 +77,8 @@ def host_copy(run: Run) -> Iterator[Finding]:
 
 
 def _by_advice(loops: dict[tuple[Hashable, ...], list[Finding]]) -> Iterator[list[Finding]]:
-    """Yield lists of findings, each of which one finding is to replace. ``loops`` is {(the loop, ..., the
-    advice): findings about its lines}.
+    """Yield lists of findings; each list is to become one finding. ``loops`` is {(the loop, ..., the advice):
+    findings about lines of that loop}.
 
     Usually a list has the findings of one loop with the same advice. But if one advice is to move the whole
     loop into a jitted function, the list has all findings of that loop.

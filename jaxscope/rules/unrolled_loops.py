@@ -100,8 +100,8 @@ def _many_turns(r: Repeated) -> bool:
 
 
 def _independent(run: Run, r: Repeated) -> bool:
-    """Return whether the block ``r`` is the body of a loop in the user's source whose iterations use no
-    results of each other, such as the tasks of a batch."""
+    """Return whether the block of operations ``r``, whose repetitions use no results of each other, is large
+    and is the body of a loop in the user's source, such as a loop over the tasks of a batch."""
     source = r.source
     if source is None or r.length < LARGE_TURN or STANDING(source.file) != Standing.USER:
         return False
@@ -250,7 +250,7 @@ def _in_a_loop(run: Run, f: Function, r: Repeated) -> Frame | None:
 
 
 def _innermost(r: Repeated) -> Frame | None:
-    """Return the line of the user's code whose repetition made the block of operations ``r``; None if
+    """Return the user's line that was executed repeatedly and so made the block of operations ``r``; None if
     unknown. If the whole block comes from one line in a helper, return that line, which is the same for all
     callers of the helper."""
     return r.under[-1] if r.source in r.under else r.source

@@ -67,9 +67,12 @@ def unused_results(run: Run) -> Iterator[Finding]:
 
 
 def _uses(run: Run, p: Program, f: Function) -> result_uses.Uses | None:
-    """Return the parts of the result of ``f`` that are used. None: unknown. That is also so if ``f`` is
-    called in another file than the one that defines it, because further files may call it, and if a library's
-    wrapper such as ``nnx.jit`` returns further arrays."""
+    """Return the parts of the result of ``f`` that are used; None: unknown.
+
+    They are unknown if ``f`` is called in another file than the one that defines it, because further files
+    may call it. They are also unknown under a wrapper of another library than JAX, such as ``nnx.jit``, which
+    may return further arrays.
+    """
     at = p.compilations[-1].site
     if at is None or f.seen.file != at.file or not all(w.startswith("jax.") for w in f.seen.wrappers):
         return None
