@@ -177,7 +177,8 @@ class _Count(msgspec.Struct, frozen=True):
 
     def allowed_without(self, reported: Collection[str]) -> bool:
         """Return whether the limit is met if the compilations whose ids are in ``reported`` are not counted.
-        Another finding reports those already. If so, no further finding is needed."""
+        Another finding reports these compilations, so that the exceeded limit then needs no finding of its
+        own."""
         return sum(c.id not in reported for c in self.compilations) <= self.limit
 
 

@@ -223,9 +223,11 @@ def _nameless(f: Function) -> bool:
 
 def _outermost(run: Run, late: Sequence[Miss]) -> list[Miss]:
     """Return ``late`` (compilations after step N) without those that happened while another function in
-    ``late`` was traced, because that function's finding covers them. Recorded nesting and times both have to
-    say that one compilation was inside the other: the nesting alone may be wrong, because Python reuses the
-    addresses of frames."""
+    ``late`` was traced, because that function's finding covers them.
+
+    One compilation counts as inside another only if both the recorded nesting and the times show it. The
+    nesting alone may be wrong, because Python reuses the addresses of frames.
+    """
     by_id = {m.compilation.id: m for m in late if not _of_library(m.compilation)}
     return [m for m in late if not any(_runs_at(by_id.get(o.id), m) for o in _around(run, m.compilation))]
 
@@ -239,7 +241,7 @@ def _runs_at(outer: Miss | None, inner: Miss) -> bool:
 
 
 def _around(run: Run, c: Compilation) -> Iterator[Compilation]:
-    """Yield the compilations during whose traces ``c`` happened, the innermost first."""
+    """Yield the calls that were being traced when ``c`` happened, the innermost first."""
     seen = {c.id}
     while c.missed is not None and c.missed.inside is not None:
         outer = run.compilation(c.process, c.missed.inside)
@@ -303,8 +305,7 @@ def _finding(run: Run, n: int, change: Change, since: str | None) -> Finding:
 
 def _shown(group: Sequence[Miss], change: Change) -> list[Miss]:
     """Return the compilations of ``group`` that the finding lists: the first few and the last. There are
-    fewer if ``change``, the cause in the finding, was also the reason why other functions (``change.others``)
-    were recompiled."""
+    fewer if the finding also lists other functions that ``change`` recompiled (``change.others``)."""
     most = EVIDENCE_AMONG_OTHERS if change.others else EVIDENCE
     return [*group[: most - 1], *group[most - 1 :][-1:]]
 

@@ -236,9 +236,9 @@ class Plan:
         return found + chosen.keep(target_limits.over(aim, self._limits, self._functions))
 
     def _not_selected(self, chosen: Filter) -> list[UsageError]:
-        """Return an error for each limit that is set in vain, because the option ``select`` in ``chosen``
-        leaves out the code with which an exceeded limit is reported. If the option ``ignore`` leaves out the
-        code, there is no error, because the user wants that."""
+        """Return an error for each limit that is set but cannot be reported, because the option ``select`` in
+        ``chosen`` leaves out the code of its finding. If the option ``ignore`` leaves out the code, there is
+        no error, because the user wants that."""
         return [
             UsageError(
                 f"{name} is given, but select excludes {code}, which reports it",
@@ -256,9 +256,9 @@ def argv_of(directory: RunDir | None) -> list[str]:
 
 
 def _incomplete(run: Run, directory: RunDir, parts: Sequence[Variant]) -> list[Finding]:
-    """Return findings that say why the check may not see everything: the run has not ended (a note), the
-    program failed, or a recording is incomplete (an error). ``parts`` are the run, then the runs inside its
-    directory."""
+    """Return findings about the reasons why the check may not see everything: the run has not ended (a note),
+    the program failed, or a recording is incomplete (an error). ``parts`` are the run, then the runs inside
+    its directory."""
     found = []
     died = deaths.of_run(run)
     if died is not None:

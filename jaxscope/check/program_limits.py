@@ -173,8 +173,8 @@ def _sizes(named: Iterable[tuple[str, int]]) -> Parts:
 
 def _parts(memory: Memory, peak: int | None) -> list[Field]:
     """Return the parts of a program's memory as fields of a message, largest first: ``arguments 2.0 GiB``,
-    ``temporaries 1.0 GiB``. If ``peak``, the peak memory in bytes, is given, further texts say why it is not
-    the sum of the parts (other buffers, shared memory)."""
+    ``temporaries 1.0 GiB``. If ``peak``, the peak memory in bytes, is given, further texts explain why it is
+    not the sum of the parts (other buffers, shared memory)."""
     parts = {
         "arguments": memory.argument_bytes,
         "results": memory.output_bytes,
@@ -196,8 +196,8 @@ def _parts(memory: Memory, peak: int | None) -> list[Field]:
 
 
 def _largest(key: Key | None) -> list[tuple[str, int]]:
-    """Return the three array arguments with the most bytes on one device, as (path, bytes), from ``key``, the
-    cache key of the call, which has the shapes and shardings; empty if it is None."""
+    """Return (path, bytes on one device) of the three array arguments of a call with the most bytes. ``key``
+    is the cache key of the call, with the shapes and shardings; if it is None, the result is empty."""
     sizes = [(path, part) for path, part, _ in _on_device(key) if part] if key is not None else []
     return sorted(sizes, key=lambda s: -s[1])[:MOST]
 

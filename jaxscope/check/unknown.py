@@ -17,8 +17,8 @@ CODE = "JX901"
 
 
 def not_known(text: Words, c: Compilation | None = None) -> Finding:
-    """Return a note (JX901) that something, ``text``, was not recorded, so that the check does not know it.
-    ``c`` is the compilation that the note is about; None: it is about the whole run."""
+    """Return a note (JX901) that a check does not know something, because it was not recorded. ``text``
+    describes it. ``c`` is the compilation that the note is about; None: it is about the whole run."""
     if c is None:
         return Finding(CODE, NOTE, CERTAIN, text)
     return Finding(

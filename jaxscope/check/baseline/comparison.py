@@ -232,10 +232,10 @@ def _functions(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
 
 def _with_unmatched_programs(counts: list[Finding], unmatched: Finding | None) -> Iterator[Finding]:
     """Yield ``counts``, findings about how often one function was traced, lowered and compiled, and
-    ``unmatched``, the finding about its programs that the baseline does not have (or None).
+    ``unmatched``, the finding about programs of the function that the baseline does not have (or None).
 
     If one of ``counts`` is an error (JX701), the evidence of ``unmatched`` is added to it and ``unmatched``
-    is not yielded: the additional compilations made these programs, and are reported once.
+    is not yielded: the additional compilations made these programs, and are reported only once.
     """
     for f in counts:
         if unmatched is not None and f.code == COMPILATIONS:

@@ -38,8 +38,8 @@ class FunctionEntry(msgspec.Struct):
     Attributes:
       saved: the figures in the form in which a baseline file keeps them.
       programs: the function's compiled programs, in the order in which they were compiled.
-      recompiles: cause as text, ``shape of batch['x'] (trace)`` as in ``saved.causes`` -> (compilation, its
-        cause as a record) for each recompile with this cause.
+      recompiles: text of a cause (``shape of batch['x'] (trace)``, a key of ``saved.causes``) -> the
+        recompiles with this cause, as (compilation, cause).
     """
 
     saved: schema.Function
@@ -71,9 +71,10 @@ class Extracted(msgspec.Struct):
 
 
 def extract(run: Run, findings: Iterable[Finding], roots: Sequence[str] = ()) -> Extracted:
-    """Return the figures of ``run`` and of ``findings``, those of the rules, in the form of a baseline file,
-    and the records that they come from. Notes that another run may not have are left out. File names are made
-    relative to the directories ``roots``; empty: to the directory in which the program ran."""
+    """Return what a baseline file keeps of ``run`` and of ``findings`` (the findings of the rules in it), and
+    the records that the figures come from. Notes that depend on measured times are left out, because another
+    run may not have them. File names are made relative to the directories ``roots``; empty: to the directory
+    in which the program ran."""
     main = run.main
     started = main.started if main is not None else None
     cwd = started.cwd if started is not None else ""

@@ -145,7 +145,7 @@ def without_counterpart(entry: FunctionEntry, unmatched: list[Pair]) -> Finding 
     )
 
 
-# -- metrics with one number a name ----------------------------------------------------------------
+# -- metrics with one number for each name ---------------------------------------------------------
 
 
 def _sorted(metric: Metric, pair: Pair, tolerance: float = 0.0) -> tuple[list[Difference], list[Difference]]:
@@ -165,8 +165,8 @@ def _together(
     metric: Metric, code: str, advice: Message, per_device: bool = False, shown: int = 1
 ) -> Callable[..., Result]:
     """Return a function that compares one kind of figure (``metric``) of a program in the baseline and in the
-    run. It reports all figures that grew as one regression, with this code and advice. ``per_device`` says
-    whether the title says that the figures are per device. ``shown`` is how many figures the title has."""
+    run. It reports all figures that grew as one regression, with this code and advice. The title has the
+    first ``shown`` of these figures; with ``per_device`` it adds that they are per device."""
 
     def check(pair: Pair, tolerance: float) -> Result:
         grew, fell = _sorted(metric, pair, tolerance)
@@ -305,10 +305,12 @@ def _title(name: Words, old: Collectives, new: Collectives, change: Words) -> Me
 def _new_collective(
     pair: Pair, key: str, old: Collectives, new: Collectives
 ) -> tuple[Frame | None, str | None]:
-    """Return the line of a collective that the baseline does not have, and the user's function around the
-    line; None where unknown. Of the collectives with the name ``key``, the last one is chosen in the
-    functions that have more of them than in the baseline, because earlier ones in the HLO text were usually
-    there before. If no function has more, the line of the first one is returned, and None.
+    """Return (the line of a collective that the baseline does not have, the user's function around the line);
+    None where unknown.
+
+    Only functions that have more collectives with the name ``key`` than in the baseline are searched. Their
+    last such collective is chosen, because earlier ones in the HLO text were usually there before. If no
+    function has more, return the line of the first collective with this name, and None.
 
     Args:
       pair: the program in the baseline and the program in the run.
