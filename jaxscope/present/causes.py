@@ -220,8 +220,8 @@ def clause(c: Cause) -> str:
 
 
 def subject(c: Cause) -> str:
-    """Return what the cause ``c`` of a cache miss says has changed, as the subject of a sentence:
-    ``batch['ids']`` or ``3 leaves under batch``."""
+    """Return what changed, as the subject of a sentence: ``batch['ids']`` or ``3 leaves under batch``. ``c``
+    is the cause of a cache miss."""
     if c.count > 1:
         return f"{c.count:,} leaves under {c.path}" if c.path else f"{c.count:,} leaves"
     return c.path or "an argument"
@@ -258,7 +258,7 @@ def _weak_type(c: Cause) -> str:
     are = "are" if c.count > 1 else "is"
     text = f"{subject(c)} {are} {'now' if b.weak_type else 'no longer'} weakly typed"
     if c.count > 1 or (a.shape, a.dtype) != (b.shape, b.dtype):
-        return text  # another cause says how the shape or the dtype changed
+        return text  # another cause has the change of the shape or the dtype
     return f"{text}; it changed from {_array(c, a)} to {_array(c, b)}"
 
 
@@ -319,10 +319,8 @@ def _tree(c: Cause) -> str:
 
 
 def _came_or_went(c: Cause, what: str) -> str | None:
-    """Return a clause that says that the value ``what`` was added or removed: ``x (f32[4]) was added``.
-
-    None: the cause ``c`` has a value before and a value after, so that the value was changed.
-    """
+    """Return a clause about a value ``what`` that was added or removed: ``x (f32[4]) was added``. None if the
+    cause ``c`` has a value before and a value after: the value was then changed."""
     before, after = values(c)
     if before is None and after is not None and c.before is None:
         return f"{what} ({after}) was added"

@@ -25,8 +25,8 @@ def uncaught(died: Died) -> list[Span]:
 
 
 def removed(run: Run) -> list[Span]:
-    """Return a text about the name or argument of JAX that the program used when it ended with an exception,
-    because the installed JAX does not have it (any more): ``jax.tree_map was removed in JAX 0.6.0: write
+    """Return a text about a name or an argument that the installed JAX does not have (any more), if the
+    program ended with an exception because it used it: ``jax.tree_map was removed in JAX 0.6.0: write
     jax.tree.map``. Empty if the program did not fail for this reason."""
     found, died = deaths.removed_name(run), run.main.died if run.main is not None else None
     if found is None or died is None:
@@ -76,10 +76,10 @@ def memory_needed(run: Run, site: Frame | None) -> list[list[Span]]:
     """Return a line about the program that ran out of memory: the memory that it needs on each device, by
     part. Empty if unknown.
 
-    If the error message does not name the program that ran out of memory, the function takes the program that
-    was compiled last at the line ``site``; if nothing was compiled there, the program with the highest peak.
-    If the compilation of this program failed, the line has the memory of the previous compilation of the same
-    function, or no figures if there is none.
+    If the error message does not name that program, it is assumed to be the program that was compiled last at
+    the line ``site``; if nothing was compiled there, the program with the highest peak. If the compilation of
+    this program failed, the line has the memory of the previous compilation of the same function, or no
+    figures if there is none.
     """
     compiled = [
         c

@@ -120,7 +120,7 @@ def unfinished(run: Run, places: Places, *, running: bool) -> list[list[Span]]:
 
 def ending(run: Run, directory: RunDir | None) -> tuple[str, bool]:
     """Return how the run ended, as text, and whether it ended badly: ``("exit code 1", True)``. It also ended
-    badly if its recording stopped early. ``directory`` is the run's directory; None: the text cannot say
+    badly if its recording stopped early. ``directory`` is the run's directory; if it is None, it is unknown
     whether the program still runs."""
     where = state(run, directory) if directory is not None else "stopped" if run.complete else "unknown"
     cut = cut_short(run)

@@ -9,7 +9,7 @@ from jaxscope.present.escape import escape
 from jaxscope.present.spans import Span
 from jaxscope.present.text import Places, brief, count, short_seconds
 
-LEAST = 0.05  # share of a step's time from which it is worth showing
+LEAST = 0.05  # share of a step's time; a smaller share is not worth showing
 _VERBS = {WAIT: "waiting for", COPY: "copying", COMPILE: "compiling"}
 _UNKNOWN = {WAIT: "waiting for values", COPY: "copying", COMPILE: "compiling"}
 REST = "Python code, dispatch, and waiting that was not recorded"

@@ -65,7 +65,8 @@ def _unlisted(p: Program) -> str:
 def bounds_besides(found: Bounds) -> str:
     """Return the lower bounds of a program's run time except the largest: ``memory 0.4 ms, data 3.0 ms``.
     Empty if there is no other bound. The bounds are those of computing, of memory, and of communication over
-    each mesh axis. Bounds with a rate from a secondary source are named at the end."""
+    each mesh axis. At the end are the names of bounds whose hardware rate is not from the vendor's own
+    page."""
     rest = {"compute": found.compute, "memory": found.memory, **found.axes}
     uncounted = escape(found.uncounted, 120) if found.uncounted else ""
     why = {"compute": f" ({uncounted})"} if uncounted else {}

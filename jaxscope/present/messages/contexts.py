@@ -1,5 +1,5 @@
-"""Templates that say to which targets, settings of ``run --vary`` and programs a finding or its evidence
-applies."""
+"""Templates for the targets, the settings of ``run --vary`` and the programs to which a finding or its
+evidence applies."""
 
 TEMPLATES = {
     "for-targets": " (for {targets})",

@@ -565,7 +565,7 @@ TEMPLATES = {
     "fix-start-as-returned": "pass {path} to the first call in the form in which the function returns it",
 }
 
-# Short forms for a table of findings, in which the code of a finding already says that something recompiled.
+# Short forms for a table of findings. The code of a finding in the table already means a recompile.
 SHORT = {
     "recompiled": "{function}: {cause}{than}{also}",
     "recompiled-alike": "{function}: {cause}{than}{also}",
