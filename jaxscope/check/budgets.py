@@ -1,7 +1,7 @@
 """Report that a run, or one function, is compiled more often or longer than a limit allows, and what causes
 most of it.
 
-If a figure was not recorded, a note (JX901) says so, because the limit can then not be checked.
+If a figure was not recorded, its limit cannot be checked; this is reported as a note (JX901).
 """
 
 from __future__ import annotations

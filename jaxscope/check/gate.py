@@ -78,8 +78,7 @@ def of_part(
         before the recording started; None: everything is recorded.
 
     Raises:
-      UsageError: something was compiled, and steps are not counted, so that nobody knows in which step it
-        was.
+      UsageError: something was compiled, but steps are not counted, so that its step is unknown.
     """
     if not n or None not in part.values():
         return recompiles_after(run, n, functions, part=part, since=since)
@@ -169,8 +168,8 @@ def within(part: Part | None, compilations: Sequence[Compilation]) -> list[Compi
 
 
 def unknown_steps(run: Run | None = None, part: Part | None = None) -> UsageError:
-    """Return the error that nothing counted the training steps. Its hint says how to count them. If ``run``
-    is given, the hint also suggests counting the calls of the function that is compiled most often.
+    """Return the error that nothing counted the training steps. Its hint explains how to count them. If
+    ``run`` is given, the hint also suggests counting the calls of the function that is compiled most often.
 
     Args:
       run: the run that was checked; None: unknown.
@@ -375,9 +374,9 @@ def _when(n: int, group: Sequence[Miss]) -> Message:
 
 
 def _unplaced(n: int, compilations: Sequence[Compilation], part: Part) -> Iterator[Finding]:
-    """Yield an error about ``compilations``, of which it is unknown whether they were before or after step
-    ``n``, the last step that may compile. Either their process does not count steps, or two ways of counting
-    give different numbers. ``part`` is a dict: id of a compilation -> its step, or what is known about the
+    """Yield an error about ``compilations``, if it is unknown whether they were before or after step ``n``,
+    the last step that may compile. Either their process does not count steps, or two ways of counting give
+    different numbers. ``part`` is a dict: id of a compilation -> its step, or what is known about the
     step."""
     by_reason: dict[object, tuple[Message, list[Compilation]]] = {}
     for c in compilations:
@@ -411,9 +410,9 @@ def _missing(run: Run, functions: Sequence[str] | None) -> Iterator[Finding]:
 
 
 def without_late(found: Sequence[Finding], late: Sequence[Finding]) -> list[Finding]:
-    """Return ``found``, findings of the rules, without those about recompiles that ``late`` (findings about
-    compilations after step N, the last step that may compile) reports, too, so that no compilation is
-    reported twice."""
+    """Return ``found``, findings of the rules, without findings about recompiles that ``late`` reports, too,
+    so that no compilation is reported twice. ``late`` are findings about compilations after step N, the last
+    step that may compile."""
     reported = {e.compilation for f in late for e in f.evidence} - {None}
     codes = {r.code for r in registry.rules().values() if r.recompiles}
     return [f for f in found if f.code not in codes or not any(e.compilation in reported for e in f.evidence)]

@@ -73,7 +73,7 @@ def count(value: Any) -> int:
     """Parse a whole number, 0 or more, as the value of a limit: ``3`` or ``"3"`` -> 3.
 
     Raises:
-      ValueError: ``value`` is anything else; the text says what is valid.
+      ValueError: ``value`` is anything else; the text describes valid values.
     """
     if isinstance(value, str) and re.fullmatch(r"\s*\d{1,18}\s*", value):
         return int(value)
@@ -86,7 +86,7 @@ def seconds(value: Any) -> float:
     """Parse a number of seconds, 0 or more, as the value of a limit: ``60``, ``0.5`` or ``"60"``.
 
     Raises:
-      ValueError: ``value`` is anything else; the text says what is valid.
+      ValueError: ``value`` is anything else; the text describes valid values.
     """
     try:
         number = math.nan if isinstance(value, bool) else float(value)
@@ -101,7 +101,7 @@ def size(value: Any) -> int:
     """Parse a size as the value of a limit, and return bytes: ``1048576``, ``"64 MiB"`` or ``"1.5GB"``.
 
     Raises:
-      ValueError: ``value`` is anything else; the text says what is valid.
+      ValueError: ``value`` is anything else; the text describes valid values.
     """
     if isinstance(value, str):
         found = _SIZE.fullmatch(value)

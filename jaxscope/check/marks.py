@@ -133,8 +133,8 @@ def usage(name: str) -> str:
 
 
 def read(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Judge:
-    """Return the check that the mark ``name`` of a test asks for. ``args`` and ``kwargs`` are the positional
-    and the keyword arguments of the mark.
+    """Return the check for the mark ``name`` of a test. ``args`` and ``kwargs`` are the positional and the
+    keyword arguments of the mark.
 
     Raises:
       UsageError: the mark does not accept these arguments; the hint shows how to write it.

@@ -172,9 +172,9 @@ class Plan:
         return Result(found, unchecked, path, setting)
 
     def _limited(self, *, steps: bool) -> bool:
-        """Return whether at least one limit is set, so that findings of the rules are not reported by
-        default. ``steps`` says whether the steps of the run are known; if not, the limit
-        ``no-recompiles-after`` does not count, because it cannot be checked."""
+        """Return whether at least one limit is set. Findings of the rules are then not reported by default.
+        ``steps``: whether the steps of the run are known; if not, the limit ``no-recompiles-after`` does not
+        count, because it cannot be checked."""
         after = steps and self.options.get("no-recompiles-after") is not None
         return bool(after or self._limits or self._functions or self.options.get("targets"))
 
@@ -275,8 +275,8 @@ def _incomplete(run: Run, directory: RunDir, parts: Sequence[Variant]) -> list[F
 
 
 def _cut_short(run: Run, directory: RunDir) -> Message | None:
-    """Return a message that says why the recording ends before the program does; None if the recording is
-    complete."""
+    """Return a message with the reason why the recording ends before the program does; None if the recording
+    is complete."""
     if run.stopped:
         first = run.stopped[0]
         assert first.stopped is not None

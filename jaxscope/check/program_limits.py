@@ -1,7 +1,7 @@
 """Report programs of the user's functions that exceed a limit on memory, constants or communication: programs
 that ran, and programs that were compiled for a target (a machine that need not exist here).
 
-If a figure is unknown, a note (JX901) says so, because the limit can then not be checked.
+If a figure is unknown, its limit cannot be checked; this is reported as a note (JX901).
 """
 
 from __future__ import annotations
@@ -87,9 +87,9 @@ class Limited(msgspec.Struct, frozen=True):
 
 
 def of_programs(run: Run, f: Function, limits: Limits, part: Part | None) -> Iterator[Finding]:
-    """Yield a finding for each of ``limits`` that a program of the function ``f`` exceeds, or that cannot be
-    checked. Only programs that ran are checked, each once. ``part`` are the compilations of a test or a
-    block; None: check all."""
+    """Yield a finding for each of ``limits`` that is exceeded by a program of the function ``f``, or that
+    cannot be checked. Only programs that ran are checked, each once. ``part`` are the compilations of a test
+    or a block; None: check all."""
     if not limits.of_programs:
         return
     seen: set[str] = set()
@@ -106,8 +106,8 @@ def of_programs(run: Run, f: Function, limits: Limits, part: Part | None) -> Ite
 
 
 def of_target(run: Run, f: Function, target: str, limits: Limits) -> Iterator[Finding]:
-    """Yield a finding for each of ``limits`` that a program of the function ``f``, compiled for the target
-    called ``target`` (a machine to compile for, ``v5e:4x4``), exceeds, or that cannot be checked.
+    """Yield a finding for each of ``limits`` that is exceeded by a program of the function ``f`` for the
+    target called ``target`` (a machine to compile for, ``v5e:4x4``), or that cannot be checked.
 
     If a program does not fit into the target's memory, the peak memory is the number in the compiler's error
     message. Programs for which the compiler gave no result are left out.

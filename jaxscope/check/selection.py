@@ -124,8 +124,8 @@ class Filter:
 
     def looks_at(self, code: str, source: Frame | None) -> bool:
         """Return whether a finding with ``code`` on the user's line ``source`` (None: unknown) is reported:
-        no option and, if the line is known, no comment excludes it. A caller may also ask about a single
-        compilation, to leave it out before it combines compilations into a finding."""
+        no option and, if the line is known, no comment excludes it. The method also decides about a single
+        compilation, before compilations are combined into a finding."""
         if not self._chosen.takes(code) or source is None:
             return self._chosen.takes(code)
         path = self._relative(source.file)

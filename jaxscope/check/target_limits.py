@@ -166,10 +166,12 @@ def alone(text: str) -> str | None:
 def _over(
     run: Run, name: str, limits: Limits, functions: Mapping[str, Limits], tables: Mapping[str, Limits]
 ) -> Iterator[Finding]:
-    """Yield a finding for each limit that a program of ``run`` for the target ``name`` (a machine to compile
-    for) exceeds, or that cannot be checked because a figure is unknown. Limits in ``functions`` (name or
-    pattern of functions -> limits) and ``tables`` (target or pattern of targets -> limits) replace those in
-    ``limits``."""
+    """Yield a finding for each limit that is exceeded by a program of ``run`` for the target ``name`` (a
+    machine to compile for), or that cannot be checked because a figure is unknown.
+
+    Limits in ``functions`` (name or pattern of functions -> limits) and ``tables`` (target or pattern of
+    targets -> limits) replace those in ``limits``.
+    """
     own = tables_for(name, tables)
     for f in _users(run):
         special = [*(allowed for text, allowed in functions.items() if matches(f, text)), *own]
@@ -204,8 +206,8 @@ def _users(run: Run) -> list[Function]:
 
 
 def _why(p: Program) -> Message:
-    """Return a message that says why a program was not compiled for a target (a machine to compile for): it
-    was skipped, it still waits, it is being compiled, or the compiler failed."""
+    """Return a message with the reason why a program was not compiled for a target (a machine to compile
+    for): it was skipped, it still waits, it is being compiled, or the compiler failed."""
     if p.state == "skipped":
         reason = (p.asked.skipped or "")[:LONGEST] if p.asked is not None else ""
         return message("target-program-skipped", reason=reason)

@@ -1,5 +1,5 @@
-"""Make findings about what a check cannot know (JX901): notes, which make a check fail only with
-``--strict``, and errors."""
+"""Make findings about what was not recorded or found, so that a check cannot consider it (JX901): notes,
+which make a check fail only with ``--strict``, warnings and errors."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ CODE = "JX901"
 
 
 def not_known(text: Words, c: Compilation | None = None) -> Finding:
-    """Return a note (JX901) that a check does not know something, because it was not recorded. ``text``
-    describes it. ``c`` is the compilation that the note is about; None: it is about the whole run."""
+    """Return a note (JX901) about something that was not recorded, so that a check cannot consider it.
+    ``text`` describes it. ``c`` is the compilation that the note is about; None: it is about the whole
+    run."""
     if c is None:
         return Finding(CODE, NOTE, CERTAIN, text)
     return Finding(
@@ -27,8 +28,8 @@ def not_known(text: Words, c: Compilation | None = None) -> Finding:
 
 
 def not_recorded(text: Words) -> Finding:
-    """Return an error (JX901) that a part of the run was not recorded, so that the check knows nothing about
-    this part. ``text`` says what, and why."""
+    """Return an error (JX901) about a part of the run that was not recorded, so that it was not checked.
+    ``text`` describes the part and the reason."""
     return msgspec.structs.replace(not_known(text), severity=ERROR)
 
 

@@ -2,5 +2,5 @@
 on.
 
 Some texts have styles (``present.spans``); none has colors or a layout. Names from the program are escaped
-only where a docstring says so.
+only where a docstring mentions it.
 """

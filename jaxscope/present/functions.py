@@ -55,8 +55,8 @@ def outcome(f: Function) -> str:
 
 def circumstances(c: Compilation, places: Places) -> str:
     """Return when and where the call ``c`` happened, and how long it took to trace, lower and compile: ``step
-    376, 7.0 s, train.py:88``. If the call is unusual, the text also says how, as ``lowered, not traced``.
-    ``places`` shortens file names."""
+    376, 7.0 s, train.py:88``. The text also has what is unusual about the call, such as ``lowered, not
+    traced``. ``places`` shortens file names."""
     parts = [] if c.step is None else [f"step {c.step:,}" if c.step else "before the first step"]
     how = level(c)
     if how:

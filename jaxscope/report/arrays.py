@@ -22,7 +22,7 @@ from jaxscope.schema.keys import Sharding
 SHOWN = 8  # variables that are listed
 MESSAGE_LINES = 20
 LEAST = 1 << 20  # live arrays of fewer bytes together are not reported
-GAP = 0.5  # if this last share of a run has no snapshot, the report says so
+GAP = 0.5  # if this last share of a run has no snapshot, the report mentions it
 SMALL = 0.01  # variables with a smaller share of the bytes are not listed one by one
 
 
@@ -164,8 +164,7 @@ def _devices(s: Snapshot) -> str:
 
 def _kinds(run: Run, s: Snapshot) -> Iterator[Line]:
     """Yield at most two lines about a snapshot: ``by kind: parameters 2.0 GiB, optimizer state 4.0 GiB`` and
-    ``by dtype: float32 5.0 GiB, bfloat16 1.0 GiB``. A line with only one kind or one dtype is left out,
-    because it says nothing new."""
+    ``by dtype: float32 5.0 GiB, bfloat16 1.0 GiB``. A line with only one kind or one dtype is left out."""
     kinds = model.sums(s, model.kind_of(run))
     dtypes = model.sums(s, lambda g: g.dtype)
     for what, sums, worth in (

@@ -65,9 +65,9 @@ def rows(columns: Sequence[Column]) -> list[Row]:
 
 
 def headings(columns: Sequence[Column]) -> list[Row]:
-    """Return the rows at the top of the table, which say what each of ``columns`` is. If the targets
-    (machines to compile for) differ, the first row has their names. Then a row for each setting of ``--vary``
-    follows, with its value in each column."""
+    """Return the rows at the top of the table, which describe ``columns``. If the targets (machines to
+    compile for) differ, the first row has their names. Then a row for each setting of ``--vary`` follows,
+    with its value in each column."""
     targets = [c.target or "" for c in columns]
     names = list(dict.fromkeys(name for c in columns for name in c.variant.settings))
     found = [Row("", [escape(t, 40) for t in targets])] if len(set(targets)) > 1 or not names else []
@@ -105,9 +105,9 @@ def _shortened(values: list[str]) -> list[str]:
 
 
 def _marked(row: Row, ran: Sequence[bool]) -> Row:
-    """Return ``row`` with a mark in the cell of its smallest value. ``ran`` says for each column whether its
-    program was compiled and fits into memory; other columns are not compared. There is no mark if a value is
-    unknown, if all values are equal, or if the smallest value is not exact."""
+    """Return ``row`` with a mark in the cell of its smallest value. There is no mark if a value is unknown,
+    if all values are equal, or if the smallest value is not exact. ``ran``: for each column, whether its
+    program was compiled and fits into memory; other columns are not compared."""
     known = [v for v, r in zip(row.values or [], ran, strict=False) if r]
     if row.values is None or len(known) < 2 or None in known or len(set(known)) < 2:
         return row
@@ -124,14 +124,12 @@ def _marked(row: Row, ran: Sequence[bool]) -> Row:
 
 
 def nothing_over(axes: str, known: Mapping[str, object]) -> int | None:
-    """Return 0 if a program certainly sends nothing over the mesh axes ``axes``, so that the table can show
-    0; None if that is unknown. It is unknown if the axes of a collective are unknown, or if a collective uses
-    one of ``axes``.
+    """Return 0 if a program certainly sends nothing over the mesh axes ``axes``. Return None if that is
+    unknown: the axes of a collective are unknown, or a collective uses one of ``axes``.
 
     Args:
-      axes: names of mesh axes, joined with a comma: ``data,model``.
-      known: has the axes over which the program's collectives communicate as keys, in the same form. ``axes``
-        itself is not among them.
+      axes: names of mesh axes, joined with a comma: ``data,model``. They are not a key of ``known``.
+      known: the keys are the axes over which the program's collectives communicate, in the same form.
     """
     names = _names(axes)
     return None if any(not k.isdisjoint(names) or UNKNOWN_AXES in k for k in map(_names, known)) else 0

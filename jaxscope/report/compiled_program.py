@@ -46,8 +46,8 @@ def section(
     constants, and what may be slow.
 
     Args:
-      memory: the sizes of arguments, results and temporaries that the compiler states; None: take what the
-        HLO says.
+      memory: the sizes of arguments, results and temporaries that the compiler states; None: take the sizes
+        from the HLO.
       places: shortens file names.
       everything: shorten nothing (``--all``).
       stated: the peak memory that the compiler states, in bytes; None: unknown.
@@ -205,7 +205,7 @@ def _constants(lowered: Reading, places: Places, *, everything: bool) -> Iterato
 
 def _worth_a_look(lowered: Reading, places: Places, *, everything: bool) -> Iterator[Line]:
     """Yield lines about parts of a program that may be slow: unrolled loops, conversions to wider types, and
-    callbacks into Python. A heading above the lines says which of the three kinds follow.
+    callbacks into Python. A heading above the lines names the kinds that follow.
 
     Args:
       lowered: the parsed StableHLO of the program.

@@ -550,8 +550,8 @@ class PayingLine(Entry):
 
 
 class StaleCapture(Entry):
-    """A value that a jitted function uses without taking it as an argument, and that the program changed
-    after the trace, so that the compiled function still uses the old value.
+    """A value that a jitted function uses without taking it as an argument. The program changed it after the
+    trace, so that the compiled function still uses the old value.
 
     Attributes:
       function: id of the function.
@@ -776,7 +776,8 @@ class Callback(Entry):
 
 
 class RepeatedBlock(Entry):
-    """A sequence of operations that a program contains several times, as an unrolled Python loop leaves it.
+    """A sequence of operations that a program contains several times, for example once for each iteration of
+    a traced Python loop.
 
     Attributes:
       length: number of operations in the sequence.
@@ -1088,7 +1089,7 @@ class ArrayGroup(Entry):
 
 
 class ArraySum(Entry):
-    """The sum of the live arrays that one variable leads to, that are of one kind, or that have one dtype.
+    """The sum of the live arrays of one variable, of one kind, or with one dtype.
 
     Attributes:
       name: the variable (``state.params``), the kind (parameters, optimizer state, batch, other) or the
@@ -1211,13 +1212,14 @@ class Profile(Entry):
 
 
 class LineTime(Entry):
-    """The wall time that the main thread spent at one line of the user's code with one thing.
+    """The wall time that the main thread spent at one line of the user's code on one activity.
 
     Attributes:
-      doing: ``compiling`` (JAX traces, lowers or compiles), ``waiting`` (for values of devices),
-        ``copying`` (to devices), ``operations`` (operations outside jit and other code of JAX), ``calling``
-        (a jitted function that was compiled before), ``python`` (the line's own code, other libraries, calls
-        that were not recognized) or ``sleeping`` (the same, while it waits for a lock, a file or a device).
+      doing: the activity. ``compiling``: JAX traces, lowers or compiles. ``waiting``: for values of devices.
+        ``copying``: to devices. ``operations``: operations outside jit and other code of JAX. ``calling``: a
+        jitted function that was compiled before. ``python``: the line's own code, other libraries, calls that
+        were not recognized. ``sleeping``: the same as ``python``, while it waits for a lock, a file or a
+        device.
       share: ``seconds`` divided by the measured seconds.
       samples: number of samples that hit the line. The error of ``seconds`` is about ``seconds /
         sqrt(samples)``.
@@ -1243,8 +1245,8 @@ class LineTimes(Entry):
       seconds: the wall time that was measured. It is more than the sum over ``lines`` if the thread also ran
         code that no line of the user called.
       lines: the lines of the user's code, the longest time first.
-      traced: for the lines that JAX traced, the seconds for which it did so, the longest first. These seconds
-        are part of those of the lines that made JAX trace, the first of ``callers``.
+      traced: the lines that JAX traced, with the seconds of tracing, the longest time first. These seconds
+        are also part of the seconds of the line that made JAX trace, the first of ``callers``.
     """
 
     seconds: float
@@ -1341,11 +1343,12 @@ class Finding(Entry):
       contexts: in which forms of the program the finding occurs: the program that ran, programs for targets,
         programs with other settings.
       id: an id that stays the same in later runs.
-      subject: what the finding is about, as text, to tell apart several findings of one rule in one function.
+      subject: what the finding is about, as text; it distinguishes several findings of one rule in one
+        function.
       fix_kind: the fix as data, for programs that apply it: ``pad``, ``donate``, ``device_put``, ...;
         ``advice``: the fix is only known in words.
       fix_arguments: the arguments of ``fix_kind``: ``{"donate_argnames": ["x"]}``.
-      sub_run: which run the ids in this entry belong to, as a position in the report's list ``sub_runs``;
+      sub_run: the run to which the ids in this entry belong, as a position in the report's list ``sub_runs``;
         null: the run of the report.
     """
 

@@ -113,9 +113,10 @@ def shardings(
     run: Run, f: Function, shown: Sequence[tuple[int, Compilation]], number: int | None, places: Places, *,
     everything: bool,
 ) -> Iterator[Line]:  # fmt: skip
-    """Yield lines with the requested, the compiled and the actual sharding of each argument and result of the
-    latest compilation of ``f`` in ``shown``. No lines if the shardings cannot differ, for example because
-    there is one device.
+    """Yield lines with the shardings of each argument and result of the latest compilation of ``f`` in
+    ``shown``: the requested sharding (for example by ``out_shardings``), the one in the compiled program, and
+    the one of the array that was passed. No lines if the shardings cannot differ, for example because there
+    is one device.
 
     Args:
       shown: (number, compilation) for each compilation of ``f`` that the page shows.
@@ -241,8 +242,8 @@ def groups_of(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]
     reuse) into those that are equal in all keys, and those that vary. Return both as lists of (label, names
     of the rows that are printed as one line with this label).
 
-    A line usually stands for one row. It stands for four or more rows that change in the same keys if they
-    are settings that never change, or, in a long table, parts of one argument.
+    Usually each row has a line of its own. Four or more rows that change in the same keys share one line in
+    two cases: they are settings that never change, or, in a long table, parts of one argument.
 
     Args:
       rows: for each key a dict: name of the row (``state.params['w']``) -> text.

@@ -1,5 +1,5 @@
-"""Compare the ranks (processes) of a running program, and describe in a line if some compile other programs
-than the rest, or if they hang."""
+"""Compare the ranks (processes) of a running program, and report in a line if some of them compile other
+programs than the rest, or if they hang."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Comparison:
 
     Args:
       whole: the directory of the run with all ranks.
-      patience_s: seconds without progress after which a line says where the ranks wait.
+      patience_s: seconds without progress after which a line names the places where the ranks wait.
       holds: whether jaxscope lets each rank wait after a compilation until all ranks have compiled the same
         program. If so, a program that only some ranks compiled is a certain difference once the others have
         made no progress for ``patience_s``.
@@ -179,19 +179,20 @@ class Comparison:
 
 def _all_came(job: Job, d: Divergence) -> bool:
     """Return whether the difference ``d`` between ranks (processes) is final. It is final if all ranks of the
-    run are known in ``job``, and each has compiled so many programs that it is known to which side it
-    belongs."""
+    run are known in ``job``, and each has compiled enough programs to reach the position of the
+    difference."""
     complete = job.size is None or len(job.ranks) >= job.size
     return complete and all(sum(s.ordered for s in r.seen) > d.position for r in job.ranks)
 
 
 def _ahead(d: Divergence) -> Divergence | None:
-    """Return ``d``, a difference between ranks (processes), in the form that a few ranks compiled a program
-    and the others did not (the kind EXTRA). A difference of the kind MISSING, some ranks lack a program, is
-    changed to this form if at most half of the ranks have the program.
+    """Return ``d``, a difference between ranks (processes), as a difference of the kind EXTRA: a few ranks
+    compiled a program that the others did not compile. A difference of the kind MISSING (some ranks lack a
+    program) is changed to this kind if at most half of the ranks have the program. Return None for other
+    differences.
 
-    Return None for any other difference. Also None if the ranks have no program in common before this one, or
-    if one of the other ranks is compiling something, because it may only be late.
+    Return None also if the ranks have no program in common before this one, or if one of the other ranks is
+    compiling something, because that rank may only be late.
     """
     if d.kind == MISSING and d.here is None and len(d.most) <= len(d.ranks):
         d = d._replace(kind=EXTRA, ranks=d.most, most=d.ranks, here=d.there, there=None)

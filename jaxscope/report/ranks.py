@@ -72,8 +72,8 @@ def section(job: Job, places: Places) -> Iterator[Line]:
 
 
 def _where(job: Job) -> Iterator[Line]:
-    """Yield lines that say where each rank waits or runs. No lines unless a rank still runs, or was killed
-    while it waited."""
+    """Yield lines with the place at which each rank (process) waits or runs. No lines unless a rank still
+    runs, or was killed while it waited."""
     killed = any(
         r.code is not None and r.code < 0 and waiting_ranks.blocked_since(r) is not None for r in job.ranks
     )

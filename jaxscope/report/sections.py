@@ -37,8 +37,8 @@ CACHED_FROM = 1.0
 
 
 def death(run: Run, places: Places, *, out_of_memory: bool = False) -> Iterator[Line]:
-    """Yield lines about the exception that ended the program. If the exception says that an array was
-    deleted, the lines also say which call may have donated the array.
+    """Yield lines about the exception that ended the program. If the reason is that an array was deleted, the
+    lines also name the call that may have donated the array.
 
     Args:
       places: shortens file names.
@@ -97,8 +97,8 @@ def recompile_seconds(run: Run) -> Iterator[Line]:
 
 
 def without_advice(run: Run, places: Places) -> Iterator[Line]:
-    """Yield a line about long first compilations, for which no finding says how to avoid them. Long means at
-    least a tenth of the compile time. ``places`` shortens file names."""
+    """Yield a line about long first compilations that no finding is about. Long means at least a tenth of the
+    compile time. ``places`` shortens file names."""
     parts = [
         f"{names}: {cost}" + (f" ({where})" if (where := places.frame(entry.line)) else "")
         for entry, names, cost in needed_once(run)

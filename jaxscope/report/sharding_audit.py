@@ -1,5 +1,6 @@
-"""Report the requested, the compiled and the actual sharding of each argument and result of a program, as
-lines of text and as JSON."""
+"""Report the shardings of each argument and result of a program, as lines of text and as JSON: the requested
+sharding (for example by ``out_shardings``), the one in the compiled program, and the actual one, that of the
+array that was passed."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def with_contents(run: Run, p: Program, places: Places, *, everything: bool) -> 
 
 
 def fit_lines(found: Fit, texts: Texts, *, everything: bool = False) -> Iterator[Line]:
-    """Yield lines that say whether a program fits into the memory of a target (a machine to compile for,
+    """Yield lines about whether a program fits into the memory of a target (a machine to compile for,
     ``v5e:4x4``); if it does not, they list its largest buffers. ``found`` is the memory that the program
     needs, and the memory of the target. With ``everything`` (``--all``), list all known buffers."""
     fit_text = memory_fit(found)

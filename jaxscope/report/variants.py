@@ -141,7 +141,7 @@ def of_each(
 
 
 def sub_run(f: Finding, variants: Sequence[Variant]) -> int | None:
-    """Return which run the ids in the evidence of ``f`` belong to: a position in the report's list
+    """Return the run to which the ids in the evidence of ``f`` belong: its position in the report's list
     ``sub_runs``, or None for the run of the report itself. ``variants`` are the run of the report, then the
     runs in ``sub_runs``."""
     same_settings = [

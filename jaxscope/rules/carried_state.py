@@ -52,8 +52,8 @@ def carried_state(run: Run) -> Iterator[Finding]:
 
 
 def _has_another_name(p: Prediction) -> bool:
-    """Return whether the result that ``p`` is about has a name of its own that is not the argument's: ``mu``
-    in ``result.mu`` for the argument ``params``. An item of a tuple, ``result[0]``, has no name."""
+    """Return whether the result in the prediction ``p`` has a name, and this name is not the argument's:
+    ``mu`` in ``result.mu`` for the argument ``params``. An item of a tuple, ``result[0]``, has no name."""
     name = re.fullmatch(r".*(?:\.|\[')(\w+)(?:'\])?", p.result)
     return name is not None and name[1] != (tokens(p.argument)[-1].strip(".[]'\"") if p.argument else None)
 

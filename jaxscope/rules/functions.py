@@ -1,6 +1,5 @@
-"""Rules JX110 to JX113: functions that recompile because the function object or the options of jit are not
-the same, because the caches were cleared, or because an executable that was compiled ahead of time is not
-called."""
+"""Rules JX110 to JX113: functions that recompile because the function object or an option of jit changed,
+because the caches were cleared, or because a program that was compiled ahead of time is not called."""
 
 from __future__ import annotations
 

@@ -63,8 +63,9 @@ def _of_jax(f: Function) -> bool:
 
 
 def jits_itself(p: Payer) -> bool:
-    """Return whether the library that the line of ``p`` calls jits functions itself, and calls them from its
-    Python code. jit may not be able to trace that code, so the advice is not to jit the whole call."""
+    """Return whether the library that is called on the line ``p`` has jitted functions of its own, and calls
+    them from its Python code. jit may not be able to trace that code, so the advice is not to jit the whole
+    call."""
     return any(_package(c.function) == p.library for c in p.compilations if not c.function.seen.eager)
 
 

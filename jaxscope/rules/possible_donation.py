@@ -64,8 +64,8 @@ def _donated(f: Finding) -> float:
 
 def _of_the_same(run: Run, f: Finding, largest: Finding) -> bool:
     """Return whether the findings ``f`` and ``largest`` are about the same memory, so that one of them is
-    enough: the function of ``f`` is under ``nnx.jit``, and all its objects that could be donated are also
-    passed to the function of ``largest``."""
+    enough. This is so if the function of ``f`` is under ``nnx.jit``, and all its objects that could be
+    donated are also passed to the function of ``largest``."""
     return _updates_in_place(run, f) and f.contexts == largest.contexts and {*_names(f)} <= {*_names(largest)}
 
 
@@ -141,12 +141,12 @@ def _on_several_devices(p: Program) -> bool:
 
 
 def _needed(run: Run, f: Function, possible: Sequence[Donation]) -> set[str]:
-    """Return those of the arguments ``possible`` of ``f`` that must not be donated, because the program needs
-    them after a call.
+    """Return the arguments among ``possible`` that ``f`` must not donate, because the program needs them
+    after a call.
 
     An argument is needed if one of its arrays was alive after a recorded call, or if the source reads the
-    variable after the call. The source counts because most later calls are not recorded: they may have read
-    the array, too.
+    variable after the call. The source is used, too, because most later calls are not recorded, and they may
+    have read the array.
     """
     alive = {path for c in f.compilations if c.fate is not None for path in c.fate.kept}
     needed = {root(d.path or "") for d in possible if d.path in alive}

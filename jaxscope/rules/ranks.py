@@ -190,9 +190,9 @@ def _evidence(job: Job, d: Divergence) -> Iterator[Evidence]:
 
 
 def _published(run: Run, code: str) -> Iterator[Finding]:
-    """Yield the findings with the code ``code`` about ranks that have no common run directory. The ranks
-    publish what they compiled through JAX's coordination service, and rank 0, whose recording is ``run``,
-    records where they differ."""
+    """Yield the findings with the code ``code`` about ranks that have no common run directory. Through JAX's
+    coordination service, each rank publishes what it compiled. Rank 0, whose recording is ``run``, records
+    where the ranks differ."""
     seen = set()
     for event in run.main.ranks_compiled if run.main is not None else ():
         found, ranks_that_differ, text = _of_published(event)
@@ -210,8 +210,8 @@ def _published(run: Run, code: str) -> Iterator[Finding]:
 
 def published(run: Run) -> list[Finding]:
     """Return the findings about ranks that have no common run directory: where they compiled different
-    programs. The ranks publish what they compiled through JAX's coordination service, and rank 0, whose
-    recording is ``run``, records it."""
+    programs. Through JAX's coordination service, each rank publishes what it compiled. Rank 0, whose
+    recording is ``run``, records where the ranks differ."""
     return [f for code in ("JX850", "JX851", "JX853") for f in _published(run, code)]
 
 
@@ -225,8 +225,8 @@ def without_published(found: Iterable[Finding], job: Job | None) -> list[Finding
 
 
 def _of_published(event: RanksCompiled) -> tuple[str, tuple[int, ...], Message]:
-    """Return (code of the finding, ranks that differ from the majority, title) for ``event``, in which rank 0
-    recorded that ranks compiled different or more programs, or ended early."""
+    """Return (code of the finding, ranks that differ from the majority, title) for ``event``. In this event,
+    rank 0 recorded that some ranks compiled other programs, compiled a program more, or ended early."""
     groups = sorted(event.groups, key=lambda g: (-len(g.ranks), g.ranks))
     usual, odd = groups[0], next((g for g in groups[1:] if g.program), groups[-1])
     if not usual.program and len(groups) > 2:  # two groups differ; the largest has compiled nothing yet

@@ -216,7 +216,7 @@ def _with_copies(
 
 def _avoidable(run: Run, misses: list[tuple[Compilation, Cause]]) -> list[tuple[Compilation, Cause]]:
     """Return those of ``misses`` that the user can avoid. ``misses`` are calls of one function that missed a
-    cache, each with the cause that decided.
+    cache, each with its decisive cause.
 
     A call is left out if it needed a program of its own: it called a new function object with new inputs, as
     in a program that trains models of several sizes. It stays if the function is created for each call, and a
@@ -479,8 +479,8 @@ def _with_inputs(run: Run, group: Group, fix: Fix) -> Fix | None:
 
 
 def is_none_at_times(cause: Cause) -> bool:
-    """Return whether ``cause`` is that an argument is None in one of two calls, and an array or a container
-    in the other."""
+    """Return whether an argument is None in one of the two calls that ``cause`` compares, and an array or a
+    container in the other."""
     return bool(cause.before and cause.after) and Container("None") in (cause.before, cause.after)
 
 

@@ -97,8 +97,8 @@ class Rule(msgspec.Struct, frozen=True):
 
     @property
     def doc(self) -> str:
-        """Return the rule's page in Markdown, without the heading. The page says what the rule finds and why
-        this is bad, and has a program with the problem and one without."""
+        """Return the rule's page in Markdown, without the heading. The page explains what the rule finds and
+        why this is bad, and has a program with the problem and one without."""
         page = PAGES / f"{self.code}.md"
         return page.read_text("utf-8").partition("\n\n")[2].strip()
 

@@ -70,9 +70,12 @@ def _repeated(
     run: Run, p: Program, f: Function, work: tuple[ArgumentWork, ...]
 ) -> tuple[Frame, list[ArgumentWork]] | None:
     """Return (the loop that calls ``f``, the parts of ``work`` that only depend on arguments that the loop
-    does not change). None if no loop is known, or if no part or every part depends only on such arguments.
-    None also if one of the other parts contains a loop, because its number of operations is then unknown, or
-    if ``f`` is under a wrapper."""
+    does not change).
+
+    None if no loop is known, if all parts or no part of ``work`` depend only on such arguments, or if ``f``
+    is under a wrapper. None also if operations of the other parts are in loops of the program, because their
+    number is then unknown.
+    """
     c = p.compilations[-1]
     if c.site is None or c.missed is None or f.seen.wrappers:
         return None

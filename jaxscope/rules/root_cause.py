@@ -30,7 +30,7 @@ class Miss(msgspec.Struct, frozen=True):
 
     Attributes:
       step: the training step; None: unknown, or not needed.
-      cause: the difference from an earlier call, because of which the cache missed.
+      cause: the difference from an earlier call that made the cache miss.
     """
 
     compilation: Compilation
@@ -124,9 +124,9 @@ def _of_a_size(group: Sequence[Miss]) -> bool:
 
 def _places(run: Run, miss: Miss, lines: Mapping[str, Compilation]) -> set[tuple[Hashable, int | None]]:
     """Return the changes of size that made the call ``miss`` recompile, as a set of ((process id, size
-    before, size now), step): ``((1, 64, 29), 376)`` says that 64 became 29 in process 1 in step 376. Two
-    recompiles with an equal element may have one cause. ``lines`` is only for operations outside jit: id of a
-    call -> the earlier call to compare it with."""
+    before, size now), step): ``((1, 64, 29), 376)`` if 64 became 29 in process 1 in step 376. Two recompiles
+    with an equal element may have one cause. ``lines`` is only for operations outside jit: id of a call ->
+    the earlier call to compare it with."""
     pairs = _sizes(run, miss.compilation, lines.get(miss.compilation.id))
     return {((miss.compilation.process.id, *pair), miss.step) for pair in pairs}
 
@@ -291,8 +291,8 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
 
 def _with_time_to_run(findings: list[Finding]) -> list[Finding]:
     """Return ``findings``, but merge one about the compilations of operations outside jit (JX133) with one
-    about the time of a loop that runs these operations (JX605), if both are solved by jit. The one with more
-    seconds is the first."""
+    about the time of a loop that runs these operations (JX605), if jit solves both. The merged finding has
+    the title of the one with more seconds."""
     kept = _with_time_of_writes(findings)
     for running in [f for f in kept if f.code == "JX605"]:
         lines = _lines(running)
@@ -410,9 +410,9 @@ def _passed_on(code: str, found: Sequence[Cause]) -> Hashable | None:
 
 
 def _without_what_jit_takes_in(run: Run, findings: list[Finding]) -> list[Finding]:
-    """Return ``findings`` with fewer findings about recompiles for another size (JX101). Such a finding is
-    merged into the finding that advises to jit a whole line (JX133) if all its recompiles come from calls on
-    that line, because jit on the line removes them, too."""
+    """Return ``findings``, but merge a finding about recompiles for another size (JX101) into the finding
+    that advises to jit a whole line (JX133), if all these recompiles come from calls on that line. jit on the
+    line removes them, too."""
     for line in [
         f for f in findings if f.code == "JX133" and (fix := fix_of(f)) is not None and fix.kind == "jit"
     ]:

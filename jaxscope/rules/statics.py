@@ -108,8 +108,9 @@ def _equinox(group: Group) -> str | None:
 
 def _ordinary(group: Group, path: str) -> Message:
     """Return the advice to pass the number at ``path`` as an ordinary argument, not as a static one, so that
-    the calls of ``group`` do not recompile. The text depends on how the function marks static arguments:
-    ``static_argnums`` of jit, ``static_broadcasted_argnums`` of pmap, not being an array for Equinox."""
+    the calls of ``group`` do not recompile. The text names the option that makes the argument static:
+    ``static_argnums`` of jit or ``static_broadcasted_argnums`` of pmap. Under Equinox, the advice is to pass
+    an array, because numbers are static there."""
     wrappers, equinox = group.function.seen.wrappers, _equinox(group)
     if equinox is not None:
         return message("fix-asarray-for-equinox", path=path, wrapper=equinox)

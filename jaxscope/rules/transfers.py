@@ -191,10 +191,10 @@ def _waiting(run: Run) -> Iterator[tuple[Transfer, Finding]]:
 
 
 def _gap(t: Transfer, outside: float | None) -> Iterator[Evidence]:
-    """Yield evidence for how long, at most, the device is idle in each step because the host waits on the
-    line ``t`` for a value before it calls the next program.
+    """Yield evidence for the longest time that the device may be idle in each step, because the host waits on
+    the line ``t`` for a value before it calls the next program.
 
-    The device is idle from the end of a wait to the next call. When that call comes is not recorded, so all
+    The device is idle from the end of a wait to the next call. The time of that call is not recorded, so all
     seconds in which the program does not wait (``outside``; None: unknown) are counted. Yield nothing if they
     are unknown, or if the device still had work at the end of some waits.
     """
@@ -206,9 +206,9 @@ def _gap(t: Transfer, outside: float | None) -> Iterator[Evidence]:
 
 
 def _outside_waits(run: Run, t: Transfer) -> float | None:
-    """Return for how many seconds, at most, the program did not wait for any value, between the first and the
-    last transfer of the line ``t``. None if unknown. The waits of other lines in this time are subtracted,
-    too, and so are the seconds of tracing, lowering and compiling, which are needed once."""
+    """Return an upper bound on the seconds, between the first and the last transfer of the line ``t``, in
+    which the program did not wait for any value. None if unknown. The waits of other lines in this time are
+    subtracted, and so are the seconds of tracing, lowering and compiling, which are needed once."""
     if t.process is not run.main:
         return None
     waited = t.blocked_since or 0.0
@@ -223,8 +223,8 @@ def _outside_waits(run: Run, t: Transfer) -> float | None:
 
 
 def _avoidable(t: Transfer, outside: float | None) -> float:
-    """Return how many seconds the run would be shorter, at most, if the line ``t`` did not wait for the
-    device.
+    """Return an upper bound on the seconds by which the run would be shorter if the line ``t`` did not wait
+    for the device.
 
     The gain is that the host's work between the waits (``outside`` seconds; None: unknown) runs while the
     device computes, so it is not more than ``outside``. But if the copies are large or ``outside`` is
@@ -391,7 +391,7 @@ def large(run: Run) -> Iterator[Finding]:
         if t.steps is None and runs_once(source, t.source.line):
             continue  # the line runs once: the copies are the arrays of one tree
         if t.direction == TO_DEVICE and is_put_ahead(source, t.source.line):
-            continue  # the program does already what the advice says
+            continue  # the program does already what is advised
         shared = run.platform == "cpu"
         to_host = t.direction == TO_HOST
         what = _what(t)

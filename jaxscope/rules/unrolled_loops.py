@@ -182,9 +182,9 @@ def _in_library(run: Run, f: Function, r: Repeated) -> bool:
     """Return whether a library, and not the user's code, repeats the block of operations ``r`` in the program
     of ``f``, so that the user cannot change the loop. False if that is unknown.
 
-    It is a library if the repeating line is a library's. If ``f`` itself is a library's function, it is also
-    one if the repeating line is the user's call of ``f``, or if no line of the user that leads to the block
-    is in a loop.
+    A library repeats it if the line of the block, ``r.source``, is in a library. If ``f`` itself is a
+    library's function, this is also so if that line is the user's call of ``f``, or if no line of the user
+    that leads to the block is in a loop.
     """
     sites = [c.site for c in f.compilations if c.site is not None and STANDING(c.site.file) == Standing.USER]
     if r.source is None or not sites:

@@ -2,8 +2,8 @@
 a figure that became better is a note.
 
 If the baseline was written with another JAX minor version, on another platform or on other devices, nothing
-is compared, because another compiler makes other programs from the same source. A note then says what
-differs.
+is compared, because another compiler makes other programs from the same source. The result is then a note
+with the differences.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def failing(found: Iterable[Finding], *, strict: bool) -> list[Finding]:
 
 def compare(baseline: Baseline, now: Extracted) -> Comparison:
     """Compare ``now``, the figures of a run, with ``baseline``, the saved figures of an earlier run. If JAX's
-    version, the platform or the devices differ, no figure is compared, and a note says what differs."""
+    version, the platform or the devices differ, no figure is compared, and a note names the differences."""
     baseline, renamed = _with_current_names(baseline, now)
     different = _environment_differences(baseline, now.baseline)
     new, known = _split(baseline, now, raised=not different)

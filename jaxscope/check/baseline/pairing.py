@@ -126,10 +126,10 @@ def note(code: str, text: Message, fix: Words, f: Function | None = None, about:
 
     Args:
       code: the code of the finding: ``JX705``.
-      text: what the note says.
+      text: the title of the note.
       fix: what to do.
       f: the function that the note is about; None: it is about no function.
-      about: the name of what the note is about, if that is not a function of the run. Notes with different
+      about: the name of the subject of the note, if that is not a function of the run. Notes with different
         names are not merged.
     """
     source = definition(f) if f is not None else None

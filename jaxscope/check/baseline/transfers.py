@@ -16,7 +16,7 @@ from jaxscope.schema.messages import Count, Message, Parts, message
 def compare(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
     """Yield an error for each function and kind of copy (``float, device_to_host``) with more copies in
     ``now``, the run, than in ``baseline`` for the same number of steps. One note lists those with fewer
-    copies. If the run did not count copies, a note says so."""
+    copies. If the run did not count copies, yield only a note about this."""
     if baseline.transfers is None:
         return
     if now.baseline.transfers is None:

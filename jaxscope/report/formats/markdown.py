@@ -29,7 +29,8 @@ _SIGNS = {ERROR: "❌", NOTE: "📝"}
 def render(findings: Sequence[Placed], *, run: str, failed: bool) -> str:
     """Return the findings as Markdown: the name of the run (``run``), whether the check failed (``failed``),
     a table of the first MOST findings, and below it the evidence and fix of each. Evidence and fix are left
-    out where the text would exceed LONGEST characters; the last line then says for how many findings."""
+    out where the text would exceed LONGEST characters; the last line then has the number of these
+    findings."""
     notes = sum(p.finding.severity == NOTE for p in findings)
     parts = [count(len(findings) - notes, "finding")] if len(findings) > notes else ["no findings"]
     parts += [count(notes, "note")] if notes else []

@@ -41,7 +41,7 @@ def section(run: Run, places: Places, *, everything: bool) -> Html | None:
 
 def _devices(s: Snapshot) -> Html | None:
     """Return a table with a bar for each device that shows the bytes of its live arrays. None if only one
-    device has arrays, or if so many have that the table would be too long."""
+    device has arrays, or if the table would be too long."""
     used = [(d, n) for d, n in sorted(s.by_device.items()) if n > 0]
     if not 2 <= len(used) <= MOST_DEVICES:
         return None

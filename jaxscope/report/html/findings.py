@@ -70,7 +70,7 @@ def _severity(f: Finding) -> str:
 
 
 def fix(f: Finding) -> Html | None:
-    """Return a paragraph that says what to change; None if the finding has no fix."""
+    """Return a paragraph with the advice what to change; None if the finding has no fix."""
     words = fix_text(f)
     return (
         None

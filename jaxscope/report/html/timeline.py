@@ -23,7 +23,7 @@ HEIGHT = 20
 MOST_LANES, MOST_MARKS, MOST_RANKS = 30, 150, 64
 MOST_ROWS = 200  # compilations in the table
 LABELS = 5
-LATE = 0.1  # if the recording starts this many seconds after the program or later, the legend says so
+LATE = 0.1  # if the recording starts at least so many seconds after the program, the legend mentions it
 LEGEND = {"trace": "trace", "lower": "lower", "compile": "compile", "hit": "from the persistent cache"}
 
 
@@ -98,7 +98,7 @@ def _length(run: Run, found: Sequence[Lane]) -> float:
 
 
 def _origin(run: Run) -> str:
-    """Return a sentence that says what 0 s on the time axis is."""
+    """Return a sentence about the moment that is 0 s on the time axis."""
     words = "0 s is when recording began"
     began, program = run.began_ns, run.program_began_ns
     if began is None or program is None or began - program < LATE * 1e9:
