@@ -72,8 +72,8 @@ def spread(used: Iterable[int]) -> str:
 
 
 def slices(c: Cell, shape: Sequence[int]) -> str:
-    """Return as text which part of an array with the shape ``shape`` one device holds: ``[0:256, :]``, or
-    ``nothing: padding`` if the part is empty. ``c`` has begin and end of the part in each dimension."""
+    """Return, as text, the part of an array with the shape ``shape`` that one device holds: ``[0:256, :]``,
+    or ``nothing: padding`` if the part is empty. ``c`` has begin and end of the part in each dimension."""
     if any(begin >= end for begin, end in c.slices) and all(shape):
         return "nothing: padding"
     ranges = [":" if (b, e) == (0, n) else f"{b}:{e}" for (b, e), n in zip(c.slices, shape, strict=True)]

@@ -289,9 +289,8 @@ def _style(cell: str, heading: bool, same: bool) -> str:
 
 
 def as_json(variants: Sequence[Variant]) -> list[contract.Comparison]:
-    """Return the entry ``comparisons`` of the JSON report: a comparison for each function of which several
-    programs are compared. ``variants`` are the run, then the runs with other settings or numbers of
-    devices."""
+    """Return the entry ``comparisons`` of the JSON report: a comparison for each function that has several
+    programs. ``variants`` are the run, then the runs with other settings or numbers of devices."""
     number = {
         id(v): n - 1 if n else None for n, v in enumerate(variants)
     }  # index in sub_runs; None: the run itself

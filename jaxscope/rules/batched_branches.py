@@ -78,8 +78,8 @@ def _largest(batched: BatchedBranches, line: Frame, call: ast.Call) -> tuple[ast
 
 
 def _branches(call: ast.Call) -> Iterator[ast.expr]:
-    """Yield the functions that a call of ``cond`` or ``switch`` gets as branches, as its source shows
-    them."""
+    """Yield the functions that a call of ``cond`` or ``switch`` gets as branches, as expressions of the
+    source."""
     positional = call.args[1:2] if last_name(call.func) == "switch" else call.args[1:3]
     for value in (*positional, *(k.value for k in call.keywords if k.arg in _BRANCHES)):
         yield from value.elts if isinstance(value, (ast.Tuple, ast.List)) else (value,)

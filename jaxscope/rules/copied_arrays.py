@@ -1,4 +1,4 @@
-"""Rule JX607: a loop that writes into a large array outside jit, which copies the array for each write."""
+"""Rule JX607: a loop writes into a large array outside jit. Each write copies the whole array."""
 
 from __future__ import annotations
 

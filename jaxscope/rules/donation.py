@@ -81,8 +81,9 @@ def _fields(c: Constant) -> dict[str, Field]:
 
 
 def _inner(f: Function, c: Constant) -> str | None:
-    """Return the name of the user's function, called by ``f``, whose line uses the constant ``c``. None: the
-    line is in ``f`` itself or in a function inside it, or is unknown."""
+    """Return the name of the user's function that uses the constant ``c``, if this is a function that ``f``
+    calls. None: the constant is used in ``f`` itself or in a function defined in ``f``, or this is
+    unknown."""
     if c.source is None or c.source.function == "<module>":
         return None
     parts = c.source.function.split(".")

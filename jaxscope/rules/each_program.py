@@ -32,8 +32,8 @@ Look = Callable[[Program, Function, Texts], Iterator[tuple[Hashable, Finding]]]
 
 def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
     """Yield (program, function, analyzed texts of the program) for each of the user's functions. The program
-    is the one called last; if none was called, the one compiled last. If a function was only lowered for
-    targets (``jaxscope compile``), its program is one of those for targets."""
+    is the one that was compiled last; programs that were never called are used only if none was called. If a
+    function was only lowered for targets (``jaxscope compile``), its program is one of those for targets."""
     latest = _latest(run)
     for f, ps in latest.values():
         yield ps[0], f, run.texts_of(ps[0])

@@ -1,4 +1,4 @@
-"""What is known of a library that a line calls outside jit, for the advice of rule JX133."""
+"""Facts about a library that a line calls outside jit, for the advice of rule JX133."""
 
 from __future__ import annotations
 

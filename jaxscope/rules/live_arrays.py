@@ -130,7 +130,7 @@ def _title(g: Growth, longer: bool) -> Message:
 
 
 def _seen(g: Growth, position: float, count: int, size: int) -> Evidence:
-    """Return the evidence of one snapshot of the live arrays that the arrays ``g`` grow.
+    """Return the evidence from one snapshot of the live arrays about the growing arrays ``g``.
 
     Args:
       position: the step of the snapshot; the seconds since the start if steps are not counted.
@@ -195,7 +195,7 @@ class _Copied(msgspec.Struct, frozen=True):
     """Arrays of one name that have copies on several devices, and how to shard them instead.
 
     Attributes:
-      look: the snapshot of the live arrays that has them.
+      look: the snapshot of the live arrays that has these arrays.
       missing: the mesh axes along which they are replicated, as (axis, size).
       axis: the axis of ``missing`` to shard over.
       dimension: the dimension to shard.

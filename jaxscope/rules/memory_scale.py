@@ -1,4 +1,4 @@
-"""Decide from which size on memory is worth a finding: as a share of the memory of one device.
+"""Decide from how many bytes on memory is worth a finding. The limit is a share of the memory of one device.
 
 Where the size of a device's memory is unknown, as on a CPU, that of the smallest accelerator in
 ``analysis.machines`` is assumed. So the same bytes are worth a finding on a CPU and on that accelerator.

@@ -190,7 +190,8 @@ def two_draws_from_one_key(run: Run) -> Iterator[Finding]:
 
 
 def draws_in_loops(run: Run) -> Iterator[Finding]:
-    """Yield findings (JX135) about bodies of JAX's loops that draw from a key of the code around the loop."""
+    """Yield findings (JX135) about loops of JAX whose body draws from a random key of the code around the
+    loop, so that each iteration draws the same numbers."""
     for file, functions in _ran(run).items():
         source = sources.of(run)(file)
         repeated = key_reuse.in_loops(source)

@@ -37,8 +37,8 @@ _CODES = {
 
 
 def findings(job: Job) -> list[Finding]:
-    """Return the findings about ``job``, a job of several processes (ranks): where some ranks first run other
-    programs than the majority, and which rank ended first."""
+    """Return the findings about ``job``, a job of several processes (ranks): the first place where some ranks
+    run other programs than the majority, and the rank that ended first."""
     return in_order(_all(job))
 
 

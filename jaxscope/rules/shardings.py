@@ -132,7 +132,7 @@ def _before_the_call(
     Args:
       f, c: the function that constrains the argument, and its compilation.
       i, d: the argument with its shardings, and what differs.
-      more: how many other arguments this holds for, as words.
+      more: a text with the number of other arguments to which this applies; None: there are none.
     """
     made = c.made_at(i.path)
     makers = [
@@ -371,8 +371,8 @@ def _devices(ids: str) -> Field:
 
 
 def _placed(s: Sharding, rank: int) -> Field:
-    """Return where an array with ``rank`` dimensions is, as text of its sharding ``s``: ``on cpu:0``,
-    ``as P('data') over 8 devices``."""
+    """Return the placement of an array with ``rank`` dimensions as text: ``on cpu:0``, ``as P('data') over 8
+    devices``. ``s`` is its sharding."""
     text = spelled(s, rank)
     if text.startswith("on "):
         return text

@@ -61,8 +61,8 @@ SMALL = 1 << 20  # bytes: a smaller copy between devices is only worth a note, u
 
 @rule("JX601", "host-copy-each-step", WARNING)
 def host_copy(run: Run) -> Iterator[Finding]:
-    """Yield a finding for each line that waits in each step. Lines of one loop with the same advice have one
-    finding together."""
+    """Yield a finding for each line at which the program waits in each step for a value from the device.
+    Lines of one loop with the same advice have one finding together."""
     loops: dict[tuple[Hashable, ...], list[Finding]] = {}
     for t, found in sorted(_waiting(run), key=lambda pair: _position(pair[0])):
         source = None if t.source is None else sources.of(run)(t.source.file)

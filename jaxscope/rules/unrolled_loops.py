@@ -109,9 +109,8 @@ def _independent(run: Run, r: Repeated) -> bool:
 
 
 def _draws(run: Run, p: Program) -> bool:
-    """Return whether most of what the program ``p`` computes is random numbers, as for the initial parameters
-    of a model: it multiplies no matrices, and many of its operations are those of a random number generator.
-    """
+    """Return whether the program ``p`` mostly computes random numbers, such as the initial parameters of a
+    model: it multiplies no matrices, and many of its operations are those of a random number generator."""
     read = run.texts_of(p).stablehlo
     counts = {} if read is None else read.op_counts
     total = sum(n for name, n in counts.items() if name not in CONSTANTS | CALLS)

@@ -125,7 +125,7 @@ def note(code: str, text: Message, fix: Words, f: Function | None = None, about:
     """Return a finding with the severity note, which makes a check fail only with ``--strict``.
 
     Args:
-      code: the code of the finding: ``JX705``.
+      code: the code of the finding: ``JX710``.
       text: the title of the note.
       fix: what to do.
       f: the function that the note is about; None: it is about no function.
