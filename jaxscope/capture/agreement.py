@@ -33,9 +33,9 @@ class Agreement:
         self._given_up = given_up
 
     def wait(self, call: int) -> None:
-        """Wait until all ranks have compiled the same program as the call with the number ``call`` in this
-        process. After HELD_S seconds, or earlier if nothing compares the ranks' logs, give up: call
-        ``given_up`` and return."""
+        """Wait until all ranks (processes of the job) have compiled the program that this process compiled in
+        its call number ``call``. After HELD_S seconds, or earlier if nothing compares the ranks' logs, give
+        up: call ``given_up`` and return."""
         if self._whole is None:
             return
         began = time.monotonic()

@@ -1,5 +1,5 @@
-"""Count calls: each costs one addition and one store. The count is stored in a file that is mapped into
-memory (log.counts), so that it is not lost when the process is killed."""
+"""Count calls. One call costs one addition and one store. The count is stored in a file that is mapped into
+memory (``log.counts``), so that it is not lost when the process is killed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ INTERVAL_NS = 100_000_000
 
 
 class Count(Tick):
-    """A count that starts at 0 and is also stored after each change, by ``cells[index] = value``. ``cells``
-    is a file that is mapped into memory, so that the count is not lost when the process is killed. Before the
-    first change no place in this file is reserved; ``cells`` is then an object that reserves one.
+    """A count that starts at 0. Each change is also stored (``cells[index] = value``) in a file that is
+    mapped into memory, so that the count is not lost when the process is killed.
+
+    The place in this file is reserved at the first change; before, ``cells`` is an object that reserves it.
 
     Args:
       event: is called with (the count, the index of the cell of the file in which later counts are stored).
@@ -74,8 +75,8 @@ class Count(Tick):
 
 
 class _Unplaced:
-    """Stands in for the mapped file until a count is first stored; this reserves a cell in the file. So the
-    code that counts a call does not have to check whether there is a cell."""
+    """Used in place of the mapped file until a count is first stored; then it reserves a cell (a place for
+    one number) in the file. So the code that counts a call does not have to check whether there is a cell."""
 
     def __init__(self, count: Count) -> None:
         self._count = count
@@ -85,7 +86,7 @@ class _Unplaced:
 
 
 class _InTheLog:
-    """Stands in for the mapped file if no file can be mapped. It writes the count to the log at most ten
+    """Used in place of the mapped file if no file can be mapped: writes the count to the log, at most ten
     times a second."""
 
     def __init__(self, count: Count) -> None:

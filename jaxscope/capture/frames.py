@@ -1,7 +1,7 @@
 """Find the user's lines in the Python stack: those that belong neither to JAX nor to a library around JAX
 such as flax.
 
-Which functions of JAX are on the stack is known to ``jax_internals`` only.
+The names of JAX's own functions on the stack are in ``jax_internals`` only.
 """
 
 from __future__ import annotations
@@ -118,8 +118,7 @@ def package_of(file: str) -> str | None:
 
 
 def is_library_file(file: str) -> bool:
-    """Return whether ``file`` is not the user's, but belongs to an installed package or library, or to
-    Python."""
+    """Return whether ``file`` belongs to an installed package, a library or Python, and not to the user."""
     return file_standing(file) != Standing.USER
 
 
@@ -130,8 +129,8 @@ def location(frame: FrameType) -> Frame:
 
 
 def column(frame: FrameType) -> int | None:
-    """Return the column at which the expression begins that ``frame`` executes, in bytes of UTF-8; None if
-    the code has no information about columns."""
+    """Return the column, in bytes of UTF-8, of the expression that ``frame`` is executing; None if the code
+    has no information about columns."""
     at = next(itertools.islice(frame.f_code.co_positions(), max(frame.f_lasti, 0) // 2, None), None)
     return at[2] if at is not None else None
 
@@ -153,8 +152,8 @@ def users(found: Iterable[FrameType]) -> list[FrameType]:
 
 
 def is_installed_beside(file: str | None, frame: FrameType | None) -> bool:
-    """Return whether ``file`` belongs to an installed package while the user's own code is also on the stack
-    of ``frame``. A function in ``file`` is then not the user's."""
+    """Return whether ``file`` belongs to an installed package, while the stack of ``frame`` also contains
+    code of the user. A function in ``file`` is then not the user's."""
     if file is None or file_standing(file) != Standing.INSTALLED:
         return False
     return any(standing(f) == Standing.USER for f in walk(frame))
@@ -177,9 +176,9 @@ def raised_through(trace: TracebackType | None) -> list[Frame]:
 
 
 def raised_in(trace: TracebackType | None) -> str | None:
-    """Return the name of the package whose code raised an exception with the traceback ``trace``; None if the
-    user's code raised it. If code of JAX or Python raised the exception, the code that called JAX or Python
-    counts."""
+    """Return the name of the package whose code raised an exception; None if the user's code raised it. If
+    code of JAX or Python raised the exception, the code that called JAX or Python counts. ``trace`` is the
+    traceback of the exception."""
     last: FrameType | None = None
     while trace is not None:
         module = root(module_of(trace.tb_frame))

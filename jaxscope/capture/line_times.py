@@ -1,10 +1,9 @@
 """Measure on which lines of the user the main thread spends its time, and with what: compiling, waiting for
 values, operations outside jit, or the line's own Python code and calls.
 
-The stack of the main thread is sampled 50 times a second at first and 5 times later, in C
-(``jaxscope/_stacks.c``). The samples are added up here, and written as an event ``LineTimes`` at the end, and
-before whenever the recorded time has grown by half. The seconds of a sample are those since the sample before
-it.
+The stack of the main thread is sampled in C (``jaxscope/_stacks.c``), at first 50 times a second, later 5
+times a second. A sample counts for the seconds since the sample before it. The samples are added up here, and
+written as an event ``LineTimes`` at the end, and before that whenever the recorded time has grown by half.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ _FRAMES = {
 
 
 class _Place(NamedTuple):
-    """Where the main thread was. The fields are those of ``LineTime``."""
+    """What the main thread did in a sample, and on which lines. The fields are those of ``LineTime``."""
 
     doing: str
     stack: tuple[Frame, ...]
@@ -68,11 +67,11 @@ class _Place(NamedTuple):
 
 
 class LineTimer:
-    """Measures the times of the lines of one recording.
+    """Measures on which lines the main thread spends its time, for one recording.
 
     Args:
       emit: is called with each event.
-      clock: the seconds that pass.
+      clock: returns the present time in seconds.
     """
 
     def __init__(
@@ -94,7 +93,7 @@ class LineTimer:
             self._sampler.start(PERIOD_S)
 
     def stop(self) -> None:
-        """Write the times for the last time, and end the samples."""
+        """Write the times for the last time, and stop sampling."""
         sampling, self._sampler = self._sampler, None
         if sampling is not None:
             shield.attempt("line_times", self._write, sampling)
@@ -107,15 +106,16 @@ class LineTimer:
             sampling.stop()
 
     def passed(self) -> None:
-        """Write the times if they are due: if they have grown by half since they were last written."""
+        """Write the times to the log if they are due: if the recorded time has grown by half since they were
+        last written."""
         elapsed = self._clock() - self._began
         if self._sampler is not None and elapsed >= self._due:
             self._due = GROWN * elapsed
             shield.attempt("line_times", self._write, self._sampler)
 
     def step_ended(self, step: int) -> int:
-        """Do the same at the end of a training step. Return after how many more steps this is to be called
-        again."""
+        """Write the times to the log if they are due. This is called at the end of the training step
+        ``step``. Return after how many more steps it has to be called again."""
         self.passed()
         return max(1, step // 4)
 
@@ -130,7 +130,7 @@ class LineTimer:
             self._emit(self._event())
 
     def _event(self) -> LineTimes:
-        """Return the times of all samples so far."""
+        """Return the times of all samples so far, as an event."""
         known = [(at, sums) for at, sums in self._places.items() if at.stack]
         lines = [
             LineTime(
@@ -159,13 +159,12 @@ def sampler() -> Any:
 
 
 class _Code(NamedTuple):
-    """What is known of a code object.
+    """The properties of a code object.
 
     Attributes:
-      standing: who owns it.
+      standing: who owns it: the user, an installed package or a library.
       jax: whether it is a function of JAX that does something, not only something around it.
-      doing: what the thread does while this function of JAX runs; empty: that is not known from this
-        function.
+      doing: what the thread does while this function of JAX runs; empty: unknown.
     """
 
     standing: Standing
@@ -174,16 +173,16 @@ class _Code(NamedTuple):
 
 
 class _Stacks:
-    """Finds what a thread does from its stack. Most stacks have the same functions, which are examined
-    once."""
+    """Finds out what a thread does, from its stack. Most stacks have the same functions; each function is
+    examined once."""
 
     def __init__(self) -> None:
         self._codes: dict[int, _Code] = {}  # by id(): the samples keep the code objects alive
         self._positions: dict[tuple[int, int], tuple[int, int | None]] = {}
 
     def place(self, codes: list[CodeType], instructions: list[int]) -> _Place:
-        """Return where a thread is whose frames run ``codes``, innermost first. ``instructions`` has the
-        offset of each frame's instruction, in bytes."""
+        """Return what a thread does and on which lines, from its stack. ``codes`` are the code objects of its
+        frames, innermost first. ``instructions`` has the offset of each frame's instruction, in bytes."""
         if codes and codes[0].co_filename == "<string>" and codes[0].co_varnames[:1] == ("_cls",):
             # The function that Python generates for a named tuple. Often it is the first Python code after
             # the call of a jitted function, which returns one: the time is that of the line.

@@ -46,8 +46,9 @@ def unregister(callbacks: Listeners) -> None:
 
 
 def restore(callbacks: Listeners, writer: Writer) -> None:
-    """If the program called ``jax.monitoring.clear_event_listeners()``, register the methods of ``callbacks``
-    again, and write by ``writer`` an event ``Degraded``, because one trace may be missing in the log."""
+    """Register the methods of ``callbacks`` again if the program called
+    ``jax.monitoring.clear_event_listeners()``. Then also write an event ``Degraded`` (with ``writer``),
+    because one trace may be missing in the log."""
     import jax
 
     if jax_internals.is_listening(callbacks.on_duration):

@@ -59,17 +59,17 @@ def _marimo() -> Any | None:
 
 
 def text(file: str) -> str | None:
-    """Return the source of code that is in no file on disk, such as a notebook cell. ``file`` is the file
-    name in the code object, by which ``linecache`` has the source. Return None if the source is unknown or
-    longer than MAX_TEXT characters."""
+    """Return the source of code that is in no file on disk, such as a notebook cell; None if the source is
+    unknown or longer than MAX_TEXT characters. ``file`` is the file name in the code object, under which
+    ``linecache`` stores the source."""
     entry: tuple[Any, ...] = linecache.cache.get(file, ())  # has one element if the file is not read yet
     found = "".join(entry[2]) if len(entry) == 4 else ""
     return found if 0 < len(found) <= MAX_TEXT else None
 
 
 class CellNames:
-    """Replaces the file names of notebook cells in events and texts before they are written to the log.
-    IPython's ``shell`` object knows the number of each cell."""
+    """Replaces the file names of notebook cells by ``In[3]`` in events and texts before they are written to
+    the log. The number of each cell comes from IPython's ``shell`` object."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell

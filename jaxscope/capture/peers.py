@@ -116,10 +116,9 @@ class Peers:
         return json.dumps([count, leaving, latest, self._rounds], separators=(",", ":"))
 
     def _read(self, key: str, value: str, now: int) -> None:
-        """Remember what a rank (process of the job) has published, read at the time ``now`` (ns): its
-        programs, whether it ends the program, and how often it has published. A rank whose number of
-        publications stays the same was killed or hangs. ``key``, under which it published ``value``, ends in
-        the number of the rank."""
+        """Remember ``value``, which a rank (process of the job) has published, read at the time ``now`` (ns):
+        the rank's programs, whether the rank ends the program, and how often it has published. A rank whose
+        number of publications stays the same was killed or hangs. ``key`` ends in the number of the rank."""
         rank = int(key.rpartition("/")[2])
         count, left, latest, rounds = json.loads(value)
         if self._beats.get(rank, (0, 0))[0] != rounds:
@@ -168,9 +167,11 @@ class Peers:
         behind: Sequence[int] = (),
     ) -> None:
         """Record, once, that ranks differ at one position in the list of programs for the devices of all
-        processes. This is done when the difference has lasted for ``after_ns``, and only if each of the ranks
-        ``behind`` has published something after that. If one of them was killed, this explains the
-        difference, and nothing is recorded.
+        processes.
+
+        This is done when the difference has lasted for ``after_ns``, and only if each of the ranks ``behind``
+        has published something after that time. Otherwise one of them may have been killed, which explains
+        the difference.
 
         Args:
           difference: identifies the difference.
@@ -178,7 +179,8 @@ class Peers:
           position: where the ranks differ.
           program_of: rank -> its program at this position.
           after_ns: how long the difference must have lasted, in ns.
-          behind: the ranks that must be alive: those without a program at this position, or those that stay.
+          behind: the ranks that must be alive: those without a program at this position, or those that have
+            not ended the program.
         """
         since = self._since.setdefault(difference, now)
         if any(self._beats.get(n, (0, 0))[1] < since + after_ns for n in behind):
@@ -204,13 +206,13 @@ class Peers:
 
 
 def digest(program: str | None, module: str | None, *, calls_back: bool) -> str:
-    """Return a text that is equal for equal programs in all ranks (processes of a job). This is the id of the
-    program. For a program with callbacks it is a checksum of the name of the module, because the id depends
-    on the addresses of the callbacks, which are different in each rank.
+    """Return a text that is equal in all ranks (processes of a job) that compile the same program: the id of
+    the program. For a program with callbacks, return a checksum of the name of its module instead: the id
+    depends on the addresses of the callbacks, which are different in each rank.
 
     Args:
       program: the id of the program; None: unknown, so that the checksum is returned.
-      module: the name of its module; None: unknown.
-      calls_back: whether it has callbacks.
+      module: the name of the program's module; None: unknown.
+      calls_back: whether the program has callbacks.
     """
     return program if program is not None and not calls_back else f"{zlib.crc32((module or '').encode()):08x}"

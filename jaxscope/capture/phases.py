@@ -235,7 +235,7 @@ class Phases:
     def _stablehlo(self, call: Call, module: Any, options: Any, platforms: Any, devices: int) -> str | None:
         """Return the id of a program that ``call`` lowered: a hash of its StableHLO and of the other
         arguments. Return None if it cannot be computed. Also store the StableHLO, if the function is the
-        user's and ``ir`` says so.
+        user's and the user wants StableHLO to be stored (``ir``).
 
         Args:
           module: the program's StableHLO as an MLIR module.
@@ -257,8 +257,8 @@ class Phases:
         self._store(program, "hlo", texts.hlo(executable))
 
     def _store(self, program: str, stage: str, text: str) -> None:
-        """Store ``text``, the ``stage`` (stablehlo or hlo) of the program with the id ``program``, in a file
-        beside the log, and write the event ``ProgramText``."""
+        """Store ``text`` in a file beside the log, and write the event ``ProgramText``. ``text`` is the
+        program with the id ``program`` in the form ``stage`` (stablehlo or hlo)."""
         stored = self._writer.put_text(text)
         if stored is not None:
             self._writer.emit(ev.ProgramText(program=program, stage=stage, blob=stored[0], bytes=stored[1]))
@@ -333,8 +333,8 @@ def _at(positions: frozenset[int] | None, paths: list[str] | None) -> list[str] 
 
 
 def _named(d: Differing, out: list[OutLeaf] | None) -> DifferingResult:
-    """Return ``d`` for the log, with its path in ``out``, the leaves of the function's result (None:
-    unknown)."""
+    """Convert ``d``, a result that differs between devices, for the log: with its path in the function's
+    result instead of its position. ``out`` are the leaves of the function's result; None: unknown."""
     known = out is not None and d.result is not None and d.result < len(out)
     return DifferingResult(out[d.result].path if known else None, d.aval, d.axes)  # type: ignore[index]
 
@@ -357,9 +357,14 @@ def _donated(flags: list[bool] | None, paths: list[str] | None) -> list[str] | N
 def _executable(
     frame: jax_internals.ExecutableFrame, executable: Any, lowering: Lowering | None
 ) -> dict[str, Any]:
-    """Return those fields of ``Compiled`` that describe the ``executable``, which JAX's ``frame`` makes:
-    shardings of the arguments and results, devices, dropped arguments. ``lowering`` is what is remembered of
-    its lowering; None: unknown."""
+    """Return those fields of ``Compiled`` that describe ``executable``: shardings of the arguments and
+    results, devices, dropped arguments.
+
+    Args:
+      frame: JAX's frame that has created the executable.
+      executable: the compiled program.
+      lowering: what is remembered of the lowering of the program; None: unknown.
+    """
     in_table, out_table = shardings.Shardings(), shardings.Shardings()
     constants = lowering.constants if lowering is not None else None
     outputs = shield.attempt("recover_shardings", jax_internals.recovered_out_shardings, executable, frame)

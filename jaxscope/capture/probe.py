@@ -1,5 +1,5 @@
-"""Listen to JAX's events of calls that miss the fast path (misses), and write the events Missed, PhaseBegan
-and the result of each phase.
+"""Listen to JAX's events of calls that miss the fast path (the C++ cache), and write the events Missed,
+PhaseBegan and the result of each phase.
 
 JAX announces each phase (trace, lowering, compilation) to the listeners of ``jax.monitoring``, and each miss
 to a listener that JAX has for its own tests. Arguments and results are read from the local variables of JAX's
@@ -88,7 +88,7 @@ class Probe:
         self.buffer_lifetimes = BufferLifetimes(writer.emit)
         self._sees_traces = True  # whether the installed JAX has the function that TraceFrame describes
         self.callbacks = 0  # how often JAX called us: a test asserts that warm calls add nothing
-        self.on_test = _listener(self)  # one object: it is compared with the listener in the slot
+        self.on_test = _listener(self)  # one object: it is compared with the listener that JAX has now
 
     def install(self) -> None:
         """Register the listeners for JAX's events."""
@@ -171,8 +171,9 @@ class Probe:
             self._guarded("device_puts", handle, self.puts, event_frame)
 
     def _missed(self, event_frame: FrameType) -> None:
-        """Handle JAX's event, announced by its frame ``event_frame``, that a call missed the fast path. At
-        this time it is not known whether the call will lower and compile a program."""
+        """Handle JAX's event that a call missed the fast path (the C++ cache). The frame ``event_frame``
+        announced the event. At this time it is not known whether the call will lower and compile a
+        program."""
         impl = jax_internals.nearest_frame(event_frame, (jax_internals.ImplFrame.function,))
         local = jax_internals.ImplFrame(impl) if impl is not None else None
         both = local is not None and jax_internals.known(local.jaxpr) and jax_internals.known(local.args)
@@ -190,8 +191,8 @@ class Probe:
             self.repeats.note(jaxpr, arguments, call.function)
 
     def _tracing(self, event_frame: FrameType) -> None:
-        """Handle JAX's event, announced by its frame ``event_frame``, that a trace begins. Traces of a scan
-        or a cond are ignored; only those of jit count."""
+        """Handle JAX's event that a trace begins. The frame ``event_frame`` announced the event. Only traces
+        of jit count; those of a scan or a cond are ignored."""
         tracer = jax_internals.nearest_frame(event_frame, jax_internals.TRACER_FRAMES)
         around = tracer.f_back if tracer is not None else None
         of_jit = around is not None and around.f_code.co_name == jax_internals.TraceFrame.function
@@ -491,8 +492,8 @@ class Probe:
         self.buffer_lifetimes.forget()
 
     def flush(self) -> None:
-        """Write to the log how many calls missed the fast path again with unchanged arguments. Such calls are
-        counted and not described one by one."""
+        """Write to the log how many calls missed the fast path (the C++ cache) again with unchanged
+        arguments. Such calls are counted and not described one by one."""
         shield.attempt("repeats", self.repeats.flush)
 
 
@@ -551,9 +552,11 @@ def _listener(probe: Probe) -> Callable[..., None]:
     A function with effects (``debug.print``, callbacks, Refs) misses the fast path in each call, and each
     call sends the same events: the miss, the copies of its arguments, and a beginning and an end for each
     array that a callback receives. The listener handles these events itself if they repeat those of an
-    earlier call, and passes all others to ``probe.received``. It calls hardly any other Python function:
-    between two events the program replaces our code in the processor's caches, so that each costs up to 1 us
-    (``benchmarks/overhead.py`` measures a call).
+    earlier call, and passes all others to ``probe.received``.
+
+    The listener calls hardly any other Python function, because such a call costs up to 1 us: between two
+    events, the program removes jaxscope's code from the processor's caches. ``benchmarks/overhead.py``
+    measures the cost of a call.
     """
     getframe = sys._getframe
     is_on, nested, handlers = jax_internals.is_on, probe.nested, probe.handlers

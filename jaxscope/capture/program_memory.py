@@ -52,8 +52,8 @@ class MemoryReading:
             self.read = self.ended = True
 
     def _run(self, executable: Any, begun: _thread.LockType) -> None:
-        """Read the memory figures of ``executable``, and pass them to the function that ``then`` was given.
-        Release the lock ``begun`` first, which shows that this thread runs."""
+        """Read the memory figures of ``executable``, and call the function that was passed to ``then`` with
+        them. Release the lock ``begun`` first, to show that this thread runs."""
         begun.release()
         self.memory = shield.attempt("memory", texts.memory, executable)
         self.read = True
@@ -80,15 +80,16 @@ class MemoryReading:
 
 class Readings:
     """The readings of programs' memory figures that are in progress in threads, while the program continues.
-    ``write`` is called with the number of a call and the memory figures of the program that it compiled."""
+    ``write`` is called with the number of a call and the memory figures of the program that this call
+    compiled."""
 
     def __init__(self, write: Callable[[int, Memory], None]) -> None:
         self._write = write
         self._open: list[MemoryReading] = []
 
     def follow(self, call: int, reading: MemoryReading) -> None:
-        """When the figures of ``reading`` are read, write them for the call number ``call``. If more than
-        MOST_AT_ONCE readings are in progress now, wait until this one has ended."""
+        """Write the figures of ``reading`` for the call number ``call`` as soon as they are read. If more
+        than MOST_AT_ONCE readings are in progress now, wait until this one has ended."""
         self._open = [r for r in self._open if not r.ended]
         self._open.append(reading)
         reading.then(lambda memory: self._write(call, memory) if memory is not None else None)

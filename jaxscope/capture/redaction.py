@@ -30,11 +30,11 @@ _ROOTS = (".git", "pyproject.toml", "setup.py", ".hg")
 
 
 def project(script: str) -> list[str]:
-    """Return the directories of the project, in which a redacted recording keeps paths: one for the current
-    directory and one for the directory of the program's file ``script``.
+    """Return the directories of the project; a redacted recording keeps the paths inside them. There is one
+    for the current directory and one for the directory of the program's file ``script``.
 
     From each of these two, the search goes upwards to the nearest directory that has a ``.git``,
-    ``pyproject.toml`` or the like. If none has, or if it is the home directory, the directory where the
+    ``pyproject.toml`` or the like. If there is none, or if it is the home directory, the directory where the
     search began is taken. No search begins in the root or the home directory.
     """
     projects = []

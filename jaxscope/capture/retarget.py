@@ -1,8 +1,8 @@
 """Lower a traced function a second time for a target (another accelerator than the program's), and put the
 result into the queue of the target's compiler.
 
-The program waits for this lowering, whose seconds are in the event ``Retargeted``. The target's compiler runs
-in another process.
+The program waits for this lowering; the event ``Retargeted`` has its seconds. The target's compiler runs in
+another process.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ OURS = str(Path(__file__).parents[1]) + os.sep
 
 
 class Retarget:
-    """Lowers each program of this process for each of ``targets`` (``--target``), other accelerators than its
-    own.
+    """Lowers each program of this process for each of ``targets`` (``--target``): other accelerators than the
+    one that the process runs on.
 
     Args:
       ends_at: for ``--dry-run``: is called with the id of a function that was lowered for all targets, and
@@ -52,7 +52,7 @@ class Retarget:
         lowered it for the platform of this process.
 
         Args:
-          frame: the frame of JAX's ``_resolve_and_lower``, which has lowered it.
+          frame: the frame of JAX's ``_resolve_and_lower`` in which JAX has lowered it.
           original: the id of the program that JAX has lowered; None: unknown.
 
         Raises:

@@ -246,9 +246,11 @@ class Sampler:
 
     def _remember(self, snapshot: ArraysSeen, searched: Collection[UnnamedKey]) -> None:
         """Look for possible leaks in ``snapshot``, the newest one: arrays to which no variable leads and
-        whose number grows. For each shape, dtype and origin, count how often the number of these arrays has
-        grown from one snapshot to the next since it last fell. From RISES times on, the next snapshot
-        searches for the objects that refer to them.
+        whose number grows.
+
+        For each shape, dtype and origin, count how many snapshots in a row had more of these arrays than the
+        snapshot before. If there are RISES or more, the next snapshot searches for the objects that refer to
+        these arrays.
 
         Args:
           searched: the ``unnamed_key`` of the arrays for which the search was already made. It is not

@@ -201,8 +201,9 @@ class Session:
             shield.attempt("rank", self.rank.begin, index, count)
 
     def _backend_seen(self) -> None:
-        """Begin to measure the times of lines. Not before JAX's backend has started threads of its own:
-        Python warns when a process with several threads forks."""
+        """Begin to measure the times of lines. This is called when JAX's backend has started, and with it
+        threads of its own. Earlier, the thread of the measurement might be the only one beside the main
+        thread: Python warns when a process with several threads forks."""
         if self.line_times is not None:
             shield.attempt("line_times", self.line_times.start)
 
@@ -480,8 +481,13 @@ def current() -> Session | None:
 
 def start(run: RunDir, *, how: str, options: Options | None = None) -> Session:
     """Begin a recording to the directory ``run``, or return the recording in progress if there is one. This
-    imports jax. ``options`` None means the default options. ``how`` is what begins the recording: ``run``
-    (``jaxscope run``), ``env`` (an environment variable) or ``record`` (the program itself)."""
+    imports jax.
+
+    Args:
+      how: what begins the recording: ``run`` (``jaxscope run``), ``env`` (an environment variable) or
+        ``record`` (the program itself).
+      options: None means the default options.
+    """
     import jax  # noqa: F401  before the lock: a thread that imports jax has jax's import lock in our hook
 
     with _lock:
@@ -521,7 +527,7 @@ def stop(how: str = "stop", certain: bool = False) -> None:
 
 def start_from_environment(how: str = "run") -> Session | None:
     """Begin the recording that ``jaxscope run`` requests by environment variables, and return it. Return None
-    if there is no request. ``how`` is what begins it: ``run`` or ``env`` (see Session)."""
+    if there is no request. ``how`` is what begins the recording: ``run`` or ``env`` (see Session)."""
     where = os.environ.get(RUN_VARIABLE)
     if not where:
         return None

@@ -186,15 +186,15 @@ def combined(*functions: Callable[[int], int] | None) -> Callable[[int], int] | 
 
 
 class _Several:
-    """Calls the functions ``each`` at the ends of training steps. Each of them returns after how many steps
-    it is to be called again."""
+    """Calls several functions (``each``) at the ends of training steps. Each function returns after how many
+    steps to call it again."""
 
     def __init__(self, each: Sequence[Callable[[int], int]]) -> None:
         self._due = dict.fromkeys(each, 0)
 
     def step_ended(self, step: int) -> int:
-        """Call those functions that asked to be called at the end of the step number ``step``. Return after
-        how many more steps the next one is to be called."""
+        """Call those functions that are to be called at the end of the step number ``step``. Return after how
+        many more steps the next one is to be called."""
         for ended, due in self._due.items():
             if step >= due:
                 self._due[ended] = step + ended(step)

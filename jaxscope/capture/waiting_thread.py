@@ -53,8 +53,8 @@ def tops() -> dict[int, FrameType]:
 
 
 def _work(frame: FrameType | None) -> list[Any]:
-    """Return the objects that another thread waits for until the code at ``frame`` ends: the Thread object
-    that runs it, and the Future of its result. Return an empty list in the main thread."""
+    """Return the objects through which another thread can wait for the end of the code at ``frame``: the
+    Thread object that runs it, and the Future of its result. Return an empty list in the main thread."""
     work: list[Any] = []
     for f in frames.walk(frame):
         name = f.f_code.co_qualname
@@ -66,8 +66,8 @@ def _work(frame: FrameType | None) -> list[Any]:
 
 
 def _waiting(top: FrameType) -> list[FrameType]:
-    """Return the innermost frames of a thread, from its frame ``top`` on, that run code of ``threading`` or
-    ``concurrent``, where a thread waits."""
+    """Return the innermost frames of a thread (``top`` and its callers), as long as they run code of
+    ``threading`` or ``concurrent``. In this code a thread waits."""
     return list(itertools.takewhile(lambda f: frames.root(frames.module_of(f)) in _WAITING, frames.walk(top)))
 
 

@@ -27,12 +27,12 @@ GRACE_S = 3.0  # how long after the program's end the keeper may need to write t
 
 
 class Left(NamedTuple):
-    """How the terminal interface closed, if jaxscope does not know how the program ended: the program still
-    runs, or its exit code is unknown.
+    """The result of ``attach`` if it is unknown how the program ended, because the program still runs or its
+    exit code is unknown.
 
     Attributes:
-      words: what happened to the program, for a message that begins with the program's name:
-        ``keeps running without this terminal``.
+      words: what happened to the program, for a message that begins with the program's name: ``keeps running
+        without this terminal``.
       code: the exit code with which jaxscope ends.
     """
 
@@ -76,7 +76,8 @@ def _accompany(kept: Kept, run: RunDir) -> Ended | Left:
     code is unknown. This is used if the terminal interface has failed.
 
     Ctrl-C is sent on to the program, because the program is not in this terminal's session and does not
-    receive it. ``kept`` are the process ids of the program and of the keeper, the process that started it.
+    receive it. ``kept`` has the process ids of the program and of the keeper, the process that started the
+    program.
     """
     offset = 0
     while True:
@@ -97,10 +98,10 @@ def _accompany(kept: Kept, run: RunDir) -> Ended | Left:
 
 
 def _stop(kept: Kept, run: RunDir) -> Ended | Left:
-    """Stop the program with SIGINT, as Ctrl-C would, then with SIGTERM, as ``kill`` would. Return how the
-    program ended; ``Left`` if it has not ended, or if its exit code is unknown. SIGKILL is never sent,
-    because the user has to decide that. ``kept`` are the process ids of the program and of the keeper, the
-    process that started it."""
+    """Stop the program with SIGINT, as Ctrl-C would, then with SIGTERM, as ``kill`` would. SIGKILL is never
+    sent, because the user has to decide that. Return how the program ended; ``Left`` if it has not ended, or
+    if its exit code is unknown. ``kept`` has the process ids of the program and of the keeper, the process
+    that started the program."""
     for number, patience in PATIENCE_S:
         sys.stderr.write(f"jaxscope: {number.name} sent; waiting for the program to end\n")
         try:
@@ -118,9 +119,9 @@ def _stop(kept: Kept, run: RunDir) -> Ended | Left:
 
 
 def _end(run: RunDir, kept: Kept, patience: float) -> Ended | None:
-    """Return how the program ended. The keeper (the process that started the program) writes this to the log
-    of ``run``. None if it wrote nothing within ``patience`` seconds. ``kept`` are the process ids of the
-    program and of the keeper."""
+    """Return how the program ended, as written to the log of ``run`` by the keeper (the process that started
+    the program). Return None if nothing is written within ``patience`` seconds. ``kept`` has the process ids
+    of the program and of the keeper."""
     from jaxscope.model.load import load
 
     until = time.monotonic() + patience

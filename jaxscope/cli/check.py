@@ -185,9 +185,9 @@ def _not_checked(e: UsageError) -> Finding:
 
 
 def _same_program(which: str | None, directory: RunDir) -> None:
-    """Require that the run to check is of the same program as the newest run, if the user asked for the
-    latest run. ``latest`` means the newest run that recorded anything. If a newer run of another program
-    recorded nothing, the user probably meant that newer run.
+    """If the user asked for the latest run, check that it is a run of the same program as the newest run.
+    ``latest`` means the newest run that recorded anything. If a newer run of another program recorded
+    nothing, the user probably meant that newer run.
 
     Args:
       which: the run on the command line. If it is neither ``latest`` nor empty nor None, nothing is checked.
@@ -231,9 +231,9 @@ def passes(directory: RunDir, options: dict[str, Any], parts: Sequence[Variant] 
 
 
 def options(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of the check as name in ``[tool.jaxscope.check]`` -> value. An option that is None
-    or missing in ``given``, the options on the command line, gets the value of its environment variable or of
-    pyproject.toml. It is left out if neither has a value."""
+    """Return the options of the check, as name in ``[tool.jaxscope.check]`` -> value. ``given`` has the
+    options on the command line. An option that is None or missing there gets the value of its environment
+    variable, else of pyproject.toml. If neither has a value, the option is left out."""
     loaded = config.load()
     found = {key: loaded.get("check", key, given.get(key)) for key in config.OPTIONS["check"]}
     configured = loaded.values.get("check", {}).get("baseline")
@@ -253,7 +253,7 @@ def _program(directory: RunDir) -> list[str]:
 
 def written(run: Run, directory: RunDir, findings: list[Finding], output_format: str, *, failed: bool) -> str:
     """Return the findings as text in the format ``output_format``, one of ``config.FORMATS``: ``json``,
-    ``github``, ... ``failed`` says whether the check failed; some formats state it."""
+    ``github``, ... ``failed`` is whether the check failed; some formats state it."""
     from jaxscope.model import sources
     from jaxscope.report.formats import concise, data, full, github, gitlab, junit, markdown, sarif
     from jaxscope.report.formats.placed import place

@@ -158,9 +158,12 @@ def _compiled(args: argparse.Namespace, targets: Sequence[Any], specs: Sequence[
 
 
 def _apart(args: argparse.Namespace, groups: Sequence[Sequence[Any]]) -> int:
-    """Run ``jaxscope compile`` once for each of ``groups``, targets with the same number of devices, each in
-    a process of its own, because the number of CPU devices is fixed when JAX starts. Print the results, and
-    return the exit code. The first group's run directory contains those of the others."""
+    """Run ``jaxscope compile`` once for each of ``groups``, print the results, and return the exit code.
+
+    The targets of one group have the same number of devices. Each group gets a process of its own, because
+    the number of CPU devices is fixed when JAX starts. The run directory of the first group contains those of
+    the others.
+    """
     name = args.function.rpartition(":")[2] or "compile"
     record = RunDir(args.out or store.fresh(name))
     words = [sys.executable, *command.interpreter_flags(), "-m", "jaxscope", "compile", args.function]

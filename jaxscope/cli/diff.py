@@ -38,10 +38,11 @@ OTHERS = 5  # runs named in a hint
 
 
 class Side(NamedTuple):
-    """One side of the comparison: a compilation, else functions, else a whole run.
+    """One side of the comparison: a compilation; if none is named, functions; if none is named, a whole run.
 
     Attributes:
-      functions: the functions of that run to compare; None: all.
+      directory: the directory of ``run``.
+      functions: the functions of ``run`` to compare; None: all.
       compilation: the compilation to compare; None: none is named.
     """
 

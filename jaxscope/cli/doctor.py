@@ -206,7 +206,7 @@ def _version(package: str) -> tuple[str | None, str]:
 
 def _compiler(platform: str) -> tuple[str | None, str | None]:
     """Return (reason, name) about the compiler for targets of ``platform``. If it is installed, the reason is
-    None, and the name has its version. If not, the reason says what is missing, and the name is None."""
+    None, and the name includes its version. If not, the reason is what is missing, and the name is None."""
     client = importlib.import_module("jaxscope.targets.client")
     lacking: str | None = client.missing(platform)
     return lacking, None if lacking is not None else client.compiler(platform) or "there"

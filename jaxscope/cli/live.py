@@ -46,8 +46,8 @@ def handle_follow(args: argparse.Namespace) -> int:
 
 def together(besides: list[Beside]) -> Beside | None:
     """Return one function that runs each function of ``besides`` in a thread of its own and waits for all of
-    them; None if ``besides`` is empty. These functions work while the program runs. Their parameters are an
-    event that is set when the program ends, and the program's process id."""
+    them; None if ``besides`` is empty. The functions work while the program runs. Each is called with (an
+    event that is set when the program ends, the program's process id)."""
     if len(besides) < 2:
         return besides[0] if besides else None
 
@@ -151,8 +151,8 @@ def stop_on_divergence(record: RunDir) -> Beside:
 
 def live(record: RunDir) -> Beside:
     """Return a function that prints a line on stderr for each recompile in the log of ``record``, while the
-    program runs. The function has two parameters, the event of the program's end and the program's process
-    id. It returns soon after that event is set."""
+    program runs. The function is called with (an event that is set when the program ends, the program's
+    process id), and returns soon after this event is set."""
 
     def follow(ended: threading.Event, pid: int) -> None:
         try:

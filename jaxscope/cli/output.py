@@ -49,8 +49,8 @@ def chosen(which: str | None, rank: int | None = None) -> RunDir:
 
 
 def job_of(which: str | None, directory: RunDir) -> Job | None:
-    """Read the recordings of all ranks (processes) of a job and return them as a ``Job``. None if the user
-    named a run of one process, or a single rank.
+    """Read the recordings of all ranks (processes) of a job and return them as a ``Job``. Return None if the
+    user named a single rank, or a run of one process.
 
     Args:
       which: the word on the command line that names the run; None: the newest run.

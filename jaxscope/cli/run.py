@@ -195,10 +195,12 @@ def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> progr
 def _beside(
     opts: argparse.Namespace, record: RunDir | None, *, summary: bool = False
 ) -> runner.Beside | None:
-    """Return a function that does its work in threads of this process while the program runs; None if there
-    is nothing to do. It prints what ``--live`` requests, compares the ranks of a job unless the options
-    forbid it (those of a large job only with ``--compare-ranks`` or ``--stop-on-divergence``), and with
-    ``--stop-on-divergence`` ends the program.
+    """Return a function that works in threads of this process while the program runs; None if there is
+    nothing to do. The function does three things, as the options require:
+
+    - print what ``--live`` requests
+    - compare the ranks of a job, a large job only with ``--compare-ranks`` or ``--stop-on-divergence``
+    - end the program, with ``--stop-on-divergence``
 
     Args:
       record: the run directory; None: the program cannot be recorded.

@@ -1,4 +1,4 @@
-"""``jaxscope skill``: print a SKILL.md, which tells a coding agent how to use jaxscope."""
+"""``jaxscope skill``: print a SKILL.md, a page for coding agents on how to use jaxscope."""
 
 from __future__ import annotations
 

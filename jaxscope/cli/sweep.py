@@ -48,7 +48,7 @@ class Round(NamedTuple):
         return ", ".join(parts)
 
     def meta(self) -> dict[str, Any]:
-        """Return what ``meta.json``, a file in the run directory, says about this round: a dict of JSON
+        """Return the data about this round for ``meta.json``, a file in the run directory: a dict of JSON
         values."""
         return {"settings": dict(self.settings)} if self.settings else {}
 

@@ -78,9 +78,9 @@ def of_options(opts: argparse.Namespace) -> list[list[Any]]:
 
 
 def aborted(targets: Sequence[Any], ended: Ended, opts: argparse.Namespace) -> None:
-    """If ``ended`` says that the program was aborted (SIGABRT), print the likely reason: it had as many CPU
-    devices as one of ``targets`` has devices, and XLA has fewer threads for their collectives. Nothing is
-    printed with ``--quiet``."""
+    """If the program was aborted (SIGABRT), print the likely reason: it had as many CPU devices as one of
+    ``targets`` has devices, and XLA has fewer threads for their collectives. ``ended`` is how the program
+    ended. Nothing is printed with ``--quiet``."""
     if ended.signal == signal.SIGABRT and targets and targets[0].devices > THREADS and not opts.quiet:
         print_message(
             "the program was aborted, probably by XLA: it does so when collectives of"

@@ -97,7 +97,7 @@ def show(directory: RunDir, *, owned: bool = False, alive: Callable[[], bool] | 
     Args:
       directory: the directory of the run.
       owned: whether this process started the program; only then the user is asked about the running program.
-      alive: returns whether the program still runs; None: only the recording says this.
+      alive: returns whether the program still runs; None: this is known from the recording only.
 
     Raises:
       JaxscopeError: the interface failed; Textual printed the reason on stderr.

@@ -38,8 +38,8 @@ class Repository:
     Attributes:
       root: the top of the user's checkout.
       below: the current directory, relative to ``root``.
-      tree: the directory in the temporary one into which each version is checked out in turn. It is the same
-        for all versions, so that paths in outputs and programs are equal.
+      tree: a directory inside the temporary directory. All versions are checked out here, one after the
+        other, so that paths in outputs and programs are equal.
     """
 
     def __init__(self, root: Path, below: Path, room: Path) -> None:
@@ -90,9 +90,9 @@ class Repository:
             ) from e
 
     def uncommitted(self) -> str:
-        """Return the id of a commit of the user's checkout as it is now: with changes and with new files, but
-        without files that git ignores. Without changes and new files, that commit is HEAD. The commit is made
-        without changing the user's repository."""
+        """Return the id of a commit of the user's checkout as it is now: with changes and new files, but
+        without files that git ignores. If there are no changes and no new files, this is HEAD; otherwise a
+        new commit, made without changing the user's repository."""
         head = self.commit_of("HEAD")
         index = self._room / "index"
         with contextlib.suppress(OSError):  # an empty index works as well, more slowly

@@ -81,9 +81,9 @@ class _Read:
 
     @classmethod
     def fills(cls, field: str) -> tuple[str, ...]:
-        """Return the names of the fields of log events, such as ``Missed.key``, whose values are read from
-        the local variable or attribute of JAX that ``field`` of this class declares. These fields stay empty
-        if the installed JAX does not have it."""
+        """Return the names of the fields of log events, such as ``Missed.key``, whose values are read through
+        ``field`` of this class. They stay empty if the installed JAX does not have the local variable or
+        attribute that ``field`` declares."""
         fields = cls.__dataclass_fields__  # type: ignore[attr-defined]
         found: tuple[str, ...] = fields[field].metadata["fills"]
         return found
@@ -200,10 +200,10 @@ class JaxObject(_Read):
 
     Attributes:
       module: the module that defines the class.
-      kind: the name of the class; several names, separated by spaces, if JAX renamed the class. A check looks
-        for the attributes there. Empty: there is no class to check.
-      made_in: where ``kind`` is empty, the function of ``module`` that sets the attributes on its result. A
-        check looks for their names in its code.
+      kind: the name of the class; several names, separated by spaces, if JAX renamed the class. To check the
+        declaration, the attributes are looked up in this class. Empty: there is no class to check.
+      made_in: if ``kind`` is empty, the function of ``module`` that sets the attributes on its result. To
+        check the declaration, the names of the attributes are looked up in the code of this function.
     """
 
     module: ClassVar[str]

@@ -28,8 +28,8 @@ KEY = "Missed.key"
 
 @declared
 class CallFrame(JaxFrame):
-    """The frame of a call of a jitted function that missed JAX's fast path: C++ passed the call on to Python,
-    because its cache had no executable."""
+    """The frame of a call of a jitted function that missed JAX's fast path: the cache of the C++ code had no
+    executable, so the C++ code called Python."""
 
     module, owner, function = PJIT, "_cpp_pjit", "cache_miss"
     fun: Any = private(KEY, "Missed.function")

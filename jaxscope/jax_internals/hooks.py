@@ -79,14 +79,14 @@ def is_listening(listener: Any) -> bool:
 
 
 def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
-    """Call ``called(function)`` after each fast-path call of a jitted function from now on, which costs about
-    0.5 us a call. Return a function that removes the hook.
+    """Call ``called(function)`` after each call of a jitted function on the fast path (the C++ cache) from
+    now on. This costs about 0.5 us a call. Return a function that removes the hook.
 
     The hook for this is JAX's ``_post_hook_state``, made for ``jax_debug_nans`` and ``jax_debug_infs``. If
-    there is a hook already, our hook runs that one, and then ``called``. Whenever one of the two settings
-    changes, JAX assigns its own hook again, often None. JAX also changes the settings itself, for example in
-    the derivative of ``relu`` or an eager ``shard_map``. So the functions that JAX calls at such a change are
-    wrapped too: they install our hook again, in the thread of the change.
+    there is a hook already, jaxscope's hook first runs that one, and then ``called``. Whenever one of the two
+    settings changes, JAX assigns its own hook again, often None. JAX also changes the settings itself, for
+    example in the derivative of ``relu`` or an eager ``shard_map``. So the functions that JAX calls at such a
+    change are wrapped too: they install jaxscope's hook again, in the thread of the change.
 
     Raises:
       LookupError: the installed JAX does not have this hook.
@@ -113,13 +113,13 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
     bare = on_top_of(None)  # mostly there is no other hook: then this one is installed
 
     def put_on(current: Any, put: Callable[[Any], None]) -> None:
-        """Install our hook by ``put`` (in one thread or in all), unless it is installed already. ``current``
-        is the hook that is installed now, which ours calls first; None: there is none."""
+        """Install jaxscope's hook by ``put`` (in one thread or in all), unless it is installed already.
+        ``current`` is the hook that is installed now; jaxscope's hook calls it first. None: there is none."""
         if over and current not in ours:
             put(bare if current is None else on_top_of(current))
 
     def here() -> None:
-        """If this thread has a hook of its own, install our hook in this thread."""
+        """Install jaxscope's hook in this thread, if this thread has a hook of its own."""
         local = state.get_local()  # in a thread where it was never set: neither None nor a function
         if local is None or callable(local):
             put_on(local, state.set_local)
@@ -143,9 +143,9 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
 
 
 def _checks() -> list[Any]:
-    """Return JAX's settings ``debug_nans`` and ``debug_infs``. When one of them changes, JAX replaces its
-    hook for calls on the fast path, and with it ours. Raises LookupError if the installed JAX does not have
-    the functions that it calls at such a change."""
+    """Return JAX's settings ``debug_nans`` and ``debug_infs``. When one of them changes, JAX calls functions
+    that replace the hook for calls on the fast path (the C++ cache), also jaxscope's hook. Raises LookupError
+    if the installed JAX does not have these functions."""
     found = [attributes.DEBUG_NANS.needed(), attributes.DEBUG_INFS.needed()]
     for flag in found:
         if not hasattr(flag, "_update_global_hook") or not hasattr(flag, "_update_thread_local_hook"):
@@ -154,9 +154,9 @@ def _checks() -> list[Any]:
 
 
 def _after_changes(flag: Any, everywhere: Callable[[], None], here: Callable[[], None]) -> Callable[[], None]:
-    """Arrange that ``everywhere`` is called whenever JAX's setting ``flag`` was changed for all threads, and
-    that ``here`` is called whenever it was changed for one thread, in that thread. JAX's own reaction to the
-    change comes first. Return a function that ends this."""
+    """From now on, call ``everywhere`` after JAX's setting ``flag`` was changed for all threads, and ``here``
+    after it was changed for one thread, in that thread. JAX's own reaction to the change comes first. Return
+    a function that ends this."""
     before = flag._update_global_hook, flag._update_thread_local_hook
 
     def chained(first: Any, then: Callable[[], None]) -> Callable[[Any], None]:

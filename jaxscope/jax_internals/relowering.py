@@ -51,9 +51,9 @@ def lowered_again(frame: FrameType, platform: str) -> Retargeting:
     """Make JAX lower a program once more, for ``platform`` (``tpu``), right after JAX has lowered it for the
     platform that the process runs on.
 
-    The call of ``_pjit_lower`` that JAX made in ``frame`` is repeated with another platform and otherwise the
-    same arguments, in which all shardings are filled in. The result stays in JAX's cache, beside the first
-    result, as long as the trace does. ``frame`` is the frame of JAX's ``_resolve_and_lower``.
+    JAX has called ``_pjit_lower`` in ``frame``. This call is repeated for the other platform, with otherwise
+    the same arguments, in which all shardings are filled in. The result stays in JAX's cache, beside the
+    first result, as long as the trace does. ``frame`` is the frame of JAX's ``_resolve_and_lower``.
 
     Raises:
       LookupError: the installed JAX does not have a private name that this needs.

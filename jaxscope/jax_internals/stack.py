@@ -62,9 +62,12 @@ def stack_of_call(frame: FrameType | None) -> tuple[Stack, FrameType | None]:
 
 
 def phase_raised(frame: FrameType) -> bool:
-    """Return whether a phase (trace, lowering or compilation), whose end JAX announces at ``frame``, has
-    ended in an exception. If so, the exception is leaving the ``with`` statement by which JAX times the
-    phase, and its traceback contains a frame between ``frame`` and the call of the jitted function."""
+    """Return whether a phase (trace, lowering or compilation) has ended in an exception. JAX announces the
+    end of the phase at ``frame``.
+
+    If it raised, the exception is leaving the ``with`` statement by which JAX times the phase, and its
+    traceback contains a frame between ``frame`` and the call of the jitted function.
+    """
     error = sys.exc_info()[1]
     if error is None:
         return False

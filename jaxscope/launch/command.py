@@ -106,9 +106,9 @@ def interpreter_flags() -> list[str]:
 
 
 def ignores_pythonpath() -> str | None:
-    """Return the flag of this Python (``-I``, ``-E`` or ``-S``) that keeps a program from being recorded;
-    None if it was started with none of them. The program is started with the same flags, and with one of
-    these, Python does not run jaxscope's start-up file (``sitecustomize.py``, found by PYTHONPATH)."""
+    """Return the flag of this Python (``-I``, ``-E`` or ``-S``) that prevents the recording of a program;
+    None if this Python was started with none of them. The program is started with the same flags. With one of
+    these three, Python does not run jaxscope's start-up file (``sitecustomize.py``, found by PYTHONPATH)."""
     if sys.flags.isolated:
         return "-I"
     if sys.flags.ignore_environment:

@@ -24,9 +24,9 @@ PATIENCE_S = 1.0
 
 
 class Witness:
-    """The connection to the witness, a process that knows which signals were sent to the process group. All
-    signals are blocked in the witness, which belongs to the group. So a signal to the group stays pending
-    there, and a signal to ``jaxscope run`` alone does not."""
+    """The connection to the witness, a process that shows which signals were sent to the whole process group.
+    The witness belongs to the group and blocks all signals. So a signal to the group stays pending there, and
+    a signal to ``jaxscope run`` alone does not."""
 
     def __init__(self, link: socket.socket, pid: int) -> None:
         self._link: socket.socket | None = link

@@ -111,8 +111,8 @@ def _number(environ: Environment, *names: str) -> int | None:
 
 def _address(environ: Environment, *names: str) -> str | None:
     """Return the address of a job's coordinator: the value of the first of the variables ``names`` that is
-    set in ``environ``; None if none of them is set. For an address of this machine (``localhost:1234``), the
-    host name is put before it, so that jobs of different machines get different ids."""
+    set in ``environ``; None if none of them is set. An address of this machine (``localhost:1234``) gets the
+    host name in front, so that jobs of different machines get different ids."""
     found = next((environ[name] for name in names if environ.get(name)), None)
     if found is not None and found.startswith(LOOPBACK):
         return f"{socket.gethostname()}-{found}"
@@ -223,8 +223,8 @@ def _coordinator(environ: Environment) -> Job | None:
 
 
 def _restart(environ: Environment, *names: str) -> str | None:
-    """Return a part of the job's id that says how often the job was restarted: ``restart2`` after the second
-    restart; None if it was not restarted. ``names`` are variables of ``environ`` in which launchers count the
+    """Return a part of the job's id for the number of restarts: ``restart2`` after the second restart; None
+    if the job was not restarted. ``names`` are variables of ``environ`` in which launchers count the
     restarts; the first one that has a number is used."""
     count = _number(environ, *names)
     return f"restart{count}" if count else None

@@ -76,8 +76,8 @@ class Ended(NamedTuple):
 
 
 def write_end(run: RunDir, ended: Ended) -> None:
-    """Write the event ``ProgramExited``, which says how the program ``ended``, into a separate log in
-    ``run``."""
+    """Write the event ``ProgramExited`` into a separate log in ``run``. ``ended`` is how the program
+    ended."""
     from jaxscope.log.writer import Writer
     from jaxscope.schema.events import ProgramExited
 

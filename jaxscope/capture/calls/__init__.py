@@ -1,2 +1,2 @@
-"""Describe one call of a jitted function that missed JAX's fast path: its cache key, its function, its
-phases."""
+"""Describe one call of a jitted function that missed JAX's fast path (the C++ cache, which runs no Python):
+the call's cache key, function and phases."""

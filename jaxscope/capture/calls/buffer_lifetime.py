@@ -38,7 +38,7 @@ class BufferLifetimes:
 
     def expect(self, call: int, refs: list[tuple[str, weakref.ref[Any]]]) -> None:
         """Note that the next ``look`` has to check the array arguments of the call number ``call``. ``refs``
-        has for each of them (path of the argument, weak reference to the array)."""
+        has one pair for each of these arrays: (path of the argument, weak reference to the array)."""
         if refs:
             self._pending.append((call, threading.get_ident(), refs))
             self.fresh = True

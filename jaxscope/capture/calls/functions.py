@@ -159,8 +159,8 @@ def _is_users(value: Any) -> bool:
 
 
 def _held(layer: Any) -> list[Any]:
-    """Return the callables that ``layer``, a wrapper, refers to by its closure or by attributes that
-    ``INNER`` lists (``__wrapped__``, ``fun``, ...). The user's function is searched in them."""
+    """Return the callables that ``layer``, a wrapper, refers to: in its closure, or in the attributes that
+    ``INNER`` lists (``__wrapped__``, ``fun``, ...). One of these callables may be the user's function."""
     values = []
     for cell in getattr(layer, "__closure__", None) or ():
         try:
@@ -256,12 +256,13 @@ def _place(code: Any, line: int | None) -> int | str | None:
 
 def is_jitted_where_defined(function: Any) -> bool:
     """Return whether the name of ``function``, in its module, class or object, refers to a jitted function,
-    as after ``@jax.jit``. If so, it is the author of the function who passed it to jit, and not the author of
-    the code that calls it.
+    as after ``@jax.jit``. Then the function was passed to jit by its author, and not by the author of the
+    code that calls it.
 
-    For a function of JAX, the result is also True if the name refers to any object that is no plain function
-    or class, such as a ufunc, which may contain the jitted function. The result is False for a function that
-    is defined inside another function (``<locals>``), because its name cannot be looked up from outside.
+    If JAX defines ``function``, the result is also True if the name refers to an object that is neither a
+    plain function nor a class, such as a ufunc: this object may contain the jitted function. The result is
+    False for a function that is defined inside another function (``<locals>``): its name cannot be looked up
+    from outside.
     """
     if isinstance(function, MethodType):
         own = vars(function.__self__) if hasattr(function.__self__, "__dict__") else {}
@@ -341,9 +342,9 @@ def _captures(function: Any) -> dict[str, Any]:
 
 
 def _code_of(value: Any, seen: list[Any]) -> str:
-    """Return a text that shows which functions a captured value is or contains. For two values with the same
-    functions it is equal; for a value without functions it is empty. Functions are compared by their code,
-    callable objects by their class; lists and tuples are searched.
+    """Return a text that shows which functions a captured value is or contains. Two values with the same
+    functions have the same text. For a value without functions, the text is empty. Functions are compared by
+    their code, callable objects by their class; lists and tuples are searched.
 
     Numbers, arrays and other data do not count. So a function that is defined again for each learning rate
     counts as one function, but a function that is defined again for another loss function as a new one.
@@ -371,8 +372,8 @@ def _code_of(value: Any, seen: list[Any]) -> str:
 
 def _functions_of(instance: Any) -> dict[str, Any]:
     """Return those attributes stored in ``instance`` that are or contain functions: ``{"self.loss":
-    squared}``. A method of ``instance`` that is stored in it, bound or jitted, is left out, because it
-    belongs to the class."""
+    squared}``. A method of ``instance`` that is stored in it, bound or jitted, is left out, because the
+    method belongs to the class."""
     attributes = _own(instance, "__dict__")
     found = {}
     for name, value in itertools.islice(

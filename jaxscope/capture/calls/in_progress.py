@@ -55,7 +55,7 @@ def how_entered(frame: FrameType | None, nested: bool, key: Key | None) -> str:
 
 
 class Call:
-    """A call that missed JAX's fast path.
+    """A call of a jitted function that missed JAX's fast path (the C++ cache).
 
     Attributes:
       frame: what identifies the call: the ids of its frame and of its function (``place``).
@@ -68,7 +68,8 @@ class Call:
       trace_written: whether the end of the trace is in the log.
       ending: how the end of the trace is detected, if JAX does not announce it (``nested_traces.Ending``).
       cache: ``hit`` or ``miss`` in the persistent cache; None: JAX has not announced it.
-      later: whether the program was traced or lowered ahead of time and this call only continues that work.
+      later: whether the program was traced or lowered ahead of time, so that this call only continues that
+        work.
     """
 
     __slots__ = (
@@ -104,11 +105,11 @@ class Calls(threading.local):
         self._over = over
 
     def find(self, frame: FrameType, rank: int) -> Call | None:
-        """Return the call in progress to which an event belongs that JAX announced at ``frame``; None if the
-        event begins a new call.
+        """Return the call in progress that an event of JAX belongs to; None if the event begins a new call.
+        JAX announced the event at ``frame``.
 
         ``rank`` is the position of the event in the order of a call's events: TRACE_RANK, MISS_RANK, ... If
-        the call known at ``frame`` has had this event or a later one already, that call is over, and
+        the known call at ``frame`` has had this event or a later one already, that call is over, and
         ``frame`` belongs to a new call.
         """
         here = place(frame)

@@ -133,9 +133,9 @@ class Introductions:
         return known
 
     def backend(self, stack: dict[str, FrameType]) -> None:
-        """Write the platform and its devices (``BackendSeen``), once, as soon as JAX's frames (``stack``, by
-        function name) refer to a backend. So jaxscope never starts a backend itself. Call ``on_backend``
-        then."""
+        """Write the platform and its devices (``BackendSeen``) and call ``on_backend``, once: as soon as a
+        frame of JAX refers to a backend. Because only frames are read, jaxscope never starts a backend
+        itself. ``stack`` has JAX's frames by function name."""
         if self._backend:
             return
         backend = jax_internals.backend(stack)
@@ -164,8 +164,9 @@ class Introductions:
 
 
 def _unused_plugins(platform: str) -> list[str]:
-    """Return the names of the installed accelerator packages, such as ``libtpu``, if JAX has chosen the CPU
-    (the ``platform``) by itself. JAX has then tried to start these accelerators and failed."""
+    """Return the names of the installed accelerator packages, such as ``libtpu``, if the ``platform`` is the
+    CPU although the user did not choose it (``jax_platforms``). JAX has then tried these accelerators and
+    failed. Otherwise return an empty list."""
     import jax
 
     if platform != "cpu" or getattr(jax.config, "jax_platforms", None):

@@ -107,9 +107,9 @@ class NestedTraces:
                 self._settled(call, self._endings.returned(call.ending))
 
     def over(self, call: Call) -> None:
-        """Write the end of the trace of ``call``, whose frame is no longer on the stack. If the trace did not
-        return, it raised an exception. If the call could not be watched, ``Traced`` is written, because it is
-        known only that its Python function ran."""
+        """Write the end of the trace of ``call``, whose frame is no longer on the stack. A trace that did not
+        return has raised an exception. If the call could not be watched, write ``Traced``, because it is
+        known only that the call's Python function ran."""
         if call.ending is not None:
             self._settled(call, bool(self._endings.returned(call.ending)))
         elif call.retraced and not call.trace_written:

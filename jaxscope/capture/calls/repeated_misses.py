@@ -1,5 +1,5 @@
-"""Count calls that miss JAX's fast path again with unchanged arguments (repeated misses), instead of
-describing each.
+"""Count calls that miss JAX's fast path (the C++ cache) again with unchanged arguments, instead of describing
+each of them.
 
 A function with effects (``debug.print``, callbacks, Refs) misses the fast path in every call. After UNCHANGED
 repetitions in a row with arguments of the same types, each further call is only counted, by a dictionary
@@ -20,8 +20,8 @@ UNCHANGED = 3
 
 
 class Repeat(NamedTuple):
-    """What is known of the calls that missed the fast path with the same jaxpr and are described in the log.
-    It determines whether the next such call is described too, or only counted.
+    """The calls with one jaxpr that missed JAX's fast path (the C++ cache) and are described in the log. The
+    fields decide whether the next such call is described too, or only counted.
 
     Attributes:
       jaxpr: a weak reference to the jaxpr.
@@ -39,9 +39,9 @@ class Repeat(NamedTuple):
 
 
 class RepeatedMisses:
-    """Decides which calls that miss the fast path are described in the log. Of calls in a row with the same
-    jaxpr and the same argument types, only the first ones are described; all further ones are counted by
-    function.
+    """Decides whether a call that misses JAX's fast path (the C++ cache) is described in the log. Of calls in
+    a row with the same jaxpr and the same argument types, only the first ones are described; all further ones
+    are counted by function.
 
     Attributes:
       known: ``id`` of a jaxpr -> its Repeat, for those jaxprs whose next call is only counted if its

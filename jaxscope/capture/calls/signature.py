@@ -393,9 +393,9 @@ def _behind_wrapper(
 
 
 def _users_names(user: UserCall, hashed: Hashed) -> paths.Found:
-    """Return the paths of the arrays and other values in the arguments of the user's call. ``hashed`` knows
-    which values JAX compares as one object. These are not searched, because their contents do not matter for
-    JAX's cache."""
+    """Return the paths of the arrays and other values in the arguments of the user's call. Values that JAX
+    compares as one object (``hashed.whole``) are not searched, because their contents do not matter for JAX's
+    cache."""
     roots = list(zip(parameter_names(user.signature, len(user.args)), user.args, strict=True))
     roots += [(keyword_name(user.signature, k), v) for k, v in user.kwargs.items()]
     return paths.walk(roots, is_array, whole=hashed.whole)
@@ -412,12 +412,12 @@ def of_flat(
     values: list[Any], names: list[str] | tuple[str, ...] | None, context: str | None, serial: int | None
 ) -> Read:
     """Return the cache key of a call of which only the flat arguments are known, with weak references to the
-    arrays. This is used for a call under a transform (grad, vmap), and for one that was lowered ahead of
+    arrays. This is used for a call under a transform (grad, vmap), and for a call that was lowered ahead of
     time.
 
     Args:
       values: the flat arguments.
-      names: their names; None: unknown.
+      names: the names of the flat arguments; None: unknown.
       context: the id in the log of JAX's configuration at this call; None: unknown.
       serial: the number of the function object (``Serials``); None: unknown.
     """

@@ -233,8 +233,9 @@ def parts(path: str, value: Any, serials: Serials) -> list[Static]:
 
 
 def static(path: str, value: Any, serials: Serials) -> Static:
-    """Describe the value at ``path``, which JAX compares by its own ``__eq__`` and ``__hash__``: text, type,
-    hash, and whether it is equal to a copy (compared by value) or only to itself (by identity).
+    """Describe the value at ``path``, a static argument: its text, type and hash, and whether it is equal to
+    a copy (compared by value) or only to itself (by identity). JAX compares it by its own ``__eq__`` and
+    ``__hash__``.
 
     An object that is compared by identity gets a serial number from ``serials``. A container gets the highest
     serial number of such objects in it, so that a new object in it is noticed.

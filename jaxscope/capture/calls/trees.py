@@ -1,5 +1,5 @@
-"""Read the part of JAX's cache key that describes pytrees: the containers (dicts, lists, custom nodes), and
-the static data of custom nodes, each by its path.
+"""Read the pytrees in JAX's cache key: the containers (dicts, lists, custom nodes), and the static data of
+custom nodes, each by its path.
 
 The static data of a custom node (aux data: a dataclass's meta fields, equinox's static fields, nnx's graph
 definition) has no names in JAX. Each part is named after the attribute of the object that has the same value.
@@ -140,11 +140,12 @@ def attributes(value: Any) -> list[tuple[str, Any]]:
 
 
 def named_parts(aux: Any, named: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Find those attributes of an object whose value is a part of the static data that flattening the object
-    has given. Return (name of the attribute, part) for each.
+    """Find the names of static data: flattening an object has given ``aux``, and some attributes of the
+    object have parts of ``aux`` as their values. Return (name of the attribute, part) for each such
+    attribute.
 
     Args:
-      aux: this static data. Containers in it are searched too.
+      aux: the static data. Containers in it are searched too.
       named: (name, value) of the object's attributes.
     """
     found: list[tuple[str, Any]] = []
@@ -159,7 +160,7 @@ def _take(value: Any, left: list[tuple[str, Any]], found: list[tuple[str, Any]],
 
     Args:
       left: (name, value) of the attributes that are not found yet.
-      found: (name, value) of those that are.
+      found: (name, value) of the attributes that are found.
       depth: the number of containers around ``value``.
     """
     for i, (name, held) in enumerate(left):
@@ -194,13 +195,13 @@ def key_path(value: Any, keys: tuple[Any, ...], leaf: Any) -> str:
 
 
 def _child(value: Any, keys: tuple[Any, ...], leaf: Any) -> tuple[str, Any]:
-    """Return (step, child) for the child of the pytree node ``value`` to which a key path leads: ``(".w",
-    array)``. The child is None if it cannot be read.
+    """Return (step, child) for that child of the pytree node ``value`` to which the key path ``keys`` leads:
+    ``(".w", array)``. The child is None if it cannot be read.
 
     Args:
-      keys: the key path from ``value`` on; its first entry leads to the child.
-      leaf: the leaf at the end of the key path. If JAX has given the child only a number, the child is found
-        as the attribute of ``value`` that leads to this leaf.
+      keys: the key path from ``value`` to ``leaf``. Its first entry leads to the child.
+      leaf: a leaf of the child, or the child itself. If JAX has given the child only a number, the child is
+        found as the attribute of ``value`` that leads to this leaf.
     """
     import jax
 
@@ -235,8 +236,8 @@ def _leads(value: Any, keys: tuple[Any, ...], leaf: Any) -> bool:
 
 
 def _fallback(kind: type, aux: Any, index: int) -> str:
-    """Return the step to a child of a pytree node that has no leaves, such as an empty dict: ``['opt']`` or
-    ``[2]``. No key path leads to such a child.
+    """Return the step of a path from a pytree node to one of its children: ``['opt']`` or ``[2]``. It is used
+    for a child without leaves, such as an empty dict, because no key path leads to such a child.
 
     Args:
       kind: the class of the node.

@@ -44,8 +44,8 @@ class UserCall(NamedTuple):
       signature: the signature of the function; None: unknown.
       wrapper: the name of the wrapper: ``flax.nnx.jit``.
       options_are_its_own: whether the wrapper chose the options of jit, not the user.
-      flattened: for a wrapper that passes the leaves of ``args`` and ``kwargs`` to jit in their order
-        (``jax.pmap``): which arguments of its call are static. None for wrappers that pass something else.
+      flattened: which arguments of the user's call are static. This is set only for a wrapper that passes the
+        leaves of ``args`` and ``kwargs`` to jit in their order (``jax.pmap``); None for other wrappers.
     """
 
     function: Any

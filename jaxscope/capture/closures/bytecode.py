@@ -96,9 +96,9 @@ class _Scan:
     reads and writes to ``found``.
 
     Args:
-      local: parameter -> the Name under which a read of it is noted. Empty for a function that is defined
-        inside another one.
-      outer: closure variable -> the Name under which a read of it is noted, such as ``self.layer`` for a
+      local: parameter of the function -> the Name to note when the code reads it. Empty for a function that
+        is defined inside another one.
+      outer: closure variable -> the Name to note when the code reads it, such as ``self.layer`` for a
         variable ``layer`` of the function around; None: unknown.
       found: the result, which is extended.
       straight: whether every run of the outermost function executes this code, up to the first jump.
@@ -173,8 +173,8 @@ class _Scan:
             self.found.written.add(entry)
 
     def _variable(self, name: str) -> Name | None:
-        """Return the name of the value that the local or closure variable ``name`` has, such as
-        ``self.layer`` after ``layer = self.layer``; None if it is unknown."""
+        """Return the expression that was assigned to the local or closure variable ``name``, as a Name:
+        ``self.layer`` after ``layer = self.layer``. Return None if it is unknown."""
         if name in self.code.co_freevars:
             return self.outer.get(name)
         return self.local.get(name)
@@ -303,8 +303,7 @@ class _Scan:
         return None
 
     def _inner(self, code: CodeType) -> None:
-        """Follow ``code``, the code of a function, a comprehension or a class which is defined inside this
-        function."""
+        """Follow ``code``, the code of a function, a comprehension or a class inside this function."""
         if self.depth < MAX_NESTED:
             outer = {n: self._variable(n) for n in code.co_freevars}
             _Scan(code, {}, outer, self.found, False, self.depth + 1).run()

@@ -37,10 +37,10 @@ CALLING = frozenset(
 
 
 def named_roots(function: Any) -> list[tuple[str, str, Any]]:
-    """Return (name, where, value) of the values that ``function`` can reach without arguments, where the
-    search for captured arrays begins. These are closure cells, globals that its code names, default values,
-    and the values bound by a method or a partial. The user's functions among them are searched in the same
-    way. ``where`` is ``closure``, ``global``, ``default``, ``attribute`` or ``partial``."""
+    """Return (name, where, value) of the values that ``function`` can reach without its arguments. The search
+    for captured arrays begins at these values. They are closure cells, globals that the code names, default
+    values, and the values bound by a method or a partial. If one of them is a function, its own values are
+    added in the same way. ``where`` is ``closure``, ``global``, ``default``, ``attribute`` or ``partial``."""
     found: list[tuple[str, str, Any]] = []
     queue: list[Any] = [function]
     seen: set[int] = set()
@@ -77,8 +77,8 @@ def named_roots(function: Any) -> list[tuple[str, str, Any]]:
 
 
 def _may_capture(value: Any) -> bool:
-    """Return whether ``value`` is a function, a method or a partial, or a library's wrapper around a function
-    such as a jitted function."""
+    """Return whether ``value`` is a function, a method, a partial, or a wrapper of a library around a
+    function (for example, a jitted function)."""
     if isinstance(value, (FunctionType, MethodType, functools.partial)):
         return True
     kind = type(value)
@@ -139,13 +139,13 @@ class Drawn(NamedTuple):
     """The random keys from which a traced function draws random numbers. Each field is None if it is unknown.
 
     Attributes:
-      constants: positions, among the captured constants, of keys that are not combined with an argument
-        (as by ``jax.random.fold_in(key, argument)``), so that each call draws the same numbers.
+      constants: positions, among the captured constants, of keys that are not combined with an argument (as
+        by ``jax.random.fold_in(key, argument)``), so that each call draws the same numbers.
       arguments: positions, among the flat arguments, of keys that are not combined with another argument.
       of: the number of flat arguments.
-      on_devices: positions, among the flat arguments, of keys from which all devices in a shard_map draw
-        equal numbers, although the program combines these numbers element by element with an array that is
-        split over the devices, as in a dropout mask.
+      on_devices: positions, among the flat arguments, of keys that a shard_map uses like this: all devices
+        draw equal numbers from the key, but combine them element by element with an array that is split over
+        the devices, as in a dropout mask.
     """
 
     constants: frozenset[int] | None = None
@@ -325,8 +325,8 @@ def of_trace(
     Args:
       constants: the arrays that ``function`` itself captured.
       is_array: returns whether an object is an array.
-      jaxpr: the result of the trace, in which the arrays that jitted functions called by ``function``
-        captured are found; None: these are left out.
+      jaxpr: the result of the trace. It is searched for arrays that inner jitted functions captured; None:
+        these arrays are left out.
       drawn: positions among ``constants`` of random keys from which the trace draws; None: unknown.
     """
     if jaxpr is not None:

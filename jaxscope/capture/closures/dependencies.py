@@ -233,9 +233,9 @@ class _Walk:
             )
 
     def _children(self, found: Found, depth: int) -> None:
-        """Note the parts of an object that the code reads as a whole: the items of a container, or those
-        attributes of another object whose names occur in the code. ``found`` is the object, ``depth`` the
-        number of containers around it."""
+        """Note the parts of an object that the code reads as a whole. For a container, these are the items;
+        for another object, those attributes whose names occur in the code. ``found`` is the object, ``depth``
+        the number of containers around it."""
         value = found.value
         kind = type(value)
         pairs: list[tuple[Step, str, Any]] = []
@@ -270,14 +270,14 @@ def _ends_here(value: Any) -> bool:
 
 
 def _is_users(function: FunctionType) -> bool:
-    """Return whether the user's program defines ``function``: neither a library nor Python's standard library
-    does."""
+    """Return whether the user's program defines ``function``, and not a library or Python's standard
+    library."""
     return _belongs_to_user(functions.defined_in(function))
 
 
 def _belongs_to_user(module: object) -> bool:
-    """Return whether the module with the name ``module`` is part of the user's program: neither of a library
-    nor of Python's standard library."""
+    """Return whether the module with the name ``module`` is part of the user's program: not of a library, and
+    not of Python's standard library."""
     return module == "__main__" or not (frames.is_library(module) or frames.root(module) in _STDLIB)
 
 

@@ -1,5 +1,6 @@
-"""Find results of a shard_map that are declared equal on all devices, but are not: a ``psum`` or ``pmean`` is
-missing. With ``check_vma=True`` (the default) JAX itself takes care of it."""
+"""Find results of a shard_map that ``out_specs`` declares equal on several devices, but that are not equal: a
+``psum`` or ``pmean`` is missing. Only shard_maps with ``check_vma=False`` are examined, because otherwise JAX
+itself raises an error."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ _AXES = ("axes", "axis_name")  # parameters of collectives with the names of the
 _REDUCED = frozenset(
     ("psum", "psum2", "psum_invariant", "pmax", "pmin", "all_gather", "all_gather_invariant", "all_reduce")
 )
-# Collectives whose result differs between devices, or is equal in a way that is not followed here
+# Collectives whose result differs between devices or, in rare cases that are not examined, is equal
 _OTHER = frozenset(
     (
         "ppermute",
@@ -23,10 +24,10 @@ _OTHER = frozenset(
         "psum_scatter",
     )
 )
-# The primitives of random numbers: what they draw from a key with a device's number differs between devices
+# The primitives of random numbers. From a key that depends on the device's number, each device draws others.
 _RANDOM = ("random_", "threefry", "rng_")
-# Prefix of an axis whose number a value depends on. It may be chosen on purpose, as by ``where(index == 0, x,
-# 0)``, so that nothing is reported, unless random numbers are drawn from it.
+# Prefix of a mesh axis: the value depends on the device's number along this axis (``axis_index``). This may be
+# intended, as in ``where(index == 0, x, 0)``. So it is only reported if random numbers are drawn from the value.
 _INDEX = "index of "
 # Primitives whose inner jaxpr only combines two elements
 _COMBINING = ("scatter", "reduce", "sort", "cumulative")
@@ -38,12 +39,14 @@ _SAME: _Differs = frozenset()
 
 
 class Differing(NamedTuple):
-    """A result of a shard_map that is declared equal along mesh axes along which it differs.
+    """A result of a shard_map that differs along mesh axes, although ``out_specs`` declares it equal along
+    these axes.
 
     Attributes:
-      result: its position among the results of the jitted function; None: it is not returned as it is.
-      aval: shape and dtype of one device's result, as text: ``float32[3]``.
-      axes: names of these axes.
+      result: the position of this result among the results of the jitted function; None: the function does
+        not return it unchanged.
+      aval: shape and dtype of one device's part of the result, as text: ``float32[3]``.
+      axes: the names of these mesh axes.
     """
 
     result: int | None
@@ -52,15 +55,16 @@ class Differing(NamedTuple):
 
 
 def find(jaxpr: Any) -> list[Differing]:
-    """Return the results of shard_maps in ``jaxpr``, the trace of a jitted function, that are declared equal
-    on devices where they are not, at most MOST. Only public parts of the jaxpr (``jax.extend.core``) are
-    read."""
+    """Return the results of shard_maps in ``jaxpr``, the trace of a jitted function, that differ between
+    devices although ``out_specs`` declares them equal. At most MOST are returned. Only public parts of the
+    jaxpr (``jax.extend.core``) are read."""
     body = getattr(jaxpr, "jaxpr", jaxpr)
     return list(_in(body, {id(v): n for n, v in enumerate(body.outvars)}))[:MOST]
 
 
 def _in(body: Any, results: dict[int, int]) -> Iterator[Differing]:
-    """Yield such results in ``body``. ``results`` has the position of each result of the jitted function:
+    """Yield the results of shard_maps in ``body``, a jaxpr, that differ between devices although
+    ``out_specs`` declares them equal. ``results`` has the position of each result of the jitted function:
     ``id()`` of the variable -> position."""
     for equation in body.eqns:
         name, params = equation.primitive.name, equation.params
@@ -92,8 +96,9 @@ def _axes_of(spec: Any) -> frozenset[str]:
 
 
 def _results(body: Any, operands: Sequence[_Differs]) -> list[_Differs]:
-    """Return for each result of ``body``, the jaxpr of a shard_map or one inside it, along which axes it
-    differs. ``operands`` has the same for its arguments."""
+    """Return for each result of ``body`` the mesh axes along which the result differs between devices.
+    ``body`` is the jaxpr of a shard_map, or a jaxpr inside it; ``operands`` has these axes for each argument
+    of ``body``."""
     known: dict[int, _Differs] = dict(zip(map(id, body.invars), operands, strict=True))
     for equation in body.eqns:
         values = [known.get(id(v), _SAME) for v in equation.invars]
@@ -103,8 +108,8 @@ def _results(body: Any, operands: Sequence[_Differs]) -> list[_Differs]:
 
 
 def _of_equation(equation: Any, values: list[_Differs]) -> list[_Differs]:
-    """Return for each result of ``equation`` along which axes it differs. ``values`` has the same for its
-    operands."""
+    """Return for each result of ``equation`` the mesh axes along which the result differs between devices.
+    ``values`` has these axes for each operand."""
     name, params, n = equation.primitive.name, equation.params, len(equation.outvars)
     if name in _OTHER:
         return [None] * n
@@ -121,8 +126,8 @@ def _of_equation(equation: Any, values: list[_Differs]) -> list[_Differs]:
     if not inner or name.startswith(_COMBINING):
         return [_joined(values)] * n
     if name == "scan":
-        # What is sliced or stacked has one dimension more outside; the versions of JAX name the numbers
-        # otherwise.
+        # Outside the body, sliced operands and stacked results have one dimension more. Dimensions are compared
+        # because the parameters with these numbers have other names in other versions of JAX.
         whole = [len(v.aval.shape) for v in equation.invars]
         sliced = sum(a != len(v.aval.shape) for a, v in zip(whole, inner[0].invars, strict=True))
         pairs = zip(equation.outvars, inner[0].outvars, strict=True)
@@ -143,8 +148,17 @@ def _of_equation(equation: Any, values: list[_Differs]) -> list[_Differs]:
 
 
 def _repeated(body: Any, values: list[_Differs], constants: int, carried: int) -> list[_Differs]:
-    """Return the same for a loop: ``body`` gets ``constants`` values that stay, ``carried`` values from the
-    iteration before, and slices. Each iteration can only add axes, so this ends."""
+    """Return for each result of a loop the mesh axes along which the result differs between devices.
+
+    An iteration can only add axes, so the iterations are repeated until no axis is added.
+
+    Args:
+      body: the jaxpr of one iteration.
+      values: the axes for each argument of ``body``: first the constants, then the carried values, then
+        slices.
+      constants: the number of arguments that are the same in all iterations.
+      carried: the number of arguments that come from the iteration before.
+    """
     values = list(values)
     while True:
         made = _results(body, values)
@@ -158,7 +172,8 @@ def _repeated(body: Any, values: list[_Differs], constants: int, carried: int) -
 
 
 def _joined(values: Sequence[_Differs]) -> _Differs:
-    """Return along which axes a value differs that is computed from ``values``."""
+    """Return the mesh axes along which a value differs that is computed from several others. ``values`` has
+    the axes of each of these; None: unknown."""
     found: frozenset[str] = frozenset()
     for v in values:
         if v is None:
@@ -168,7 +183,8 @@ def _joined(values: Sequence[_Differs]) -> _Differs:
 
 
 def _each(values: list[_Differs], n: int) -> list[_Differs]:
-    """Return ``values``, one for each of ``n`` results of a collective; joined if the numbers differ."""
+    """Return the mesh axes for each of the ``n`` results of a collective, before it is applied. ``values``
+    has them for each operand. If there are not ``n`` operands, each result gets the axes of all operands."""
     return values if len(values) == n else [_joined(values)] * n
 
 

@@ -3,8 +3,8 @@
 At each trace of a watched function (``jaxscope.watch``), the values that its code reads from outside are
 remembered by weak reference. After calls of the function, the variables are checked for another object. The
 contents of NumPy arrays are also compared at the ends of steps, at growing intervals. If the watched function
-is called by a jitted function, Python runs neither of the two in calls on JAX's fast path. Then all checks
-are made at the ends of steps.
+is called by a jitted function, its calls are not seen when JAX runs the compiled program without Python (fast
+path). Then all checks are made at the ends of steps.
 """
 
 from __future__ import annotations
@@ -37,21 +37,20 @@ CALL, STEP, EXIT = "call", "step", "exit"  # the occasion of a check
 
 
 class Guard:
-    """Checks whether the values that one watched object (``jaxscope.watch``) captured have changed since its
-    trace. This is done after some of its calls; each check decides when the next one is made.
+    """Checks whether the values that a watched function (``jaxscope.watch``) captured in its trace have
+    changed since. A check is made after some of its calls; each check decides when the next one is made.
 
     Args:
-      counter: counts the calls of the object, and says after which of them a check is due.
-      inside: sets the attribute ``inside``, which is explained below.
+      counter: counts the calls of the watched function, and determines after which of them a check is made.
 
     Attributes:
       function: the id of the watched function.
-      inside: whether the object is not jitted itself but called by a jitted function, so that its calls on
-        JAX's fast path are not seen.
+      inside: True if the watched function is not jitted itself but is called by a jitted function. When JAX
+        runs the compiled program, no Python runs, so jaxscope does not see these calls.
       static: position of an argument, such as a static ``self``, for each of whose values the function is
         traced again; None: there is no such argument.
-      snapshots: ``id()`` of the value of the argument at ``static`` -> (reference to this value, Snapshot of
-        what the newest trace for this value read). The id is 0 if ``static`` is None.
+      snapshots: ``id()`` of a value of the argument at ``static`` -> (reference to this value, Snapshot: the
+        values that the newest trace for it read). If ``static`` is None, the only key is 0.
       pending: a trace that has begun and not ended; None: there is none.
       interval: the number of calls until the next check.
     """
@@ -69,7 +68,7 @@ class Guard:
         self._without = 0
 
     def look(self, args: tuple[Any, ...]) -> None:
-        """Check whether the captured values have changed, after a call of the watched object
+        """Check whether the captured values have changed. This is called after a call of the watched function
         (``jaxscope.watch``) with the positional arguments ``args``. Decide after how many calls to check
         next."""
         try:
@@ -120,15 +119,15 @@ class Guard:
         return entry[1]
 
     def returned(self) -> None:
-        """Remember the values that the pending trace read. This is called after the call in which that trace
-        began."""
+        """Remember the values that the pending trace read. This is called when the call in which the trace
+        began has returned."""
         pending = self.pending
         if pending is not None and pending.thread == threading.get_ident():
             self.take(pending, set())
 
     def take(self, pending: Pending, constants: set[paths.Identity]) -> None:
         """Remember the values that the finished trace ``pending`` read, in a Snapshot. ``constants``
-        identifies the arrays that it captured as constants (``paths.identity``)."""
+        identifies the arrays that the trace captured as constants (``paths.identity``)."""
         if self.pending is pending:
             self.pending = None
         function = pending.function()
@@ -157,8 +156,9 @@ class Guard:
             self.monitor.check_soon()
 
     def compare(self, snapshot: Snapshot, read: Read, seen: str) -> None:
-        """Read one captured value of ``snapshot`` again from its variable, and report a change if it is not
-        equal to ``read``, the value at the trace. ``seen`` is the occasion: CALL, STEP or EXIT."""
+        """Read one captured value of ``snapshot`` again from its variable, and report a change if the value
+        is no longer equal to ``read``, the value at the trace. ``seen`` is the occasion: CALL, STEP or
+        EXIT."""
         function = snapshot.function()
         if function is None:
             return
@@ -171,12 +171,12 @@ class Guard:
             read.remember(value)  # another object with an equal value: compare with this one from now on
 
     def report(self, snapshot: Snapshot, read: Read, value: Any, seen: str, how: str) -> None:
-        """Write the event ``CaptureChanged``, which says that a captured value is different now. From then on
-        this value is not checked any more.
+        """Write the event ``CaptureChanged`` for a captured value that is different now. From then on this
+        value is not checked any more.
 
         Args:
           snapshot: the values that the trace read.
-          read: the one of them that has changed.
+          read: the value among them that has changed.
           value: the present value.
           seen: the occasion: CALL, STEP or EXIT.
           how: ``rebound`` (the variable has another object) or ``in place`` (the contents of the array
@@ -215,8 +215,8 @@ class Guard:
                 self.report(snapshot, read, value, seen, "in place")
 
     def step_ended(self) -> bool:
-        """At the end of a step, make the checks that are not made after calls. Return whether this guard
-        needs further checks at the ends of steps."""
+        """Make the checks that are made at the end of a step, and not after calls. Return whether this guard
+        has to make such checks at the ends of later steps, too."""
         current = self._current()
         tracker = self.monitor.tracker
         if not self.inside and tracker is not None and tracker.caller is self.counter:
@@ -238,8 +238,8 @@ class Guard:
                 self.contents(snapshot, EXIT)
 
     def _current(self) -> list[Snapshot]:
-        """Return those snapshots (each has the values that one trace read) whose function and static argument
-        are still alive."""
+        """Return those Snapshots (the values that one trace read) whose function and static argument are
+        still alive."""
         return [
             s
             for owner, s in list(self.snapshots.values())
@@ -282,9 +282,9 @@ class ClosureMonitor:
         return bool(self._by_function.values())
 
     def guard(self, watched: Any, counter: Counter) -> Guard | None:
-        """Return a new Guard, which checks the values that ``watched``, an object wrapped by
-        ``jaxscope.watch``, captures; None if ``watched`` contains no function of the user. ``counter`` counts
-        its calls."""
+        """Return a new Guard for ``watched``, an object wrapped by ``jaxscope.watch``: the Guard checks the
+        values that the function in ``watched`` captures. Return None if ``watched`` contains no function of
+        the user. ``counter`` counts the calls of ``watched``."""
         inner, positional, _ = access_path.target(watched)
         if inner is None:
             return None
@@ -300,11 +300,11 @@ class ClosureMonitor:
         return guard
 
     def began(self, call: int, source: dict[str, Any], frame: FrameType | None) -> None:
-        """Note that the trace of the call number ``call`` begins, for the guards of the traced function. Do
+        """Note, in the guards of the traced function, that the trace of the call number ``call`` begins. Do
         nothing if the function is not watched (``jaxscope.watch``).
 
         Args:
-          source: what JAX's frames show of the call: function, options of jit, arguments
+          source: the function, options of jit and arguments of the call, as read from JAX's frames
             (``jax_internals.source``).
           frame: the frame of the call; None: unknown.
         """
@@ -341,9 +341,9 @@ class ClosureMonitor:
             guard.counter.look_in(1)
 
     def traced(self, call: int, captured: Iterable[Any] = ()) -> None:
-        """At the end of the trace of the call number ``call``, let the guards of the traced function, which
-        later check these values, remember the values that the trace read. ``captured`` are the arrays that it
-        captured as constants."""
+        """Remember the values that the trace of the call number ``call`` read, in the guards of the traced
+        function, which check these values later. This is called at the end of the trace. ``captured`` are the
+        arrays that the trace captured as constants."""
         constants = {paths.identity(c) for c in captured}
         for guard in self._guards():
             pending = guard.pending
@@ -351,15 +351,15 @@ class ClosureMonitor:
                 guard.take(pending, constants)
 
     def ended(self, call: int, returned: bool) -> None:
-        """At the end of a trace that JAX does not announce, such as one inside another trace, call ``traced``
-        or ``failed``. ``call`` is the number of the call that was traced; ``returned`` is False if its trace
+        """Call ``traced`` or ``failed`` at the end of a trace that JAX does not announce, such as one inside
+        another trace. ``call`` is the number of the call that was traced; ``returned`` is False if the trace
         raised an exception."""
         if self:
             (self.traced if returned else self.failed)(call)
 
     def failed(self, call: int) -> None:
         """Note that the trace of the call number ``call`` raised an exception. The values that the previous
-        trace read are still the ones that are checked."""
+        trace read are checked further."""
         for guard in self._guards():
             if guard.pending is not None and guard.pending.call == call:
                 guard.pending = None
@@ -375,16 +375,16 @@ class ClosureMonitor:
     # -- steps ----------------------------------------------------------------------------------------
 
     def check_soon(self) -> None:
-        """Arrange that all guards check whether the values that their functions captured have changed: at the
-        end of this step, and then at the ends of later steps at growing intervals. This is called after a
-        trace that captured NumPy arrays, which change without a call, or whose function is called by a jitted
-        function, so that its own calls are not seen."""
+        """Let all guards check, at the end of this step and then at the ends of later steps at growing
+        intervals, whether the values that their functions captured have changed. This is called after a trace
+        in two cases: it captured NumPy arrays, which can change without a call; or its function is called by
+        a jitted function, so that jaxscope does not see the calls."""
         if self.tracker is not None:
             self._since = self.tracker.ended
             self.tracker.look_after(1)
 
     def step_ended(self) -> None:
-        """At the end of a training step, check whether the values that the watched functions
+        """Check, at the end of a training step, whether the values that the watched functions
         (``jaxscope.watch``) have captured are changed, and schedule the next check."""
         looked = [guard.step_ended() for guard in self._guards()]
         if any(looked) and self.tracker is not None:

@@ -106,8 +106,8 @@ class Snapshot:
                     self.arrays.append(read)
 
     def contents_later(self, calls: int) -> None:
-        """Schedule the next comparison of the contents of arrays. ``calls`` is the number of calls so far,
-        after which they were just compared. The interval doubles each time."""
+        """Schedule the next comparison of the contents of arrays. ``calls`` is the number of calls so far;
+        the contents have just been compared. The interval doubles each time."""
         self.contents_at = calls + self._gap
         self._gap *= 2
 
@@ -123,9 +123,11 @@ class Snapshot:
         return True
 
     def differing(self) -> list[Read] | None:
-        """Return the values whose variables may refer to another object now; None if no variable does. The
-        first EAGER checks compare all values. Each later check compares all closure cells and globals, but of
-        the values that are reached through attributes or items only the next AT_ONCE."""
+        """Return the values whose variables may refer to another object now; None if no variable does.
+
+        The first EAGER checks compare all values. Each later check compares all values in closure cells and
+        globals, but only AT_ONCE of the values that are reached through attributes or items, in turn.
+        """
         differing: list[Read] | None = None
         for cell, read in self.cells:
             try:

@@ -152,9 +152,9 @@ class Look:
 
 
 def unnamed_key(kind: _Kind | ArrayGroup, origin: Frame | None) -> UnnamedKey:
-    """Return the key by which arrays that no variable leads to are recognized in several snapshots: (shape,
-    dtype, the line that created them). ``kind`` has the shape and dtype; ``origin`` is the line, None if
-    unknown."""
+    """Return a key by which an array without a name (no variable leads to it) is recognized in several
+    snapshots: (shape, dtype, the line that created it). ``kind`` has the shape and dtype; ``origin`` is the
+    line, None if unknown."""
     return kind.shape, kind.dtype, origin
 
 
@@ -179,10 +179,10 @@ class _Batch:
 class _Kinds:
     """Groups the live arrays by their properties. The arrays are kept alive until ``groups`` returns.
 
-    Some live arrays have no variable that leads to them and share the memory of another array. These are
-    shards that ``addressable_shards``, ``float``, ``np.asarray`` or a reshard have made from an array, and to
-    which that array refers in C++ (JAX 0.10: up to two per device after one ``np.asarray``; 0.12: one). Such
-    shards are counted in ``parts`` and are in no group.
+    Some live arrays are only shards in the memory of another array, and no variable leads to them:
+    ``addressable_shards``, ``float``, ``np.asarray`` or a reshard has made them from that array, which refers
+    to them in C++ (JAX 0.10: up to two per device after one ``np.asarray``; 0.12: one). Such shards are
+    counted in ``parts`` and are in no group.
 
     Attributes:
       shared: which of the arrays share memory.
@@ -240,9 +240,9 @@ class _Kinds:
         return {id(self._arrays)}
 
     def _new_batch(self, array: Any, sharding: Any, key: tuple[Any, ...]) -> _Batch:
-        """Return a new batch, without arrays yet, for the live arrays with the properties of ``array``, whose
-        sharding is ``sharding``. ``key`` is (id of its aval, key of its sharding, committed, stack, layout),
-        which is different for each batch."""
+        """Return a new batch, still without arrays, for the live arrays that have the properties of
+        ``array``. ``sharding`` is the sharding of ``array``. ``key`` identifies the batch: (id of the aval,
+        key of the sharding, committed, stack, layout)."""
         _, sharding_key, committed, stack, layout = key
         if sharding_key not in self._sharding_index:
             self._sharding_index[sharding_key] = self.shardings.index(sharding)

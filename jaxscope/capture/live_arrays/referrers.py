@@ -73,8 +73,8 @@ def _jax_class_around(container: Any) -> str | None:
 
 
 def _description(holder: Any, ids: set[int]) -> str:
-    """Describe ``holder``, an object that refers to arrays: ``a list of 40``, ``an object of class Trainer``.
-    ``ids`` has the ``id()`` of each array; by these the key is found under which a dict has an array."""
+    """Describe ``holder``, an object that refers to arrays: ``a list of 40``, ``an object of class Trainer``,
+    ``a dict under 'x'``. ``ids`` has the ``id()`` of each array, to find the key of a dict."""
     kind = type(holder)
     if issubclass(kind, dict):
         key = next((k for k, v in list(holder.items()) if id(v) in ids), None)

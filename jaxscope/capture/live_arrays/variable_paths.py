@@ -263,8 +263,8 @@ class VariablePaths:
         raw: int,
         depth: int,
     ) -> None:
-        """Sort the children of one object (``pairs``): note the path of each that is one of the arrays to
-        find, and append the others to ``queue``.
+        """Go through the children of one object (``pairs``). If a child is one of the arrays to find, note
+        its path; otherwise append it to ``queue``.
 
         Args:
           queue: what is still to be searched: (node, object, depth).
@@ -376,13 +376,12 @@ def _slots(value: Any, kind: type) -> list[tuple[str, Any]]:
 
 
 def _held_in_c(value: Any, kind: type, attributes: bool) -> Iterable[tuple[Any, Any]]:
-    """Return (step of the path, child) for the objects to which ``value``, of type ``kind``, refers in other
-    ways than by attributes: the items of an object array, the variables of a frame, the objects to which a C
-    object such as an iterator refers.
+    """Return (step of the path, child) for the objects to which ``value``, of type ``kind``, refers other
+    than by attributes: the items of an object array, the variables of a frame, or what a C object such as an
+    iterator refers to.
 
     For a C object, these are the objects that the garbage collector visits, which calls no code of the
-    program. ``attributes`` says whether ``value`` has attributes; a C object that has some is not searched in
-    this way.
+    program. This is only done if the C object has no attributes (``attributes`` is False).
     """
     if issubclass(kind, BaseException):
         return [

@@ -1,5 +1,5 @@
-"""Collect the calls that miss the fast path in a part of a recording (a block such as ``no_recompiles``), and
-number the training steps inside this part.
+"""Collect the calls that miss the fast path (the C++ cache) in a part of a recording, such as a
+``no_recompiles`` block, and number the training steps inside this part.
 
 The StepTracker reports each such call when it happens. Which of the calls count as recompilations is decided
 later, by the code that reads the log.
@@ -52,7 +52,8 @@ around: ContextVar[tuple[RecordingScope, ...]] = ContextVar("jaxscope_blocks", d
 
 
 class Seen(NamedTuple):
-    """The counts at the time when a call missed the fast path. They show in which step the call was made.
+    """The counts at the time when a call missed the fast path (the C++ cache). They show in which step the
+    call was made.
 
     Attributes:
       marks: the number of calls of ``jaxscope.step()`` so far.
@@ -104,10 +105,11 @@ class RecordingScope:
         return task is None or self._task is None or task() is self._task()
 
     def missed(self, call: int, marks: int, calls: Mapping[Any, int]) -> None:
-        """If the code that runs now is inside this block, note that the call number ``call`` missed the fast
-        path. ``marks`` is the number of calls of ``jaxscope.step()`` so far.
+        """Note that the call number ``call`` missed the fast path (the C++ cache), if the code that runs now
+        is inside this block.
 
         Args:
+          marks: the number of calls of ``jaxscope.step()`` so far.
           calls: counter of a function wrapped by ``jaxscope.watch`` -> the number of calls of the function so
             far.
         """
@@ -116,9 +118,9 @@ class RecordingScope:
 
     @property
     def settled(self) -> bool:
-        """Whether it is certain what counts the steps of this block: ``jaxscope.step()``, or the calls of a
-        function. It is uncertain if the program called ``jaxscope.step()`` before the block and not yet in
-        it: the program may still call it."""
+        """Whether it is certain what ends the steps of this block: ``jaxscope.step()``, or the calls of a
+        function. It is uncertain if the program called ``jaxscope.step()`` before the block, but has not
+        called it inside the block so far."""
         counting = self.counting
         return bool(counting.marks or not self._marks or counting.steppers)
 
@@ -133,9 +135,10 @@ class RecordingScope:
         return Counting(self._tracker.marks - self._marks, called, steppers)
 
     def steps(self, inside: Callable[[int, str], bool] = lambda call, function: False) -> dict[int, Step]:
-        """Return, for each call in this block that missed the fast path, the step of the block that it
-        belongs to: number of the call -> step. ``inside`` is called with the number of a call and the id of a
-        function, and returns whether the call was made while a call of the function was running."""
+        """Return, for each call in this block that missed the fast path (the C++ cache), the step of the
+        block in which the call was made: number of the call -> step. ``inside`` is called with the number of
+        a call and the id of a function, and returns whether the call was made while a call of the function
+        was running."""
         counting = self.counting
         return {
             call: counting.step(

@@ -1,9 +1,9 @@
 """Count the calls of the function of ``--step-function NAME`` as training steps.
 
-Calls of a jitted function on JAX's fast path are counted by JAX's post hook, its other calls by the events
-that JAX sends for them. Calls of a plain Python function are counted by ``sys.monitoring`` (Python 3.12). All
-three add to one counter. If some calls cannot be counted, the log has the reason instead of a number that is
-too small.
+There are three kinds of calls. Calls of a jitted function on JAX's fast path (the C++ cache) are counted by
+JAX's post hook. Other calls of a jitted function are counted by the events that JAX sends for them. Calls of
+a plain Python function are counted by ``sys.monitoring`` (Python 3.12). If some calls cannot be counted, the
+log has the reason instead of a number that is too small.
 """
 
 from __future__ import annotations
@@ -36,19 +36,20 @@ class StepFunction:
         self._given_up = False
 
     def missed(self, seen: FunctionSeen) -> None:
-        """Count a call that missed the fast path, if ``seen``, the event that describes its function, has the
-        name of the step function."""
+        """Count a call that missed the fast path (the C++ cache), if the called function has the name of the
+        step function. ``seen`` is the event that describes the called function."""
         if self._name in (seen.name, seen.qualname):
             self._count(seen)
 
     def repeated(self, function: str) -> None:
-        """Count a call that missed the fast path again with unchanged arguments, if ``function``, the id of
-        the called function, is the id of the step function."""
+        """Count a call that missed the fast path (the C++ cache) again with unchanged arguments, if the
+        called function is the step function. ``function`` is the id of the called function."""
         if self._own is not None and self._own.function == function:
             self._own.add()
 
     def called(self, jitted: Any) -> None:
-        """Count a call on the fast path of the jitted function ``jitted``, if this is the step function."""
+        """Count a call of the jitted function ``jitted`` on the fast path (the C++ cache), if it is the step
+        function."""
         known: bool | None = self._jitted.get(jitted)
         if known is None:
             known = self._name in (getattr(jitted, "__name__", None), getattr(jitted, "__qualname__", None))
@@ -63,8 +64,9 @@ class StepFunction:
                 self._count(self._introductions.describe(jax_internals.given_to_jit(jitted)))
 
     def began(self, code: CodeType) -> bool:
-        """Count a call of a plain Python function with the code ``code``, if it has the name of the step
-        function. Return False if it has another name, so that this is not called again for this code."""
+        """Count a call of a plain Python function with the code ``code``, if the function has the name of the
+        step function. Return False if it has another name: then this method is not called again for this
+        code."""
         if self._name not in (code.co_name, code.co_qualname):
             return False
         if any(jax_internals.in_jax(f) for f in frames.walk(sys._getframe(1))):

@@ -70,8 +70,8 @@ class Counter(Count):
         self.look_at = NEVER
 
     def restart(self) -> None:
-        """Set the count to 0, at the beginning and in a forked child. At the next call, the counter finds out
-        whether there is more to do than counting."""
+        """Set the count to 0, at the beginning and in a forked child. At the next call, the counter
+        determines whether there is more to do than counting."""
         super().restart()
         # The numbers of the calls at which to check the values that the function captures, to end a step, and
         # to report that steps have ended.
@@ -106,8 +106,8 @@ class Counter(Count):
         self.due = self.next if self.each is None else 0
 
     def missed(self, given: tuple[Any, Any], numpy_leaves: int) -> None:
-        """Note the bytes of the NumPy arguments of the call that was counted last, which missed the fast
-        path. ``given`` is (positional arguments, keyword arguments) of this call, and ``numpy_leaves`` the
+        """Note the bytes of the NumPy arguments of the latest call, which missed the fast path (the C++
+        cache). ``given`` is (positional arguments, keyword arguments) of this call, and ``numpy_leaves`` the
         number of NumPy arrays among their leaves."""
         if self.arguments is not None:
             self.arguments.missed(given, numpy_leaves, self.value)
@@ -177,16 +177,17 @@ class StepTracker:
 
     Args:
       buffer_lifetimes: the calls whose array arguments are to be checked for deletion or release.
-      look: makes these checks.
+      look: checks the array arguments of the calls in ``buffer_lifetimes``.
       step_ended: is called at the ends of steps that ``look_after`` requests.
       transfers: whether NumPy arguments that are copied to devices are counted.
 
     Attributes:
       stepper: the counter whose calls are the steps; None: not known yet.
-      waits: whether ``first_called`` is to be called at the next call of a watched function, because no
-        watched function was called before in the recording or in one of the open blocks.
+      waits: whether ``first_called`` is to be called at the next call of a watched function. True while no
+        watched function has been called in the recording or in one of the open blocks.
       blocks: the open blocks, such as ``no_recompiles``.
-      alarmed: whether the alarms of the blocks run at the next mark or call of a watched function.
+      alarmed: whether the blocks' alarms (checks that may raise RecompileError) run at the next mark or call
+        of a watched function.
       after_step: is called with the number of a step that has ended, and returns after how many more steps to
         call it again; None: nothing is called.
       before: the number of steps that the parent had counted when this process was forked.
@@ -222,9 +223,9 @@ class StepTracker:
         self._main: MainSteps | None = None  # if another process of the run started this one
 
     def watch(self, function: str, step: bool) -> Counter:
-        """Return the counter of the function with the id ``function``, whose calls are counted from now on
-        because ``jaxscope.watch`` wraps it. The training steps are the calls of the first function for which
-        ``step`` is True; if there is none, the calls of the watched function that is called first."""
+        """Return the counter of a function wrapped by ``jaxscope.watch``, and count its calls from now on.
+        ``function`` is its id. The training steps are the calls of the first function for which ``step`` is
+        True; if there is none, the calls of the watched function that is called first."""
         counter = self._counters.get(function)
         if counter is None:
             counter = self._counters[function] = Counter(self, function, step)
@@ -240,15 +241,15 @@ class StepTracker:
         return counter
 
     def _all_due(self) -> None:
-        """Arrange that the counter of each watched function (``jaxscope.watch``), at the next call of the
-        function, finds out whether there is more to do than counting: a check of the array arguments of
+        """Let the counter of each watched function (``jaxscope.watch``) determine, at the next call of the
+        function, whether there is more to do than counting. Examples: a check of the array arguments of
         earlier calls, or the first call in a block such as ``no_recompiles``."""
         for counter in list(self._counters.values()):
             counter.due = counter.next = 0
 
     def tell(self, step: int) -> int:
         """Call ``after_step`` with ``step``, the number of a step that has ended. Return after how many more
-        steps this is to be called again."""
+        steps to call this method again."""
         if self.after_step is None or self._marks.value:
             return NEVER
         return self.after_step(step)
@@ -273,8 +274,8 @@ class StepTracker:
             self.ring()
 
     def look_after(self, steps: int) -> None:
-        """Arrange that ``step_ended``, the function given to this object, is called after ``steps`` more
-        steps."""
+        """Call ``step_ended``, the function given to this object, at the end of the ``steps``-th step from
+        now on."""
         self._marks_due = self._marks.value + steps
         if self.stepper is not None:
             self.stepper.step_in(steps)
@@ -310,23 +311,22 @@ class StepTracker:
     # -- blocks: parts of the recording with steps of their own ------------------------------------
 
     def open(self, block: RecordingScope) -> None:
-        """From now on, report calls that miss the fast path to ``block``, a part of the recording such as
-        ``no_recompiles``."""
+        """From now on, report calls that miss the fast path (the C++ cache) to ``block``, a part of the
+        recording such as ``no_recompiles``."""
         self.blocks.append(block)
         self.waits = True
         self._all_due()
 
     def close(self, block: RecordingScope) -> None:
-        """Stop reporting calls that miss the fast path to ``block``, a part of the recording such as
-        ``no_recompiles``."""
+        """Stop reporting calls that miss the fast path (the C++ cache) to ``block``, a part of the recording
+        such as ``no_recompiles``."""
         if block in self.blocks:
             self.blocks.remove(block)
         self._set_alarm(self.alarmed and any(b.alarm is not None for b in self.blocks))
 
     def first_called(self, counter: Counter) -> None:
-        """Note that the function of ``counter`` is called now. It is the first watched function
-        (``jaxscope.watch``) in each open block in which none was called before, and in the recording if none
-        was called before."""
+        """Note that the function of ``counter`` is called now. In each open block in which no watched
+        function (``jaxscope.watch``) was called before, it is the first one; likewise in the recording."""
         self.waits = False
         if self.stepper is None:
             self.stepper = counter
@@ -336,18 +336,18 @@ class StepTracker:
                 block.first = counter
 
     def brought(self, function: str, given: tuple[Any, Any], numpy_leaves: int) -> None:
-        """A call of ``function`` (an id) has missed the fast path: if the function is watched
-        (``jaxscope.watch``), note the bytes of the call's NumPy arguments. ``given`` is (positional
-        arguments, keyword arguments) of the call, and ``numpy_leaves`` the number of NumPy arrays among their
-        leaves."""
+        """Note the bytes of the NumPy arguments of a call that missed the fast path (the C++ cache). Do
+        nothing if ``function``, the id of the called function, is not watched (``jaxscope.watch``). ``given``
+        is (positional arguments, keyword arguments) of the call, and ``numpy_leaves`` the number of NumPy
+        arrays among their leaves."""
         counter = self._counters.get(function)
         if counter is not None:
             counter.missed(given, numpy_leaves)
 
     def missed(self, call: int) -> None:
-        """Report to the open blocks that the call number ``call`` missed the fast path. If a block has an
-        alarm (a function that checks calls that missed the fast path), the alarms run at the next end of a
-        step or call of a watched function."""
+        """Report to the open blocks that the call number ``call`` missed the fast path (the C++ cache). If a
+        block has an alarm (a function that checks such calls), the alarms run at the next end of a step or
+        call of a watched function."""
         if self.blocks:
             calls = {counter: counter.value for counter in self.counters}
             for block in self.blocks:
@@ -356,16 +356,16 @@ class StepTracker:
 
     def ring(self) -> None:
         """Run the alarms of the open blocks such as ``no_recompiles``. An alarm checks the calls that missed
-        the fast path and may raise RecompileError."""
+        the fast path (the C++ cache), and may raise RecompileError."""
         self._set_alarm(False)
         for block in list(self.blocks):
             if block.alarm is not None and not block.alarm():
                 self._set_alarm(True)  # the alarm could not check here: run it again at the next occasion
 
     def _set_alarm(self, on: bool) -> None:
-        """Decide whether (``on``) the alarms of the open blocks run at the next end of a step or call of a
-        watched function. An alarm is a function that checks the calls that missed the fast path in a block
-        such as ``no_recompiles``."""
+        """Set whether (``on``) the alarms of the open blocks run at the next end of a step or call of a
+        watched function. An alarm is a function that checks the calls in a block such as ``no_recompiles``
+        for recompilations."""
         if on != self.alarmed:
             self.alarmed = on
             for counter in self.counters:
@@ -373,12 +373,12 @@ class StepTracker:
 
     def began(self, counter: Counter) -> None:
         """Handle the first call of the function that ``counter`` counts. If the calls of this function are
-        the steps, tell other processes in which cell of the mapped file they are counted."""
+        the steps, let other processes read the step from the counter's cell of the mapped file."""
         if counter is self.caller:
             self._count_in(counter)
 
     def _count_in(self, count: Count) -> None:
-        """Tell other processes that ``count`` counts the steps: store the index of its cell in the mapped
+        """Let other processes read the step from ``count``: store the index of its cell in the mapped
         file."""
         if count.cell is not None:
             self.writer.steps_in(count.cell, marks=count is self._marks)
@@ -396,8 +396,8 @@ class StepTracker:
         return self._main.now() if self._main is not None else None
 
     def beside(self, run: RunDir) -> None:
-        """Note that another process, which records to ``run`` too, started this one. ``main_step`` is then
-        read from the files of the process that the user started."""
+        """Note that another process, which also records to ``run``, started this process. ``main_step`` is
+        then read from the files of the process that the user started."""
         self._main = MainSteps(run)
 
     @property
@@ -418,7 +418,7 @@ class StepTracker:
         self._set_alarm(False)
 
     def flush(self) -> None:
-        """Write the counts that have changed to the log. This is called when a call misses the fast path, and
-        at the end of the recording."""
+        """Write the counts that have changed to the log. This is called when a call misses the fast path (the
+        C++ cache), and at the end of the recording."""
         for count in (*list(self._counters.values()), self._marks):
             count.flush()

@@ -30,7 +30,7 @@ TO_HOST, TO_DEVICE, BETWEEN = "device_to_host", "host_to_device", "device_to_dev
 
 GROWN = 1.25
 WAITED_NS = 100_000  # a copy that takes longer has waited: a value that is computed already takes less
-CLOSE = 5  # a wait is close to the line's previous copy if it took 1/CLOSE of the time since that copy
+CLOSE = 5  # a wait is close to the line's previous copy if it took over 1/CLOSE of the time since that copy
 FIRST_CHECKS = 4  # check after a line's first waits whether a device still computes, later at powers of two
 MOST_CHECKED = 2000  # arrays
 MAX_ROWS = 500
@@ -45,11 +45,12 @@ _OWNERS = {Standing.USER: _PROGRAM, Standing.INSTALLED: _LIBRARY, Standing.LIBRA
 
 
 class _Code(NamedTuple):
-    """A code object, and its owner: JAX, a package that the user installed, or the program. It may also
-    belong to code that is skipped in the search for the program's line.
+    """A code object and its owner: JAX, a package that the user installed, the program, or another library (a
+    library around JAX, jaxscope, Python itself). Code of another library is skipped in the search for the
+    program's line.
 
     Attributes:
-      owner: _JAX, _LIBRARY, _PROGRAM or _SKIPPED.
+      owner: _JAX, _LIBRARY (an installed package), _PROGRAM or _SKIPPED (another library).
       via: for code of JAX, the kind of the copies that it makes, such as ``item``; None: these copies have no
         name of their own.
       call: for code of JAX, whether it runs a call of a jitted function.
@@ -99,7 +100,8 @@ class Row:
 
 
 class WayToCallback(NamedTuple):
-    """Two code objects of JAX by which the stack shows that a copy is made for a callback of the program.
+    """Two code objects of JAX. If both are on the stack, JAX is copying an array for a callback of the
+    program.
 
     Attributes:
       above: how many frames further out ``function`` is than the frame that announces the copy.
@@ -385,8 +387,8 @@ class Transfers:
         return known
 
     def _in_callback(self, f: FrameType) -> bool:
-        """Return whether JAX called the function at ``f``, or a function around it, as a callback. Its arrays
-        are on the host already, so nothing is copied."""
+        """Return whether JAX called the function at ``f``, or a function around it, as a callback. The arrays
+        of a callback are on the host already, so nothing is copied."""
         return any(
             jax_internals.TRANSFER_FRAMES.get(g.f_code.co_name) == jax_internals.CALLBACK
             and jax_internals.in_jax(g)

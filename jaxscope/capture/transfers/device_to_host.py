@@ -3,8 +3,8 @@
 The C++ methods that copy, and ``item``, are replaced by descriptors. When JAX looks up such a method
 (``item``: when it is called), the descriptor notes the time and the program's line. The look-up returns a
 composition of C functions that runs JAX's own method and then notes the end. So no frame of jaxscope is on
-the stack while JAX copies or in a traceback, and exceptions pass unchanged. Looked up on the class, a
-descriptor returns JAX's method itself.
+the stack while JAX copies or in a traceback, and exceptions pass unchanged. If the method is looked up on the
+class and not on an array, the descriptor returns JAX's method itself.
 """
 
 from __future__ import annotations

@@ -139,9 +139,9 @@ class StagedArrays:
         self._stands.clear()
 
     def staging(self, method: Callable[..., Any], frame: FrameType) -> Callable[..., Any] | None:
-        """Return a callable that runs ``method``, JAX's implementation of a primitive that ``jnp.asarray``
-        runs, and counts the copy of a host array; None if there is no copy to count. ``frame`` is the frame
-        of JAX that calls the primitive."""
+        """Return a callable that runs ``method`` and counts the copy of a host array; None if there is no
+        copy to count. ``method`` is JAX's implementation of a primitive that ``jnp.asarray`` runs; ``frame``
+        is the frame of JAX that calls the primitive."""
         size = jax_internals.staged_bytes(frame)
         if size is None or shield.busy():
             return None
@@ -165,9 +165,10 @@ class StagedArrays:
 
 
 class _Implementation:
-    """Replaces ``method``, the implementation of a primitive that ``jnp.asarray`` runs, to count the copies.
+    """Replaces ``method``, JAX's implementation of a primitive that ``jnp.asarray`` runs, to count the
+    copies.
 
-    ``__call__`` is a property: reading it notes that a copy begins, and returns what JAX then calls from C:
+    ``__call__`` is a property. Reading it notes that a copy begins, and returns what JAX then calls from C:
     ``method``, or an object that runs it and notes the end. So no frame of jaxscope is on the stack while JAX
     copies. ``staged``, which counts the copies, is None after the recording.
     """

@@ -1,10 +1,10 @@
-"""Count the bytes of the NumPy arguments of a watched function, if its calls do not all pass the same number
-of bytes.
+"""Count the bytes of the NumPy arguments of a watched function (``jaxscope.watch``), if its calls do not all
+pass the same number of bytes.
 
 If all calls pass the same number, no call is examined: the total is the bytes of one call, from its cache
-key, times the number of calls (``model.transfers``). If they do not, a single leaf of the arguments (usually
-one of the batch) is searched whose size determines the bytes of a call. Then only this leaf is examined in
-each call.
+key, times the number of calls (``model.transfers``). Otherwise, one leaf of the arguments is chosen whose
+size determines the bytes of the whole call, usually an array of the batch. From then on, each call is counted
+by the size of this leaf.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class Arguments:
         self.each: Callable[[tuple[Any, ...], dict[str, Any]], None] | None = None
 
     def missed(self, given: tuple[Any, Any], leaves: int, calls: int) -> None:
-        """Examine a call that missed the fast path. If its NumPy arguments have another number of bytes than
-        those of the calls before, from now on count the calls by this number.
+        """Examine a call that missed the fast path (the C++ cache). If its NumPy arguments have another
+        number of bytes than those of the calls before, begin to count calls by number of bytes.
 
         Args:
           given: (positional arguments, keyword arguments) of the call.
@@ -108,10 +108,13 @@ class Arguments:
             shield.switch_off("numpy_arguments", f"{type(e).__name__}: {str(e)[:300]}")
 
     def _find_indicator(self) -> tuple[Slot, list[Callable[[Any], Any]], dict[Sign, Count]] | None:
-        """Find a leaf of the arguments whose type and size alone determined how many bytes each call so far
-        passed. Later, only this leaf has to be examined in each call. Return (the position or keyword of its
-        argument, functions that lead from this argument to the leaf, a dict: type and size of the leaf ->
-        counter of the calls); None if there is no such leaf."""
+        """Find a leaf of the arguments whose type and size determine how many bytes a call passes: this was
+        so in all calls so far. Later, only this leaf has to be examined in each call.
+
+        Return (the position or keyword of the argument that contains the leaf, functions that lead from this
+        argument to the leaf, a dict: type and size of the leaf -> counter of the calls). Return None if there
+        is no such leaf.
+        """
         for place in self._seen[-1][0]:
             sizes: dict[Sign, int] = {}
             path = _getters(place[1])
@@ -141,8 +144,8 @@ class Arguments:
         return count
 
     def _event(self, size: int, count: int, cell: int | None) -> Brought:
-        """Return the event which says that ``count`` calls passed ``size`` bytes each. ``cell`` is the cell
-        of the mapped file in which later counts are stored; None: there is none."""
+        """Return the event ``Brought``: ``count`` calls passed ``size`` bytes each. ``cell`` is the cell of
+        the mapped file in which later counts are stored; None: there is none."""
         return Brought(function=self._function, bytes=size, count=count, cell=cell)
 
     def _lose(self) -> None:
