@@ -22,7 +22,7 @@ _WHERE = {
     "open_run": "jaxscope.recorded_run",
     "JaxscopeError": "jaxscope.errors",
     "load_ipython_extension": "jaxscope.notebook",  # %load_ext jaxscope
-    "_begin": "jaxscope.launch.environment",  # what $JAXSCOPE asks for
+    "_begin": "jaxscope.launch.environment",  # what $JAXSCOPE requests
 }
 
 _FIXTURE = ("pinned", "compilations", "causes", "read")  # attributes of the pytest fixture ``jaxscope``

@@ -139,8 +139,8 @@ def _tree_class() -> type[_Watched]:
 
 def _class_for(function: Any) -> type[_Watched]:
     """Return the class of the object that ``watch(function)`` returns: a wrapper that counts the calls of
-    ``function``. If ``function`` is a pytree (as ``eqx.filter_jit`` returns), so is its wrapper. Any other
-    wrapper is a leaf for ``jax.tree_util``."""
+    ``function``. If ``function`` is a pytree (as ``eqx.filter_jit`` returns), the wrapper is a pytree, too.
+    Any other wrapper is a leaf for ``jax.tree_util``."""
     tree_util: Any = sys.modules.get("jax.tree_util")
     if tree_util is None or tree_util.all_leaves([function]):
         return _Watched
@@ -155,9 +155,9 @@ def watch(function: Any = None, *, step: bool = False) -> Any:
     """Return ``function`` wrapped, so that a recording counts its calls. With ``step=True``, each call is a
     step.
 
-    Steps are the iterations of a training loop, which reports number. As a decorator, write ``@watch`` or
-    ``@watch(step=True)``. The function may be plain or jitted, a method, or a function under ``nnx.jit`` or
-    ``eqx.filter_jit``. The result has the same attributes and methods as the function.
+    Steps are the iterations of a training loop; reports use their numbers. As a decorator, write ``@watch``
+    or ``@watch(step=True)``. The function may be plain or jitted, a method, or a function under ``nnx.jit``
+    or ``eqx.filter_jit``. The result has the same attributes and methods as the function.
 
     Raises:
       TypeError: the object is not callable.
@@ -208,8 +208,8 @@ class _FirstCall(Tick):
 
 
 def step() -> None:
-    """Mark the end of a step. Call this function at the end of the body of the training loop. Reports say in
-    which step a compilation took place. Without a recording, nothing happens."""
+    """Mark the end of a step. Call this function at the end of the body of the training loop. Reports then
+    show in which step a compilation took place. Without a recording, nothing happens."""
     if _session is not None:
         _session.tracker.mark()
 

@@ -91,23 +91,23 @@ def no_recompiles(after: Any = 1, functions: Functions = None) -> Any:
     """Return a context manager and decorator that raises if something is traced, lowered or compiled after
     training step ``after``.
 
-    Use ``with jaxscope.no_recompiles(after=1):`` around a loop, or ``@jaxscope.no_recompiles(after=1)`` on
-    a function (also on ``async`` functions and generators), whose calls are then the blocks. Steps are
-    counted inside the block: by calls of ``jaxscope.step()``; if there are none, by the calls of the
-    function watched with ``step=True``; if there is none, by the calls of the first watched function that
-    the block calls. With ``after=0`` nothing may compile at all, and steps are not needed.
+    Use ``with jaxscope.no_recompiles(after=1):`` around a loop, or ``@jaxscope.no_recompiles(after=1)`` on a
+    function (also on ``async`` functions and generators), whose calls are then the blocks. Steps are counted
+    inside the block: by calls of ``jaxscope.step()``; if there are none, by the calls of the function watched
+    with ``step=True``; if there is none, by the calls of the first watched function that the block calls.
+    With ``after=0`` nothing may compile at all, and steps are not needed.
 
-    Calls of your functions from your own lines count, and so do eager operations that are compiled or
-    loaded from the persistent cache. NumPy arguments, callbacks and debug prints do not count, because they
-    compile nothing. Calls that JAX serves from its fast path run no code of jaxscope.
+    Calls of your functions from your own lines count, and so do eager operations that are compiled or loaded
+    from the persistent cache. NumPy arguments, callbacks and debug prints do not count, because they compile
+    nothing. Calls that JAX serves from its fast path (the C++ cache) run no code of jaxscope.
 
     Args:
       after: the last step that may compile.
       functions: the functions to check, by name, by shell pattern (``eval_*``) or as objects; None: all.
 
     Raises:
-      RecompileError: something was compiled too late. It is raised at the next ``jaxscope.step()``, the
-        next call of a watched function or the end of the block, never inside JAX, and never instead of an
+      RecompileError: something was compiled too late. It is raised at the next ``jaxscope.step()``, the next
+        call of a watched function or the end of the block, never inside JAX, and never instead of an
         exception of the block. Its ``findings`` have the cause and the line.
       UsageError: ``after`` is not a step, or something was compiled and the steps of the block are not
         counted.
@@ -134,9 +134,10 @@ class Watch:
     """One ``no_recompiles`` block, from its beginning to its end: something may be compiled up to training
     step ``after``. ``functions`` are those to check, by name, by shell pattern or as objects; None: all.
 
-    ``begin`` and ``end`` are for a ``with`` statement of the user. A wrapped function uses the object itself
-    as context manager around the whole call, and ``running`` whenever the function itself runs. For example,
-    while a generator waits for its next value to be requested, other code runs, which is not checked.
+    ``begin`` and ``end`` are for a ``with`` statement of the user. A wrapped function uses two context
+    managers: this object, around the whole call, and ``running``, around the parts in which the function
+    itself runs. In between, other code is not checked: the code that runs while a generator waits for its
+    next value to be requested, for example.
     """
 
     def __init__(self, after: int, functions: Functions) -> None:

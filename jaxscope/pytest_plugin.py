@@ -291,8 +291,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 
 def _report_below(item: pytest.Item, recording: TestRecording) -> None:
-    """If a test failed with an exception of its own and also compiled more than its marks allow, add a
-    section about this to the test's report. ``recording`` is what the test compiled."""
+    """Add a section to the report of the test ``item``, if the test failed with an exception of its own and
+    also compiled more than its marks allow. ``recording`` is what the test compiled."""
     try:
         text, surely = _failures(item, recording)
         recording.failure = surely or None

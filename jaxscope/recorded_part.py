@@ -1,7 +1,7 @@
 """Read back a part of what this process records (a block, a test) while the recording goes on.
 
-This module imports the code that records, which knows which calls belong to the block, and the code that
-reads a run, which reads those calls from the log on disk.
+This module imports both the code that records, to find out which calls belong to the block, and the code that
+reads a run, to read these calls from the log on disk.
 """
 
 from __future__ import annotations
@@ -90,10 +90,9 @@ def failed() -> list[str]:
 
 
 def why_unreliable(session: Session, before: Sequence[str]) -> str | None:
-    """Return why the recording ``session`` does not show what was compiled in a block, as text for a message;
-    None if the recording is complete. ``before`` are the names that ``failed()`` returned when the block
-    began. A failure from before the block is no reason, unless that part of the recording is still switched
-    off."""
+    """Return as text why the recording ``session`` does not show everything that was compiled in a block;
+    None if it does. ``before`` are the names that ``failed()`` returned when the block began. A failure from
+    before the block counts only if that part of the recording is still switched off."""
     from jaxscope.capture import shield
 
     if session.writer.stopped == "closed":

@@ -37,8 +37,9 @@ class Opened(Run):
 
     @property
     def predictions(self) -> list[predictions.Prediction]:
-        """Return the predicted recompiles. Each one says that a function will recompile if the result of a
-        certain call is passed to the function again. ``status`` says whether a later call confirmed this."""
+        """Return the predicted recompiles: a function will recompile if the result of a certain call is
+        passed to the function again. ``status`` is pending, confirmed by a later call, or withdrawn because
+        of a later call."""
         return predictions.predictions(self)
 
     @property

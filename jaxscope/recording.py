@@ -100,8 +100,8 @@ class Recording:
         return self
 
     def _join(self, active: Session) -> None:
-        """Use ``active``, a recording that was started elsewhere, instead of a new one. A line on stderr says
-        so if the user named a directory, or if the active recording will be deleted."""
+        """Use ``active``, a recording that was started elsewhere, instead of a new one. Report this on stderr
+        if the user named a directory, or if the active recording will be deleted."""
         self._run = active.run
         if active.options.passing:
             sys.stderr.write(
@@ -262,10 +262,11 @@ def record(
       ir: which program texts of the user's functions to keep: none, stats (no text, but the compiler's
         figures), stablehlo (as lowered), hlo (as compiled), all.
       name: the name of the run.
-      wrapper_libraries: packages whose frames are not the user's, besides those that jaxscope knows.
+      wrapper_libraries: further packages that are treated as libraries around JAX, like flax: their lines do
+        not count as the user's.
       arrays: record the live arrays at the ends of steps and of the block.
-      transfers: count what is copied between host and devices; for copies to the host, methods of JAX's
-        array class are replaced meanwhile.
+      transfers: count what is copied between host and devices; for copies to the host, methods of JAX's array
+        class are replaced meanwhile.
       line_times: measure on which lines the main thread spends its time, by samples of its stack.
       overwrite: if ``path`` contains a run, replace it. Otherwise another directory is created next to it.
       redact: leave out the values of static arguments, lines of source and paths outside the project.

@@ -100,7 +100,7 @@ class LineTimer:
             shield.attempt("line_times", sampling.stop)
 
     def forked(self) -> None:
-        """Measure nothing in a forked child: the thread that asks for samples exists in the parent only."""
+        """Measure nothing in a forked child: the thread that requests samples exists in the parent only."""
         sampling, self._sampler = self._sampler, None
         if sampling is not None:
             sampling.stop()

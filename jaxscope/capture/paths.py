@@ -92,7 +92,7 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
 def _attribute(name: Any, kind: type) -> str | None:
     """Return the step of a path to the attribute ``name`` of an object of the class ``kind``: ``.x``. The
     attribute ``_Kind__x``, which Python makes of ``self.__x``, gets the step ``.__x``. Return None for
-    attributes that the user does not know, such as flax's own ``_pytree__...``."""
+    attributes that the user has not written, such as flax's own ``_pytree__...``."""
     if not isinstance(name, str) or not name.startswith("_") or "__" not in name:
         return f"[{name}]" if str(name).isdecimal() else f".{name}"
     owner, _, private = name[1:].partition("__")

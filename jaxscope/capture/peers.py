@@ -111,7 +111,7 @@ class Peers:
     def _value(self, count: int, leaving: bool) -> str:
         """Return the text that this rank (process of the job) publishes, as JSON: [``count``, ``leaving``,
         the latest programs, how often this rank has published]. ``count`` is the number of programs that this
-        rank has compiled; ``leaving`` says whether it ends now."""
+        rank has compiled; ``leaving`` is whether it ends now."""
         latest = self._own[max(0, count - LATEST) : count]
         return json.dumps([count, leaving, latest, self._rounds], separators=(",", ":"))
 

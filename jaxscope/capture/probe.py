@@ -145,8 +145,8 @@ class Probe:
 
     def on_event(self, event: str, **_: Any) -> None:
         """Receive from ``jax.monitoring`` an event other than the beginning or the end of a phase. ``event``
-        is its name; it may say that a program was found in the persistent cache, or not found. All other
-        events are ignored."""
+        is its name. Only the events that a program was found, or not found, in the persistent cache are
+        used."""
         self.callbacks += 1
         if event in CACHE:
             self._guarded("cache_events", self._cache, CACHE[event])

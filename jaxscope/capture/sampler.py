@@ -200,14 +200,14 @@ class Sampler:
 
     def ended(self, frame: FrameType, *, leaving: bool) -> None:
         """Take the last snapshot of the live arrays in the recording. The search for variables that lead to
-        arrays starts at ``frame``. ``leaving`` says whether the program ends too, so that an uncaught
+        arrays starts at ``frame``. ``leaving`` is whether the program ends too, so that an uncaught
         exception is examined."""
         shield.attempt("arrays", self._last, frame, leaving)
 
     def _last(self, frame: FrameType, leaving: bool) -> None:
         """Take the last snapshot of the live arrays in the recording. If the program ran out of memory, the
         snapshot includes the error. The search for variables that lead to arrays starts at ``frame``.
-        ``leaving`` says whether the program ends too, so that an uncaught exception is examined."""
+        ``leaving`` is whether the program ends too, so that an uncaught exception is examined."""
         error = _error(leaving)
         trace = error.__traceback__ if error is not None else None
         message = exhausted(error)

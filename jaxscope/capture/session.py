@@ -253,7 +253,7 @@ class Session:
                 self._degraded("profile", f"the program ended before step {profile.first}")
 
     def _last_look(self, *, leaving: bool) -> None:
-        """Take the last snapshot of the live arrays, unless it was taken already. ``leaving`` says whether
+        """Take the last snapshot of the live arrays, unless it was taken already. ``leaving`` is whether
         the program ends too, so that an uncaught exception is examined."""
         sampler, self.sampler = self.sampler, None
         if self.transfers is not None:
@@ -366,7 +366,7 @@ class Session:
 
     def watch(self, function: Any, step: bool) -> tuple[Counter | None, Guard | None]:
         """Begin to count the calls of ``function``, wrapped by ``jaxscope.watch``, jitted or not, and to
-        check the values that it captures. ``step`` says whether each call is a step. Return (the counter of
+        check the values that it captures. ``step`` is whether each call is a step. Return (the counter of
         its calls, the Guard that checks the captured values). Either is None if it could not be set up."""
         counter = shield.attempt("watch", self._watch, function, step)
         if counter is None:
@@ -374,7 +374,7 @@ class Session:
         return counter, shield.attempt("stale_captures", self.probe.monitor.guard, function, counter)
 
     def _watch(self, function: Any, step: bool) -> Counter:
-        """Write the event that describes ``function``, and return the counter of its calls. ``step`` says
+        """Write the event that describes ``function``, and return the counter of its calls. ``step`` is
         whether each call is a step."""
         seen = self.probe.introductions.introduce(functions.describe(jax_internals.given_to_jit(function)))
         return self.tracker.watch(seen.function, step)
@@ -401,7 +401,7 @@ class Session:
         return undo
 
     def _first(self, forked: bool) -> ev.Event:
-        """Return ``RunStarted``, the first event of the log. ``forked`` says whether this process is a forked
+        """Return ``RunStarted``, the first event of the log. ``forked`` is whether this process is a forked
         child of a recorded process."""
         import jax
         import jaxlib

@@ -67,7 +67,7 @@ def handle(args: argparse.Namespace) -> int:
     else 0.
 
     Raises:
-      UsageError: the command line does not say where to write.
+      UsageError: the command line has no option that sets where to write.
     """
     if args.output is None and args.perfetto is None and args.graph is None:
         raise UsageError(

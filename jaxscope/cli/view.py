@@ -76,8 +76,8 @@ def on_a_terminal() -> bool:
 
 
 def by_default() -> bool:
-    """Return whether ``jaxscope run`` opens the terminal interface if no option says so. It does if this
-    process is in the foreground of a terminal, and not in CI or in a notebook."""
+    """Return whether ``jaxscope run`` opens the terminal interface if no option decides this: it opens if
+    this process is in the foreground of a terminal, and not in CI or in a notebook."""
     if not on_a_terminal():
         return False
     if os.environ.get("CI") or "JPY_PARENT_PID" in os.environ:  # a notebook's `!command` runs on a terminal

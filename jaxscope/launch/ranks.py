@@ -36,8 +36,8 @@ def environment(environ: Mapping[str, str], rank: int, size: int, port: int, nam
     """Return the environment variables for one process of a job.
 
     Without arguments, ``jax.distributed.initialize()`` finds the number of processes and the rank only under
-    a launcher that it knows. So the variables of Slurm's ``srun`` are set, and JAX_COORDINATOR_ADDRESS, which
-    has priority over Slurm's address.
+    a launcher that JAX supports. So the variables of Slurm's ``srun`` are set, and JAX_COORDINATOR_ADDRESS,
+    which has priority over Slurm's address.
 
     Args:
       environ: the variables of this process, almost all of which are passed on.
@@ -79,9 +79,8 @@ def run(argv: Sequence[str], size: int, name: str | None = None) -> tuple[int, s
     and SIGQUIT are sent on to all ranks; a second signal kills the ranks. ``name`` is the name of the job;
     None: a random one.
 
-    Returns:
-      (exit code, name of the job). The exit code is that of the first rank that failed (128 + N if signal N
-      ended it), or 0.
+    Return (exit code, name of the job). The exit code is that of the first rank that failed (128 + N if
+    signal N ended it), or 0.
     """
     port, name = free_port(), name or f"local-{secrets.token_hex(4)}"
     before = {number: signal.getsignal(number) for number in ENDS}

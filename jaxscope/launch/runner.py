@@ -201,8 +201,8 @@ class _Watch:
                 self._forward(_next_signal(self.held, beat_at - now))
 
     def close(self) -> None:
-        """Release the lock on the heartbeat file, by which other processes know that this one still waits.
-        Call this method after the end of the program has been recorded."""
+        """Release the lock on the heartbeat file. While it is locked, other processes see that this process
+        still waits. Call this method after the end of the program has been recorded."""
         if self.heartbeat is not None:
             self.heartbeat.close()
 

@@ -143,7 +143,7 @@ def _round(record: RunDir, upload: remote.Upload, *, last: bool = False) -> None
     """Upload what has changed in the run ``record`` since the last call, and write ``upload.json``.
 
     Args:
-      upload: knows what is uploaded already.
+      upload: has the record of what is uploaded already.
       last: whether the program has ended. Then a failed upload is tried once more, and the state is marked as
         final.
     """
@@ -173,7 +173,7 @@ def _write(record: RunDir, upload: remote.Upload, error: str | None = None, *, f
     upload.
 
     Args:
-      upload: knows these numbers.
+      upload: has these numbers.
       error: the error of the last request; None: there was none.
       final: whether the program had ended before this upload.
     """

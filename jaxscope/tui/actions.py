@@ -34,7 +34,8 @@ class Action(NamedTuple):
         action is only in the command palette, until the user configures a key.
       does: what the action does, as Textual writes it, with its arguments: ``zoom`` calls the method
         ``action_zoom``.
-      words: its label in the footer and the palette; ``help`` says in one sentence what it does.
+      words: its label in the footer and the palette.
+      help: a sentence about what it does.
       group: its group in the palette; empty: it is not in the palette.
       footer: its priority if the footer has no room for all actions, 1 first; 0: it is never in the footer.
       prior: whether the key is handled before the focused widget sees it, and also in dialogs.
@@ -168,8 +169,8 @@ _APART = (
 
 
 def in_scopes(scopes: Iterable[str], table: Sequence[Action] = ACTIONS) -> list[Action]:
-    """Return the actions of ``table`` whose scope is one of ``scopes``, in the order of ``scopes``. A scope
-    says where an action applies: everywhere, in one kind of pane, or in one screen."""
+    """Return the actions of ``table`` whose scope is one of ``scopes``, in the order of ``scopes``. The scope
+    of an action is where it applies: everywhere, in one kind of pane, or in one screen."""
     return [a for scope in scopes for a in table if a.scope == scope]
 
 
@@ -212,8 +213,8 @@ def _together(a: str, b: str) -> bool:
 
 
 def bindings(scope: str) -> list[Binding]:
-    """Return Textual's key bindings for the actions that have a key and whose ``scope`` (a kind of pane or a
-    screen) is this one."""
+    """Return Textual's key bindings for the actions of one ``scope``: a kind of pane, or a screen. Actions
+    without a key are left out."""
     from textual.binding import Binding  # late: reading the configuration needs only the ids
 
     return [
@@ -237,8 +238,9 @@ def key_of(id: str, table: Sequence[Action] = ACTIONS) -> str:
 
 
 def sections(able: Iterable[Action]) -> dict[str, list[Action]]:
-    """Return the actions ``able``, which apply to the focused pane, for the help page: heading -> actions.
-    The headings are "This screen", "Move", "Look" and "Program". Headings without an action are left out."""
+    """Return the actions ``able`` by heading, for the help page: heading -> actions. The headings are "This
+    screen", "Move", "Look" and "Program". Headings without an action are left out. ``able`` are the actions
+    that apply to the focused pane."""
     found: dict[str, list[Action]] = {name: [] for name in ("This screen", "Move", "Look", "Program")}
     for action in able:
         if action.scope not in PANES | {"app"}:

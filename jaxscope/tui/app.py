@@ -82,9 +82,9 @@ class App(Verbs):
     still runs, ``terminated`` if a signal or a lost terminal ended the view, and None otherwise.
 
     Args:
-      owned: whether this command started the program; if so, the view asks before it closes.
-      alive: a function that returns whether the program still runs. It knows this sooner than the recording
-        does. None: only the recording is used.
+      owned: whether this command started the program; if so, the user has to confirm before the view closes.
+      alive: a function that returns whether the program still runs. The recording shows this only later;
+        None: only the recording is used.
       keys: the keys that the user configured, by action id; they replace the default keys in
         ``actions.ACTIONS``.
     """
@@ -159,9 +159,11 @@ class App(Verbs):
         super().delay_update(min(delay, SETTLE_S))
 
     def refresh_css(self, animate: bool = True) -> None:
-        """Apply the style rules to the screens, unless all of them have the current styles. When the screen
-        is switched, Textual asks for this twice: for the new screen and for the previous one, whose styles
-        did not change. ``animate`` is Textual's: whether changes are animated."""
+        """Apply the style rules to the screens, unless all of them have the current styles.
+
+        At a switch of screens, Textual calls this twice: for the new screen and for the previous one, whose
+        styles did not change. ``animate`` is a parameter of Textual: whether changes are animated.
+        """
         with contextlib.suppress(AttributeError, KeyError, textual.app.ScreenError):
             if all(screen._css_update_count == self._css_update_count for screen in self.screen_stack):
                 return
@@ -193,7 +195,7 @@ class App(Verbs):
             self._collector.stop()
 
     def _tick(self) -> None:
-        """Read what is new in the run and request a redraw, but not so often that keys have to wait."""
+        """Read what is new in the run, and request a redraw, but so rarely that keys do not have to wait."""
         now = time.monotonic()
         if not self.is_headless and hung_up():
             self._end("terminated")

@@ -31,8 +31,8 @@ T = TypeVar("T")
 
 
 class Help(ModalScreen[None]):
-    """Explain the focused pane, called ``title``, and list the actions ``able``, which apply there, with
-    their keys. ``about`` is what the pane shows."""
+    """Show help about the focused pane: its ``title``, what it shows (``about``), and the actions that apply
+    there (``able``) with their keys."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
     BINDINGS = [Binding("escape,q,question_mark,f1,enter", "dismiss", "close", show=False)]

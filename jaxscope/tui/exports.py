@@ -42,9 +42,9 @@ def report(directory: RunDir, path: Path) -> None:
 
 
 def programs(directory: RunDir, function: str, number: int, out: Path) -> list[str]:
-    """Write the texts of one compilation into the directory ``out``, as ``jaxscope dump`` does: the
-    compilation with the number ``number`` (from 1) of the function with the id ``function``. Return the paths
-    of the files; empty if the run has no such compilation."""
+    """Write the texts of one compilation into the directory ``out``, as ``jaxscope dump`` does. Return the
+    paths of the files; empty if the run has no such compilation. ``function`` is the id of the function,
+    ``number`` the number of the compilation among those of the function, from 1."""
     from jaxscope.model.load import load
     from jaxscope.report.dump import dump
 
@@ -60,8 +60,8 @@ class RankGroup(NamedTuple):
     Attributes:
       first: the number of the lowest rank of the group.
       directory: the run directory of that rank.
-      programs: how many programs each rank compiled that run on devices of several ranks. All these ranks
-        have to compile such a program alike.
+      programs: the number of programs for devices of several ranks that each rank compiled. Such a program
+        must be the same in all these ranks.
       state: the states of these ranks: running, exited, stopped or lost, separated by commas.
       lane: a time line of the lowest rank, LANE characters wide: ``·`` while it ran, ``█`` where it compiled.
     """

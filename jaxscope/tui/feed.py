@@ -92,7 +92,7 @@ class Feed:
 
     def places(self, *, whole: bool = False) -> Places:
         """Return an object that shortens the file names of the run. The same object is returned until the run
-        has grown. With ``whole``, it keeps the part of a path below the working directory, so that the file
+        has grown. With ``whole``, a file name keeps its path below the working directory, so that the file
         can be opened."""
         known = self._places.get(whole)
         size = (len(self.run.functions), len(self.run.compilations))
@@ -125,8 +125,8 @@ class Feed:
         return time.monotonic() < self.key_at + KEY_S
 
     def _give_way(self) -> bool:
-        """Pause long work for a moment so that other threads can run, longer if a key was just pressed.
-        Return whether the feed is to stop."""
+        """Pause long work for a moment, so that other threads can run. The pause is longer if a key was just
+        pressed. Return whether the feed is to stop."""
         return self._stop.wait(YIELD_S if self.typed else BREAK_S)
 
     def start(self) -> None:
@@ -313,9 +313,10 @@ class Feed:
         return [variants.one(feed.run, feed.directory) for feed in feeds]
 
     def _compare(self) -> bool:
-        """Find out the cause of each compilation, before the rules, which need the causes, run. This is done
-        a few compilations at a time, so that meanwhile the run can grow and keys work. Return False if the
-        feed was stopped before the end. The lists on the screen show each cause once it is known."""
+        """Find out the cause of each compilation. This is done before the rules run, because they need the
+        causes, and a few compilations at a time, so that the run can grow and keys work meanwhile. The lists
+        on the screen show each cause as soon as it is known. Return False if the feed was stopped before the
+        end."""
         compilations = list(self.run.compilations.values())
         shown = time.monotonic()
         while self._compared < len(compilations):

@@ -121,7 +121,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
 
     @abstractmethod
     def position(self) -> str:
-        """Return the position of the cursor among the matches of the search, as ``3/412``; empty without a
+        """Return the position of the cursor among the lines that the search found: ``3/412``; empty without a
         search."""
 
     # -- drawing ----------------------------------------------------------------------------------

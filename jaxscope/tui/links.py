@@ -63,9 +63,10 @@ NONE = Links(Stage(), Stage())
 
 
 def of_run(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Links:
-    """Return which lines of a program's StableHLO and HLO come from which lines of the user's source. A text
-    that is missing, unreadable or too large has no such links. The texts are in the run ``directory``, stored
-    under the hashes ``hlo`` and ``stablehlo``; None: there is no such text."""
+    """Return the links between a program's texts (StableHLO and HLO) and the user's source: which line of a
+    text comes from which source lines. A text that is missing, unreadable or too large has no links. The
+    texts are stored in the run ``directory`` under the hashes ``hlo`` and ``stablehlo``; None: there is no
+    such text."""
     texts = []
     for blob in (hlo, stablehlo):
         try:
@@ -77,9 +78,9 @@ def of_run(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Links:
 
 
 def in_pieces(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Iterator[tuple[str, Stage]]:
-    """Yield what ``of_run`` returns (which lines of a program's texts come from which source lines) in pieces
-    of PIECE lines, each as (``stablehlo`` or ``hlo``, its links); ``joined`` merges them. Another process
-    sends these pieces, because unpickling one large object would block all threads."""
+    """Yield the result of ``of_run`` (which lines of a program's texts come from which source lines) in
+    pieces of PIECE lines: (``stablehlo`` or ``hlo``, the links of these lines). ``joined`` merges the pieces.
+    Another process sends the pieces; receiving one large object would block all threads of this process."""
     found = of_run(directory, hlo, stablehlo)
     for name in ("stablehlo", "hlo"):
         stage: Stage = getattr(found, name)

@@ -56,8 +56,8 @@ class Rules(Stylesheet):
 
 
 def is_light(environ: Mapping[str, str] | None = None) -> bool:
-    """Return whether the terminal has a light background, as far as the environment variable ``COLORFGBG``
-    says (``0;15``; set by rxvt, Konsole and iTerm)."""
+    """Return whether the terminal has a light background, according to the environment variable ``COLORFGBG``
+    (``0;15``; set by rxvt, Konsole and iTerm)."""
     known = os.environ if environ is None else environ
     return known.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15")
 

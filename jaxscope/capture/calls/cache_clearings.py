@@ -24,7 +24,7 @@ class Clearings:
     def look(self, traces: bool) -> dict[str, tuple[int, int]]:
         """Check at the beginning of a call whether JAX's caches were cleared since the previous ``look``, and
         increase ``count`` if so. Return the caches that are nearly full: name -> (entries, capacity).
-        ``traces`` says whether this call will trace its function. Such a call adds one to JAX's count of
+        ``traces`` is whether this call will trace its function. Such a call adds one to JAX's count of
         misses."""
         gauge = jax_internals.cache_gauge()
         if gauge.misses < self._misses or (traces and gauge.misses == self._misses):

@@ -294,8 +294,8 @@ def _is_jitted(value: Any) -> bool:
 
 def is_defined(pattern: str) -> bool:
     """Return whether a Python function with the name ``pattern`` exists in this process, so that a message
-    can say that a name is misspelled. ``pattern`` is a name, the end of a dotted name, or a shell pattern
-    such as ``train_*``. For the id of a function (with ``@``), the result is True.
+    can report a misspelled name. ``pattern`` is a name, the end of a dotted name, or a shell pattern such as
+    ``train_*``. For the id of a function (with ``@``), the result is True.
 
     This visits all objects of the process. Use it only for a message that ends a test or a block, not in a
     call.

@@ -117,7 +117,7 @@ class NestedTraces:
             self._writer.emit(ev.Traced(call=call.number))
 
     def _settled(self, call: Call, returned: bool | None) -> None:
-        """Write the end of the trace of ``call``. ``returned`` says how it ended: True (it returned: write
+        """Write the end of the trace of ``call``. ``returned`` is how it ended: True (it returned: write
         ``Traced``), False (it raised an exception: write ``PhaseFailed``) or None (not known yet: do
         nothing)."""
         if returned is not None:

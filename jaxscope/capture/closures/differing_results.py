@@ -26,8 +26,8 @@ _OTHER = frozenset(
 )
 # The primitives of random numbers. From a key that depends on the device's number, each device draws others.
 _RANDOM = ("random_", "threefry", "rng_")
-# Prefix of a mesh axis: the value depends on the device's number along this axis (``axis_index``). This may be
-# intended, as in ``where(index == 0, x, 0)``. So it is only reported if random numbers are drawn from the value.
+# Prefix of a mesh axis: the value depends on the device's number along this axis (``axis_index``). This may
+# be intended, as in ``where(index == 0, x, 0)``. So it is only reported if random numbers are drawn from it.
 _INDEX = "index of "
 # Primitives whose inner jaxpr only combines two elements
 _COMBINING = ("scatter", "reduce", "sort", "cumulative")
@@ -126,8 +126,8 @@ def _of_equation(equation: Any, values: list[_Differs]) -> list[_Differs]:
     if not inner or name.startswith(_COMBINING):
         return [_joined(values)] * n
     if name == "scan":
-        # Outside the body, sliced operands and stacked results have one dimension more. Dimensions are compared
-        # because the parameters with these numbers have other names in other versions of JAX.
+        # Outside the body, sliced operands and stacked results have one dimension more. Dimensions are compared,
+        # because the parameters with these numbers have different names in different versions of JAX.
         whole = [len(v.aval.shape) for v in equation.invars]
         sliced = sum(a != len(v.aval.shape) for a, v in zip(whole, inner[0].invars, strict=True))
         pairs = zip(equation.outvars, inner[0].outvars, strict=True)

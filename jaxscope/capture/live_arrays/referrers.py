@@ -24,9 +24,8 @@ IN_C = "nothing that Python sees: a cache or an object in C++"
 
 def held_by(arrays: list[Any], ignored: Any = None) -> str | None:
     """Describe the kind of object that most often refers to one of ``arrays``: ``a list of 40``, ``a dict
-    under 'x'``, ``a variable of a closure``. If Python sees no such object, the text says so: a cache or an
-    object in C++ refers to the arrays. ``ignored`` is jaxscope's own list of the arrays, which does not
-    count."""
+    under 'x'``, ``a variable of a closure``. If Python sees no such object, return that a cache or an object
+    in C++ refers to the arrays. ``ignored`` is jaxscope's own list of the arrays, which does not count."""
     ids = {id(a) for a in arrays}
     counts: collections.Counter[str] = collections.Counter()
     containers: dict[str, Any] = {}

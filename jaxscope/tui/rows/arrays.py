@@ -98,7 +98,7 @@ class Row(NamedTuple):
       id: distinguishes the row from all others of the snapshot.
       prefix: the full name, for example ``state.params``.
       label: the part of the name that the row above does not show, for example ``.params``.
-      depth: the row's level in the tree, 0 at the top, by which it is indented.
+      depth: the row's level in the tree, 0 at the top; the row is indented by it.
       open: whether the rows below this one are shown; None: there are none.
     """
 
@@ -235,9 +235,9 @@ def placed(r: Row) -> list[Part]:
 
 
 def intended(g: Group) -> list[tuple[str, str]]:
-    """Return the shardings that were intended for a group of arrays, as far as they are recorded, as pairs
-    (who intended it, the sharding as text): ``("requested", "P('data')")`` for the program,
-    ``("compiled", ...)`` for XLA."""
+    """Return the shardings that the program and XLA intended for a group of arrays, as far as they are
+    recorded: ``[("requested", "P('data')"), ("compiled", "P('data')")]``. ``requested`` is the sharding that
+    the program passed to jit, ``compiled`` the one that the compiled program uses."""
     intents = []
     for name, word in (("asked", "requested"), ("compiled", "compiled")):
         sharding = getattr(g, name, None)
@@ -323,8 +323,8 @@ def sparkline(values: Sequence[int]) -> str:
 
 def title(snapshots: Snapshots, shown: int) -> tuple[str, str]:
     """Return the title and the subtitle of the table that shows the snapshot with the index ``shown``. The
-    title says when this snapshot was taken, and its totals. The subtitle is ``3 of 12 snapshots`` with the
-    bytes of the latest snapshots as bars; empty for a single snapshot."""
+    title has the time and the totals of this snapshot. The subtitle is ``3 of 12 snapshots`` with the bytes
+    of the latest snapshots as bars; empty for a single snapshot."""
     s = snapshots.found[shown]
     totals = [snapshot.known_bytes for snapshot in snapshots.found]
     line = sparkline(totals[-24:]) if len(totals) > 1 else ""
@@ -346,12 +346,12 @@ def heading(r: Row) -> list[list[Part]]:
 
 
 def facts(r: Row, snapshots: Snapshots, places: Places) -> list[list[Part]]:
-    """Return what else is known about the arrays of the row ``r``, a line for each fact: the placement of the
-    largest group of equal arrays, its intended shardings, the line that created its arrays, and how the row's
-    arrays grow or what keeps them alive.
+    """Return further facts about the arrays of the row ``r``, one line each: the placement of the largest
+    group of equal arrays, the shardings that were intended for this group, the line that created its arrays,
+    and how the row's arrays grow or what keeps them alive.
 
     Args:
-      snapshots: all snapshots, from which it is known how arrays grow.
+      snapshots: all snapshots, which show how arrays grow.
       places: shortens file names.
     """
     g = r.largest
@@ -380,9 +380,9 @@ def facts(r: Row, snapshots: Snapshots, places: Places) -> list[list[Part]]:
 
 
 def user(run: Run, r: Row) -> Compilation | None:
-    """Return a compilation that shows what the arrays of the row ``r`` are passed to: the latest one of a
-    user's function in whose call an argument has the same name as one of the arrays. None if there is none
-    among the last 2,000 compilations."""
+    """Return the latest compilation of a user's function that gets the arrays of the row ``r`` as arguments:
+    one of its arguments has the same name as one of the arrays. Only the last 2,000 compilations are
+    searched; None if there is none."""
     paths = {g.path for g in r.groups}
     for c in reversed(list(run.compilations.values())[-2_000:]):
         if (

@@ -23,7 +23,7 @@ def header(
     run: Run, directory: RunDir, state: str, *, paused: bool, width: int, machine: str | None = None
 ) -> list[Part]:
     """Return the first line of a screen: ``train.py  ● running 2 min 14 s  step 381  ▲ 4 recompiles  7
-    programs``. ``state`` is the state of the run (running, exited, stopped or lost), ``paused`` says whether
+    programs``. ``state`` is the state of the run (running, exited, stopped or lost), ``paused`` is whether
     the user paused the updates.
 
     Args:

@@ -1,5 +1,5 @@
-"""Format the collectives of compiled programs as rows: mesh axes, how often they run, bytes, and who asked
-for them; and the mesh over which they communicate."""
+"""Format the collectives of compiled programs as rows: mesh axes, how often they run, bytes, and their
+origin; and the mesh over which they communicate."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def mesh(r: Row, texts: Mapping[str, Texts], width: int) -> list[list[Part]]:
     """Draw the device mesh of ``r``, a row of collectives, and the bytes that each device sends over each
     axis in one call of the program. Thick lines join the devices between which the row's collectives
     communicate. The mesh itself is not drawn if more than two axes are longer than 1, or if it needs too much
-    room. Empty if the mesh is unknown.
+    room. Return an empty list if the mesh is unknown.
 
     Args:
       texts: the analyzed texts by program id.

@@ -70,7 +70,7 @@ class Attempt(NamedTuple):
     """One compilation of a function, a row of the table.
 
     Attributes:
-      number: its number among the compilations of the function, from 1; None: the call only missed JAX's fast
+      number: its number among the compilations of the function, from 1; None: the call missed only JAX's fast
         path (the C++ cache of jit), and nothing was compiled.
     """
 
@@ -79,8 +79,8 @@ class Attempt(NamedTuple):
 
 
 def attempts(run: Run, f: Function) -> list[Attempt]:
-    """Return the compilations of ``f`` in order of time, then the first hundred calls that only missed the
-    fast path."""
+    """Return the compilations of ``f`` in order of time, then the first hundred calls that missed only JAX's
+    fast path (the C++ cache of jit), so that nothing was compiled."""
     slow = [Attempt(None, c) for c in f.compilations if c.reached == ["fast_path"]]
     return [*(Attempt(n, c) for n, c in run.numbered(f)), *slow[:100]]
 
@@ -205,7 +205,8 @@ def named(run: Run, c: Compilation) -> str:
 
 class Other(NamedTuple):
     """A compilation, with its displayed name, in the list from which the user chooses what to compare with.
-    If ``compilation`` is None, the choice is the nearest earlier cache key, as without a choice."""
+    If ``compilation`` is None, this is the entry for the default: the nearest (most similar) earlier cache
+    key."""
 
     compilation: Compilation | None
     name: str

@@ -63,7 +63,8 @@ class Recording(Protocol):
 
 
 class Machine(NamedTuple):
-    """What the user can select: the host or a target, under one setting of ``--vary``.
+    """The host or a target (another machine for which programs were compiled), under one setting of
+    ``--vary``. The user selects one of these.
 
     Attributes:
       name: the target and the settings, for example ``v5e:4x4 MESH=4x4``; None: the host of the main run.
@@ -152,8 +153,8 @@ def called(machine: Machine) -> str:
 
 
 def seen_as(c: Compilation, machine: Machine, main: Run) -> Seen:
-    """Return the compilation and the program on ``machine`` (the host or a target) that correspond to ``c``,
-    a compilation of the main run ``main``."""
+    """Return the compilation and the program on ``machine`` (the host or a target) that correspond to ``c``.
+    ``c`` is a compilation of the main run ``main``."""
     run = machine.recording.run
     same = counterpart(c, main, run)
     if same is None:
@@ -293,7 +294,7 @@ def verdict(seen: Seen) -> list[Part]:
 
 def absent(seen: Seen, stage: str) -> str:
     """Explain why a program's text is missing on a machine, and what to do. If the program does not fit into
-    memory, the text says which buffers fill the memory.
+    memory, the explanation lists the buffers that fill the memory.
 
     Args:
       seen: the compilation on this machine.
@@ -350,8 +351,8 @@ def _never(seen: Seen) -> str:
 
 
 def _filling(seen: Seen) -> Iterator[str]:
-    """Yield lines that say which buffers fill the memory of a device, for ``seen``, whose program does not
-    fit."""
+    """Yield lines with the buffers that fill the memory of a device. ``seen`` is a compilation whose program
+    does not fit."""
     assert seen.program is not None
     fit = target_programs.fit(seen.run, seen.program)
     if fit is None or fit.used is None:

@@ -36,7 +36,7 @@ def look_of(shard: int) -> tuple[str, str]:
 
 def drawn(g: Group, width: int) -> Lines:
     """Draw the mesh of a group of equal arrays: the shard (part of an array) that each device holds, and a
-    legend of the shards. If this cannot be drawn, return lines that say why."""
+    legend of the shards. If this cannot be drawn, return lines with the reason."""
     s = g.sharding
     if s is None or g.shape is None or not all(isinstance(d, int) and d >= 0 for d in g.shape):
         return [[("How it is sharded is not known.", "dim")]]

@@ -27,9 +27,12 @@ SHOWN = 4  # names of operations in a line
 
 
 def default(run: Run) -> Compilation | None:
-    """Return the compilation to open first. This is the latest one with a recorded text, of the slowest of
-    the user's functions that has such a compilation, or else of the slowest other function. If no text was
-    recorded, return the latest compilation of the slowest function; None: nothing was compiled."""
+    """Return the compilation to open first; None if nothing was compiled.
+
+    This is the latest compilation with a recorded text of the slowest function that has one; the user's
+    functions come before all others. If no text was recorded, it is the latest compilation of the slowest
+    function.
+    """
     functions = sorted(run.functions.values(), key=lambda f: (not f.user, -f.seconds, f.id))
     for f in functions:
         for c in reversed(f.compilations):

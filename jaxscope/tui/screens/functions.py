@@ -1,5 +1,5 @@
-"""Show the functions, the compilations of the selected one, and the cache key of a compilation compared with
-an earlier key, which shows why it recompiled."""
+"""Show the functions, the compilations of the selected function, and the cache key of a compilation. The key
+is compared with an earlier key, which shows why the function recompiled."""
 
 from __future__ import annotations
 

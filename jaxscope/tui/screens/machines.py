@@ -42,7 +42,7 @@ class ByMachine(View):
         return rows.called(machine) if machine.name is not None else None
 
     def say_machines(self, c: Compilation | None) -> None:
-        """Show the line that lists the machines (the host and the targets) and marks the selected one; the
+        """Show the line that lists the machines (the host and the targets) and marks the selected one. The
         line is empty if there is only the host. ``c`` is the compilation whose state is shown for each
         target. None: each target shows the state of one of its programs, the one that is furthest from
         finished."""
