@@ -1,7 +1,8 @@
 """The functions that user code calls: ``watch``, ``step`` and ``snapshot``. They cost almost nothing while
-nothing is recorded.
+there is no recording.
 
-This module imports neither jax nor anything heavy. A recording that begins or ends calls ``_follow``.
+This module imports neither jax nor anything else that takes long to import. ``_follow`` is called when a
+recording begins or ends.
 """
 
 from __future__ import annotations
@@ -230,8 +231,8 @@ def _attach(watched: _Watched) -> None:
 
 
 def _follow(session: Any) -> None:
-    """Count the calls of all watched functions in the recording ``session``. If ``session`` is None, the
-    recording has ended, and calls are no longer counted."""
+    """Count the calls of all functions wrapped by ``jaxscope.watch`` in the recording ``session``. If
+    ``session`` is None, the recording has ended, and calls are no longer counted."""
     global _session
     _session = session
     for ref in list(_watched):

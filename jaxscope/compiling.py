@@ -193,7 +193,8 @@ def _wanted(target: Any) -> Any:
 
 def _program(run: Opened, target: str, id: str | None) -> Program:
     """Return the program with the id ``id`` in ``run``. If ``id`` is None or unknown, JAX could not lower the
-    function. Then return the latest program for ``target`` that was skipped: it has the reason.
+    function. Then return the latest program for ``target`` (an accelerator) that was skipped: it has the
+    reason.
 
     Raises:
       JaxscopeError: the run has neither of these programs.

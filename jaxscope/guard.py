@@ -228,9 +228,9 @@ class Watch:
         """Raise RecompileError if a compilation since the last check was too late. Return False if this
         cannot be checked now, so that the check has to be repeated later; else True.
 
-        This method is called at each ``jaxscope.step()`` and before each call of a watched function. Nothing
-        can be checked in another thread or another task, inside a call of JAX (the exception would pass
-        through JAX), or while it is unknown how the steps of the block are counted.
+        This method is called at each ``jaxscope.step()`` and before each call of a function wrapped by
+        ``jaxscope.watch``. Nothing can be checked in another thread or another task, inside a call of JAX
+        (the exception would pass through JAX), or while it is unknown how the steps of the block are counted.
         """
         if (
             threading.get_ident() != self.thread

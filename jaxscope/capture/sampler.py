@@ -64,12 +64,12 @@ class Budget:
         return self._clock() - self._began
 
     def expected(self, count: int) -> float:
-        """Estimate the seconds that a snapshot of ``count`` arrays takes."""
+        """Return an estimate of the seconds that a snapshot of ``count`` live arrays takes."""
         return self._fixed + count * self._per_array
 
     def allows(self, seconds: float) -> bool:
-        """Return whether ``seconds`` more may be spent on snapshots now, so that all snapshots together stay
-        below the part SHARE of the time since the recording began."""
+        """Return whether ``seconds`` more may be spent on snapshots of the live arrays now, so that all
+        snapshots together take less than the part SHARE of the time since the recording began."""
         return self.spent + seconds <= SHARE * self.elapsed
 
     @property

@@ -64,7 +64,7 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
       targets: the accelerators for which each program is lowered again.
       forced_devices: number of CPU devices that jaxscope set in the environment for the targets; None: not
         set.
-      dry_run: end the program after its step function was lowered.
+      dry_run: end the program after the function whose calls are the steps was lowered for all targets.
       compare_ranks: in a job with several processes, record where the main thread waits and compare the
         programs.
       ranks_patience: seconds without progress after which the waiting ranks are named.

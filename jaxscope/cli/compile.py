@@ -1,4 +1,5 @@
-"""``jaxscope compile``: compile one function for a target, given the shapes of its arguments."""
+"""``jaxscope compile``: compile one function for a target (an accelerator, which need not be in this
+machine), given the shapes of its arguments."""
 
 from __future__ import annotations
 
@@ -189,8 +190,8 @@ def _apart(args: argparse.Namespace, groups: Sequence[Sequence[Any]]) -> int:
 
 def _deliver(args: argparse.Namespace, record: RunDir) -> int:
     """Print each program that was compiled in the run ``record`` and in the runs inside its directory. If
-    there are several programs, also print them side by side. Return 1 if one does not fit into the memory of
-    its target or does not compile, else 0."""
+    there are several programs, also print them side by side. Return 1 if one does not compile or does not fit
+    into the memory of the accelerator, else 0."""
     import io
 
     from jaxscope.model import target_programs

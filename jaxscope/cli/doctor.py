@@ -129,8 +129,8 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _general(page: _Page) -> str | None:
-    """Print versions, the run directory and the compilers for targets on ``page``. Return the version of JAX;
-    None if JAX cannot be imported."""
+    """Print on ``page`` versions, the run directory, and the compilers for targets (accelerators of other
+    machines). Return the version of JAX; None if JAX cannot be imported."""
     from jaxscope.present.text import missing_accelerators
 
     page.fact("jaxscope", __version__)
@@ -205,8 +205,9 @@ def _version(package: str) -> tuple[str | None, str]:
 
 
 def _compiler(platform: str) -> tuple[str | None, str | None]:
-    """Return (reason, name) about the compiler for targets of ``platform``. If it is installed, the reason is
-    None, and the name includes its version. If not, the reason is what is missing, and the name is None."""
+    """Return (reason, name) about the compiler for accelerators of ``platform``. If it is installed, the
+    reason is None, and the name includes its version. If not, the reason is what is missing, and the name is
+    None."""
     client = importlib.import_module("jaxscope.targets.client")
     lacking: str | None = client.missing(platform)
     return lacking, None if lacking is not None else client.compiler(platform) or "there"

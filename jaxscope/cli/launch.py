@@ -89,8 +89,8 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _without_ranks(ours: list[str]) -> list[str]:
-    """Return ``ours``, the options on the command line, without ``-n`` and ``--ranks``: the others are passed
-    on to the ``jaxscope run`` of each rank."""
+    """Return ``ours``, the options on the command line, without ``-n`` and ``--ranks``. What is left is
+    passed on to the ``jaxscope run`` of each process of the job."""
     found = iter(ours)
     kept = []
     for word in found:

@@ -116,8 +116,9 @@ def compare_ranks(
 
 
 def _is_first(record: RunDir, rank: int | None, ended: threading.Event) -> bool:
-    """Return whether ``record`` is the directory of rank 0. If ``rank``, the number of this rank, is None,
-    wait until it is recorded. Return False if ``ended`` is set before, because the program has ended."""
+    """Return whether ``record`` is the directory of rank 0 (the first process of a job). If ``rank``, the
+    number of this process, is None, wait until it is recorded. Return False if ``ended`` is set before,
+    because the program has ended."""
     if rank is not None:
         return rank == 0
     from jaxscope.model.rank_log import Known, RankLog

@@ -1,5 +1,5 @@
-"""``jaxscope compile --rest RUN``: compile the programs of a run for targets that are missing, because the
-compiler's process ended before it had a result."""
+"""``jaxscope compile --rest RUN``: compile the programs of a run for targets (accelerators) that are missing,
+because the compiler's process ended before it had a result."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ COMPILER_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
 
 
 def handle(which: str) -> int:
-    """Compile for targets what is left in the run ``which`` and in the runs inside its directory. Return 1 if
-    some programs are still not compiled, else 0.
+    """Compile the programs of the run ``which``, and of the runs inside its directory, that are not yet
+    compiled for their targets (accelerators of other machines). Return 1 if some are still not compiled
+    afterwards, else 0.
 
     Raises:
       RunNotFound: there is no such run.

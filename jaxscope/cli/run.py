@@ -129,9 +129,10 @@ def _complete(opts: argparse.Namespace) -> None:
 
 
 def _limits(opts: argparse.Namespace, rounds: list[Round]) -> dict[str, Any] | None:
-    """Return the options of ``--check`` as name -> value; None without ``--check``. If there are targets,
-    also set the option ``wait_targets``, because a program that is not compiled yet cannot be checked.
-    ``rounds`` are the executions of the program, one for each setting of ``--vary``.
+    """Return the options of ``--check`` as name -> value; None without ``--check``. If there are targets
+    (accelerators to compile for), also set the option ``wait_targets``, because a program that is not
+    compiled yet cannot be checked. ``rounds`` are the executions of the program, one for each setting of
+    ``--vary``.
 
     Raises:
       UsageError: ``--detach`` is given, too.
@@ -360,8 +361,8 @@ def _create(each: Round, opts: argparse.Namespace) -> RunDir:
 
 def _recording_options(opts: argparse.Namespace, each: Round) -> dict[str, Any]:
     """Return the options that jaxscope's recording inside the program needs: name on the command line ->
-    value. Options that the user did not give are left out. The targets are those of ``each``, an execution of
-    the program."""
+    value. Options that the user did not give are left out. The targets (accelerators to compile for) are
+    those of ``each``, an execution of the program."""
     values = {
         "ir": opts.ir,
         "step-function": opts.step_function,

@@ -291,7 +291,8 @@ def handle_merge(args: argparse.Namespace) -> int:
 
 
 def _by_rank(places: Sequence[RunDir]) -> dict[int, RunDir]:
-    """Return a dict: rank -> the one of the directories ``places`` with its recording.
+    """Return the directories ``places`` as a dict: rank (number of a process in a job) -> the directory with
+    its recording.
 
     Raises:
       UsageError: the rank of a recording is unknown, or two recordings have the same rank.

@@ -40,7 +40,8 @@ class Round(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Return the text that names this round in messages: ``MESH=4x4, on 16 devices for v5e:4x4``."""
+        """Return the text that names this execution of the program in messages: ``MESH=4x4, on 16 devices for
+        v5e:4x4``."""
         parts = [" ".join(f"{s.name}={s.value}" for s in self.settings)] if self.settings else []
         if self.targets:
             names = ", ".join(t.name for t in self.targets)
@@ -48,8 +49,8 @@ class Round(NamedTuple):
         return ", ".join(parts)
 
     def meta(self) -> dict[str, Any]:
-        """Return the data about this round for ``meta.json``, a file in the run directory: a dict of JSON
-        values."""
+        """Return the data about this execution of the program for ``meta.json``, a file in the run directory:
+        a dict of JSON values."""
         return {"settings": dict(self.settings)} if self.settings else {}
 
 

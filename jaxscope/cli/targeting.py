@@ -105,7 +105,8 @@ def installed(platform: str, name: str) -> None:
 
 
 def as_options(targets: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return the targets as dicts of JSON values, for the options of the recording."""
+    """Return the targets (accelerators to compile for) as dicts of JSON values, for the options of the
+    recording."""
     import msgspec
 
     return [msgspec.to_builtins(t) for t in targets]
@@ -121,9 +122,10 @@ def force(env: dict[str, str], targets: Sequence[Any]) -> int | None:
 
 
 def begin(record: RunDir, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes] | None:
-    """Start the worker process that compiles the programs of ``record`` for their targets as the program
-    queues them. Return the process. Print a message and return None if it cannot start. ``env`` is the
-    environment of the program (default: of this process); its compiler flags apply to the worker, too."""
+    """Start the worker process that compiles programs for the targets (other accelerators) of the run
+    ``record``, as soon as the program queues them. Return the process. Print a message and return None if it
+    cannot start. ``env`` is the environment of the program (default: of this process); its compiler flags
+    apply to the worker, too."""
     from jaxscope.log.jobs import Queue
     from jaxscope.targets import worker
 

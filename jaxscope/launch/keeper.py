@@ -215,7 +215,7 @@ def _drain(pty: int, quiet: float | None, listener: Listener) -> bool:
     Return False if the output has ended, True if more may come later.
 
     Args:
-      pty: file descriptor of the keeper's end of the pseudo-terminal.
+      pty: file descriptor of this process's end of the pseudo-terminal.
       quiet: the longest wait for output, in seconds; None: there is no limit.
       listener: finds XLA's warnings in the output.
     """

@@ -1,7 +1,7 @@
 """Find XLA's warnings in a copy of the program's stderr, and record them as CompilerWarned events.
 
-XLA prints some warnings only to stderr. The modules ``tee`` and ``keeper`` pass the output on to the user
-before it is searched here, so that neither a delay nor an error here affects the output.
+XLA prints some warnings only to stderr. The output is passed on to the user (by ``tee`` or ``keeper``) before
+it is searched here, so that neither a delay nor an error here affects the output.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ STYLES = (*ROLES, *(f"shard{n}" for n in range(8)))
 
 
 class Button(NamedTuple):
-    """A text that can be clicked. ``action`` is what a click does, as Textual's action with its target:
-    ``app.show('overview')``."""
+    """A text that can be clicked. ``action`` is what a click does, as an action of Textual together with the
+    object that performs it: ``app.show('overview')``."""
 
     parts: list[Part]
     action: str

@@ -60,7 +60,7 @@ class Feed:
     """
 
     def __init__(self, directory: RunDir, *, whole: bool = True) -> None:
-        """Follow the run in ``directory``; with ``whole``, also its sub-runs."""
+        """Follow the run in ``directory``; with ``whole``, also the runs inside its directory (sub-runs)."""
         self.directory = directory
         self.parts: list[Feed] = []
         self._whole = whole
@@ -111,7 +111,7 @@ class Feed:
 
     @property
     def recordings(self) -> list[Feed]:
-        """Return this feed and those of its sub-runs that are ready."""
+        """Return this feed and the feeds of the runs inside its directory that are ready."""
         return [self, *(part for part in self.parts if part.ready)]
 
     def key(self) -> None:
@@ -144,9 +144,9 @@ class Feed:
             part.stop()
 
     def take(self) -> bool:
-        """Add new events to the runs of this feed and of its sub-runs, for at most FOLD_S seconds in each
-        run. Return whether to redraw. The thread that draws calls this method, so that a run does not change
-        while it is drawn."""
+        """Add new events to the run of this feed and to the runs inside its directory, for at most FOLD_S
+        seconds in each run. Return whether to redraw. The thread that draws calls this method, so that a run
+        does not change while it is drawn."""
         grown = self._take()
         if not self.paused:
             for part in self.parts:
@@ -224,7 +224,8 @@ class Feed:
             self._batches.clear()
 
     def _look_within(self) -> None:
-        """Start a feed for each new sub-run, for example for each value of ``--vary``."""
+        """Start a feed for each new run inside the directory of this run (``--vary`` creates one for each
+        value)."""
         known = {part.directory.path for part in self.parts}
         for directory in store.sub_runs(self.directory) if self._whole else []:
             if directory.path not in known and not self._stop.is_set():
@@ -303,7 +304,8 @@ class Feed:
         self.version += 1
 
     def whose(self, finding: Finding) -> Feed:
-        """Return the feed whose run has the evidence of ``finding``: this feed, or the feed of a sub-run."""
+        """Return the feed whose run has the evidence of ``finding``: this feed, or the feed of a run inside
+        its directory."""
         feeds = self.recordings
         n = variants.sub_run(finding, self._variants(feeds))
         return feeds[0 if n is None else n + 1]

@@ -1,8 +1,9 @@
 """Record what became of a call's array arguments: deleted (donated), released, or kept by the program.
 
-Only weak references to the arrays are kept. The arrays are checked at the next event of the thread that made
-the call (another call that misses the fast path, the end of a step, a watched call), or at exit. The event
-``ArgumentFate`` has the result and the occasion of the check.
+Only weak references to the arrays are kept. The arrays are checked at exit, or at the next event of the
+thread that made the call: another call that misses JAX's fast path (the C++ cache), the end of a step, or a
+call of a function wrapped by ``jaxscope.watch``. The event ``ArgumentFate`` has the result and the occasion
+of the check.
 """
 
 from __future__ import annotations

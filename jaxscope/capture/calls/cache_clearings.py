@@ -1,5 +1,5 @@
-"""Detect whether JAX's caches were cleared between two calls that missed the fast path, and which caches are
-nearly full.
+"""Detect whether JAX's caches were cleared between two calls, and which caches are nearly full. Only calls
+that missed the fast path (JAX's C++ cache) are seen.
 
 JAX announces neither. Its cache of call signatures counts misses, and clearing the cache sets this count to
 0. Each call that traces adds one. If the count has not grown since the last trace, the cache was cleared.

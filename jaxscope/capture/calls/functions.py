@@ -323,7 +323,8 @@ def function_id(
       file: the file that defines it; None: unknown.
       line: the line, as ``_place`` returns it: ``12``, or ``12:8`` for a lambda at column 8; None: unknown.
       wrappers: the names of the wrappers around the function: ``["jax.vmap"]``.
-      captured: text that is equal for equal captured functions (``_code_of``); the id contains a hash of it.
+      captured: text for the functions in the closure (``_code_of``), equal for equal functions; the id
+        contains a hash of it.
     """
     around = "".join(f" | {w}" for w in wrappers)
     digest = f" | captures {hashlib.sha256(captured.encode()).hexdigest()[:8]}" if captured else ""

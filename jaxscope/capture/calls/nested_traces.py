@@ -28,8 +28,8 @@ from jaxscope.schema import events as ev
 
 
 class Ending(NamedTuple):
-    """What shows later whether a watched call returned or raised an exception. If the object of ``ref`` dies
-    while the caller's code is running, the call returned.
+    """A call that is being watched, to find out later whether it returned or raised an exception. If the
+    object of ``ref`` dies while the caller's code is running, the call returned.
 
     Attributes:
       ref: a weak reference to an object that only the call's frame refers to.
@@ -66,9 +66,8 @@ class Endings:
         return Ending(ref, frame.f_back.f_code)
 
     def returned(self, ending: Ending) -> bool | None:
-        """Return True if the watched call returned, False if it raised an exception. ``ending`` is what
-        ``watch`` returned for the call. Return None if it is still running or its exception is still
-        alive."""
+        """Return True if a call returned, False if it raised an exception, and None if it is still running or
+        its exception is still alive. ``ending`` is what ``watch`` returned for the call."""
         code = self._left.pop(ending.ref, None)
         return None if code is None else code is ending.caller
 

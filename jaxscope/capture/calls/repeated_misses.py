@@ -56,10 +56,10 @@ class RepeatedMisses:
         self._misses: dict[str, Count] = {}  # by function, because the counts outlive the jaxprs
 
     def counted(self, jaxpr: Any, arguments: tuple[Any, ...]) -> str | None:
-        """Decide whether a call that missed JAX's fast path is only counted. This is so if the log already
-        describes enough calls in a row with the same ``jaxpr`` and the same types of ``arguments``: count the
-        call and return the id of its function. Otherwise return None: the caller has to describe the call in
-        the log."""
+        """Count a call that missed JAX's fast path (the C++ cache), if it needs no description in the log,
+        and return the id of its function. This is so if the log already describes enough calls in a row with
+        the same ``jaxpr`` and the same types of ``arguments``. Otherwise return None: the caller has to
+        describe the call."""
         repeat = self.known.get(id(jaxpr))
         if repeat is None or repeat.jaxpr() is not jaxpr or repeat.types != (*map(type, arguments),):
             return None
@@ -67,9 +67,9 @@ class RepeatedMisses:
         return repeat.function
 
     def note(self, jaxpr: Any, arguments: tuple[Any, ...], function: str) -> None:
-        """Remember that a call of ``function`` (an id) missed the fast path with ``jaxpr`` and ``arguments``
-        and was described in the log. After UNCHANGED repetitions in a row with the same types of arguments,
-        further calls are only counted (``counted``)."""
+        """Remember a call that missed JAX's fast path (the C++ cache) and was described in the log: its
+        ``jaxpr``, its ``arguments``, and the id of its ``function``. After UNCHANGED repetitions in a row
+        with the same types of arguments, further calls are only counted (``counted``)."""
         number, types = id(jaxpr), (*map(type, arguments),)
         repeat = self.known.pop(number, None) or self._described.pop(number, None)
         if repeat is None or repeat.jaxpr() is not jaxpr:

@@ -38,8 +38,8 @@ class Mark:
       facts: data that is equal for equal values, such as (type, value) or the keys of a dict. None if the
         value is equal only to itself.
       crc: checksum of the contents of a NumPy array; None: the contents are not compared.
-      watched: whether ``ref`` can show that a variable has another object now. False for a list or a dict,
-        which can have no weak reference.
+      watched: whether ``ref`` refers to the object, so that another object is noticed. False for a list or a
+        dict, which can have no weak reference.
     """
 
     __slots__ = ("code", "crc", "facts", "ref", "text", "watched")

@@ -37,8 +37,9 @@ CALL, STEP, EXIT = "call", "step", "exit"  # the occasion of a check
 
 
 class Guard:
-    """Checks whether the values that a watched function (``jaxscope.watch``) captured in its trace have
-    changed since. A check is made after some of its calls; each check decides when the next one is made.
+    """Checks whether the values that a watched function (``jaxscope.watch``) read from outside during its
+    trace (closures, globals) have changed since. A check is made after some of its calls; each check decides
+    when the next one is made.
 
     Args:
       counter: counts the calls of the watched function, and determines after which of them a check is made.
@@ -49,8 +50,8 @@ class Guard:
         runs the compiled program, no Python runs, so jaxscope does not see these calls.
       static: position of an argument, such as a static ``self``, for each of whose values the function is
         traced again; None: there is no such argument.
-      snapshots: ``id()`` of a value of the argument at ``static`` -> (reference to this value, Snapshot: the
-        values that the newest trace for it read). If ``static`` is None, the only key is 0.
+      snapshots: what the traces read: ``id()`` of a value of the argument at ``static`` -> (reference to this
+        value, Snapshot of the newest trace for it). If ``static`` is None, the only key is 0.
       pending: a trace that has begun and not ended; None: there is none.
       interval: the number of calls until the next check.
     """
@@ -68,9 +69,9 @@ class Guard:
         self._without = 0
 
     def look(self, args: tuple[Any, ...]) -> None:
-        """Check whether the captured values have changed. This is called after a call of the watched function
-        (``jaxscope.watch``) with the positional arguments ``args``. Decide after how many calls to check
-        next."""
+        """Check whether the values that the watched function (``jaxscope.watch``) read from outside during
+        its trace have changed, and decide after how many calls to check next. This is called after a call of
+        the function; ``args`` are the positional arguments of the call."""
         try:
             began = time.perf_counter_ns()
             if self.pending is not None:
@@ -156,9 +157,14 @@ class Guard:
             self.monitor.check_soon()
 
     def compare(self, snapshot: Snapshot, read: Read, seen: str) -> None:
-        """Read one captured value of ``snapshot`` again from its variable, and report a change if the value
-        is no longer equal to ``read``, the value at the trace. ``seen`` is the occasion: CALL, STEP or
-        EXIT."""
+        """Read one value that the trace read again from its variable, and report a change if it is no longer
+        equal.
+
+        Args:
+          snapshot: all values that the trace read.
+          read: the one of these values to compare.
+          seen: the occasion: CALL, STEP or EXIT.
+        """
         function = snapshot.function()
         if function is None:
             return
@@ -206,8 +212,8 @@ class Guard:
         )
 
     def contents(self, snapshot: Snapshot, seen: str) -> None:
-        """Compare the contents of the NumPy arrays in ``snapshot`` with those at the trace, and report
-        changes. ``seen`` is the occasion: CALL, STEP or EXIT."""
+        """Compare the contents of the NumPy arrays in ``snapshot``, the values that a trace read, with those
+        at the trace, and report changes. ``seen`` is the occasion: CALL, STEP or EXIT."""
         snapshot.calls = self.counter.value
         for read in list(snapshot.arrays):
             value = read.ref()
@@ -269,8 +275,9 @@ class Pending:
 
 
 class ClosureMonitor:
-    """Checks the values that the watched functions of a recording (``jaxscope.watch``) have captured, by one
-    Guard for each function. ``bool()`` of this object is True if there are watched functions."""
+    """Checks whether values that functions read from outside (closures, globals) have changed since the
+    trace. Only functions wrapped by ``jaxscope.watch`` are checked, each by one Guard. ``bool()`` of this
+    object is True if there are such functions."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer

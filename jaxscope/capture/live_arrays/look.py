@@ -75,15 +75,19 @@ class Look:
 
     @property
     def seconds(self) -> float:
-        """The CPU time of this thread since the snapshot began, in seconds, without garbage collections. CPU
-        time does not grow while other processes occupy the cores of a busy machine. The objects of a snapshot
-        may start a garbage collection, which visits all objects of the program. The program would have
-        started this collection itself a little later, so it does not count as a cost of the snapshot."""
+        """The CPU time of this thread since this snapshot of the live arrays began, in seconds, without
+        garbage collections.
+
+        CPU time does not grow while other processes occupy the cores of a busy machine. The objects of a
+        snapshot may start a garbage collection, which visits all objects of the program. The program would
+        have started this collection itself a little later, so it does not count as a cost of the snapshot.
+        """
         return (time.thread_time_ns() - self._began - self._collecting) / 1e9
 
     def _collection(self, phase: str, _: dict[str, int]) -> None:
-        """Measure the CPU time of a garbage collection in the thread of this snapshot. Python calls this at
-        the beginning and at the end of each collection (``gc.callbacks``); ``phase`` is start or stop."""
+        """Measure the CPU time of a garbage collection in the thread of this snapshot of the live arrays.
+        Python calls this at the beginning and at the end of each collection (``gc.callbacks``); ``phase`` is
+        start or stop."""
         if threading.get_ident() == self._thread:
             now = time.thread_time_ns()
             self._collecting += -now if phase == "start" else now
@@ -152,9 +156,9 @@ class Look:
 
 
 def unnamed_key(kind: _Kind | ArrayGroup, origin: Frame | None) -> UnnamedKey:
-    """Return a key by which an array without a name (no variable leads to it) is recognized in several
-    snapshots: (shape, dtype, the line that created it). ``kind`` has the shape and dtype; ``origin`` is the
-    line, None if unknown."""
+    """Return a key by which live arrays to which no variable leads are recognized in several snapshots:
+    (shape, dtype, the line that created them). ``kind`` has the shape and dtype; ``origin`` is the line, None
+    if unknown."""
     return kind.shape, kind.dtype, origin
 
 

@@ -70,9 +70,10 @@ class RecordingScope:
     it. The block is open from ``tracker.open`` to ``tracker.close``, and can be opened several times.
 
     Args:
-      alarm: checks the calls that missed the fast path. It is called at the end of a step, or before a call
-        of a watched function (``jaxscope.watch``), if a call has missed the fast path since the last check.
-        It returns whether it could check, and may raise RecompileError. None: nothing is checked.
+      alarm: checks the calls that missed the fast path (JAX's C++ cache). If there was such a call since the
+        last check, it is called at the end of a step and before a call of a watched function
+        (``jaxscope.watch``). It returns whether it could check, and may raise RecompileError. None: nothing
+        is checked.
       own: whether only calls inside this block count. If False, all calls made while it is open count, also
         those in other blocks and in other asyncio tasks.
 

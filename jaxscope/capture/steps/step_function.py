@@ -83,15 +83,16 @@ class StepFunction:
         return True
 
     def ended(self) -> None:
-        """At the end of the recording, report if no call of the step function was counted."""
+        """At the end of the recording, report if no call of the function of ``--step-function`` was
+        counted."""
         if self._own is None and self._tracker.stepper is None and not self._given_up:
             shield.switch_off(
                 "step_function", f"no call of a function named {self._name!r} was counted{_JITTED_ONLY}"
             )
 
     def _count(self, seen: FunctionSeen) -> None:
-        """Count a call of ``seen``, the step function. If some of its calls cannot be counted from outside,
-        report this and stop counting."""
+        """Count a call of the function of ``--step-function``, which ``seen`` describes. If some of its calls
+        cannot be counted from outside, report this and stop counting."""
         if self._given_up or self._tracker.stepper is not self._own:
             return  # a watched function counts the steps
         if self._own is not None and self._own.function != seen.function:

@@ -1,5 +1,5 @@
-"""Count the calls of ``jaxscope.step()`` (marks) and of watched functions. The counts are stored in files
-that are mapped into memory (capture.count).
+"""Count the calls of ``jaxscope.step()`` (marks) and of functions wrapped by ``jaxscope.watch``. The counts
+are stored in files that are mapped into memory (capture.count).
 
 This module does not use JAX.
 """
@@ -38,7 +38,7 @@ class Counter(Count):
 
     Attributes:
       step: whether each call is a training step (``watch(step=True)``).
-      rings: whether the alarms of blocks such as ``no_recompiles`` may run before a call, and raise an
+      rings: whether the checks of blocks such as ``no_recompiles`` may run before a call, and raise an
         exception. False if a hook of jaxscope counts the calls, because an exception in a hook does not reach
         the program.
       each: is called with the arguments of every call; None: nothing is called.
@@ -79,16 +79,16 @@ class Counter(Count):
         self.due = self.next = 0
 
     def add(self) -> bool:
-        """Count one more call. Return True if the values that the function captures have to be checked after
-        the call. The wrapper that ``jaxscope.watch`` returns does not call this method but does the same
-        itself before each call (capture.warm)."""
+        """Count one more call. Return True if it has to be checked, after the call, whether values that the
+        function read from outside during its trace have changed. The wrapper that ``jaxscope.watch`` returns
+        does not call this method but does the same itself before each call (capture.warm)."""
         self.value = value = self.value + 1
         self.cells[self.index] = value
         return value >= self.due and self.came_due(value)
 
     def look_in(self, calls: int) -> None:
-        """Arrange that the values that the function captures are checked after the ``calls``-th call from now
-        on: ``add`` returns True for that call."""
+        """Arrange that ``add`` returns True for the ``calls``-th call from now on. After that call it is
+        checked whether values that the function read from outside during its trace have changed."""
         self.look_at = self.value + calls
         self.set_due()
 
@@ -100,7 +100,8 @@ class Counter(Count):
 
     def set_due(self) -> None:
         """Store in ``due`` the number of the next call in which there is more to do than counting: a check of
-        captured values, the end of a step, an alarm of a block such as ``no_recompiles``."""
+        the values that the function read from outside, the end of a step, or a check for a block such as
+        ``no_recompiles``."""
         alarmed = self.tracker.alarmed and self.rings
         self.next = 0 if alarmed else min(self.look_at, self.step_at, self.tell_at)
         self.due = self.next if self.each is None else 0
@@ -121,8 +122,8 @@ class Counter(Count):
 
     def came_due(self, value: int) -> bool:
         """Do what has to be done before the call number ``value`` besides counting: end a step, run the
-        alarms of blocks such as ``no_recompiles``, check the arguments of earlier calls. Return True if the
-        values that the function captures have to be checked after the call."""
+        checks of blocks such as ``no_recompiles``, check the arguments of earlier calls. Return True if the
+        values that the function read from outside have to be checked after the call."""
         if value < self.next:
             return False
         tracker = self.tracker

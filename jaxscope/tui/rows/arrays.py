@@ -38,8 +38,8 @@ class Snapshots:
         self.growing: dict[str, model.Growth] = {}
 
     def update(self, run: Run) -> bool:
-        """Read new snapshots of the main process. Return whether there were any. If the main process has
-        none, read those of the first process with snapshots."""
+        """Read new snapshots of the live arrays from the log of the main process. If it has none, read those
+        of the first process with snapshots. Return whether there were any."""
         main = run.main
         able = [p for p in ([main] if main is not None else []) + list(run.processes.values()) if p.snapshots]
         process = able[0] if able else None
@@ -55,9 +55,9 @@ class Snapshots:
         return True
 
     def default(self, *, running: bool) -> int:
-        """Return the index of the snapshot to show first; -1: there is none. This is the latest one if the
-        program runs (``running``), or if the latest one was taken because memory ran out. Otherwise it is the
-        one with the most bytes."""
+        """Return the index of the snapshot of the live arrays to show first; -1: there is none. This is the
+        latest one if the program runs (``running``), or if the latest one was taken because memory ran out.
+        Otherwise it is the one with the most bytes."""
         if running or not self.found:
             return len(self.found) - 1
         if self.found[-1].error is not None:
@@ -235,9 +235,10 @@ def placed(r: Row) -> list[Part]:
 
 
 def intended(g: Group) -> list[tuple[str, str]]:
-    """Return the shardings that the program and XLA intended for a group of arrays, as far as they are
-    recorded: ``[("requested", "P('data')"), ("compiled", "P('data')")]``. ``requested`` is the sharding that
-    the program passed to jit, ``compiled`` the one that the compiled program uses."""
+    """Return the shardings that were intended for a group of arrays, as far as they are recorded:
+    ``[("requested", "P('data')"), ("compiled", "P('data')")]``. ``requested`` is the sharding that the user's
+    code requested (jit's in_shardings or out_shardings, or a sharding constraint), ``compiled`` the sharding
+    in the compiled program."""
     intents = []
     for name, word in (("asked", "requested"), ("compiled", "compiled")):
         sharding = getattr(g, name, None)
@@ -322,9 +323,9 @@ def sparkline(values: Sequence[int]) -> str:
 
 
 def title(snapshots: Snapshots, shown: int) -> tuple[str, str]:
-    """Return the title and the subtitle of the table that shows the snapshot with the index ``shown``. The
-    title has the time and the totals of this snapshot. The subtitle is ``3 of 12 snapshots`` with the bytes
-    of the latest snapshots as bars; empty for a single snapshot."""
+    """Return the title and the subtitle of the table that shows one snapshot of the live arrays, the one with
+    the index ``shown``. The title has the time and the totals of this snapshot. The subtitle is ``3 of 12
+    snapshots`` with the bytes of the latest snapshots as bars; empty for a single snapshot."""
     s = snapshots.found[shown]
     totals = [snapshot.known_bytes for snapshot in snapshots.found]
     line = sparkline(totals[-24:]) if len(totals) > 1 else ""

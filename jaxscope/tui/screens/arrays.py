@@ -61,7 +61,7 @@ class Arrays(View):
 
     @property
     def shown(self) -> int:
-        """Return the index of the snapshot that the screen shows; -1: there is none."""
+        """Return the index of the snapshot of the live arrays that the screen shows; -1: there is none."""
         if self.at is not None and self.at < len(self.snapshots.found):
             return self.at
         return self.snapshots.default(running=self.feed.running)
@@ -83,7 +83,7 @@ class Arrays(View):
         self._detail()
 
     def _absent(self) -> str:
-        """Explain why there is no snapshot, and when one is taken."""
+        """Explain why there is no snapshot of the live arrays, and when one is taken."""
         options = self.feed.directory.meta.get("options")
         if isinstance(options, dict) and options.get("arrays") is False:
             return "Live arrays were not recorded: the program was run with --no-arrays."
@@ -138,8 +138,8 @@ class Arrays(View):
             )
 
     def action_look(self, by: int) -> None:
-        """Show the snapshot that is ``by`` places later than the current one (earlier, if negative). If this
-        is the last one of a running program, also show new snapshots as they come."""
+        """Show the snapshot of the live arrays that is ``by`` places later than the current one (earlier, if
+        negative). If this is the last one of a running program, also show new snapshots as they come."""
         if self.shown < 0:
             return
         to = max(0, self.shown + by)

@@ -28,8 +28,8 @@ class ByMachine(View):
 
     @abstractmethod
     def spoken_of(self) -> Compilation | None:
-        """Return the compilation of the main run for which a list can compare the programs of all targets;
-        None: nothing was compiled."""
+        """Return the compilation of the main run whose programs for all targets (accelerators) can be
+        compared in a list; None: nothing was compiled."""
 
     def machines(self) -> list[rows.Machine]:
         return rows.machines(self.feed.recordings)
