@@ -151,14 +151,14 @@ class Watch:
         self._failed: list[str] = []  # parts of the recording that had failed before
 
     def begin(self) -> None:
-        """Open the block: what is compiled from now on is checked. If no recording is active, begin one in a
-        temporary directory."""
+        """Open the ``no_recompiles`` block: what is compiled from now on is checked. If no recording is
+        active, begin one in a temporary directory."""
         self._start()
         self._enter()
 
     def end(self, *, failed: bool) -> None:
-        """Close the block, and raise if something was compiled too late. If an exception ends the block
-        (``failed``), nothing is checked, so that the exception is not replaced.
+        """Close the ``no_recompiles`` block, and raise if something was compiled too late. If an exception
+        ends the block (``failed``), nothing is checked, so that the exception is not replaced.
 
         Raises:
           RecompileError: something was compiled after training step ``after``.
@@ -169,7 +169,7 @@ class Watch:
 
     def __enter__(self) -> None:
         """Begin a recording if none is active. Compilations are not checked until ``running`` opens the
-        block."""
+        ``no_recompiles`` block."""
         self._start()
 
     def __exit__(
@@ -179,7 +179,8 @@ class Watch:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Keep the block open inside the ``with`` statement: what is compiled there is checked."""
+        """Keep the ``no_recompiles`` block open inside the ``with`` statement: what is compiled there is
+        checked."""
         self._enter()
         try:
             yield
@@ -326,8 +327,8 @@ class _Own:
 
     @classmethod
     def leave(cls, session: Session) -> None:
-        """Close one block in ``session``. After the last block, end the recording and remove its directory.
-        Nothing happens if ``session`` is a recording that the blocks did not begin."""
+        """Close one ``no_recompiles`` block in ``session``. After the last block, end the recording and
+        remove its directory. Nothing happens if ``session`` is a recording that the blocks did not begin."""
         from jaxscope.capture import session as sessions
 
         with cls._lock:

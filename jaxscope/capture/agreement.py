@@ -20,7 +20,8 @@ UNCOMPARED_S = 10.0  # the longest wait while no watcher compares the logs
 
 
 class Agreement:
-    """Makes this process wait, after a compilation, until all other ranks have compiled the same program.
+    """Makes this process wait, after a compilation, until all other ranks (processes of the job) have
+    compiled the same program.
 
     Args:
       given_up: is called once, with the reason as text, when a wait took too long. From then on ``wait``

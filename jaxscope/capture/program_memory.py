@@ -52,8 +52,8 @@ class MemoryReading:
             self.read = self.ended = True
 
     def _run(self, executable: Any, begun: _thread.LockType) -> None:
-        """Read the memory figures of ``executable``, and call the function that was passed to ``then`` with
-        them. Release the lock ``begun`` first, to show that this thread runs."""
+        """Read the memory figures of ``executable``, then call the function that was passed to ``then``: its
+        argument is the figures. Release the lock ``begun`` first, to show that this thread runs."""
         begun.release()
         self.memory = shield.attempt("memory", texts.memory, executable)
         self.read = True
@@ -61,7 +61,8 @@ class MemoryReading:
         self.ended = True
 
     def _call_late(self) -> None:
-        """Call the function that was passed to ``then`` with the figures, unless it was called already."""
+        """Call the function that was passed to ``then``, unless it was called already. Its argument is the
+        figures."""
         if self._late is not None and self._once.acquire(blocking=False):
             shield.attempt("memory", self._late, self.memory)
 

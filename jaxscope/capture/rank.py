@@ -46,7 +46,8 @@ class Rank:
 
     def begin(self, index: int, count: int) -> None:
         """Start to record where the main thread of this process (number ``index`` of ``count``) waits, and to
-        compare the programs with those of the other ranks. This is called when JAX's backend has started."""
+        compare its programs with those of the other processes of the job. This is called when JAX's backend
+        has started."""
         self._count = count
         if not self._shares_directory():
             self._peers = Peers(self._writer, index, count)

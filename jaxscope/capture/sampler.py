@@ -78,13 +78,13 @@ class Budget:
         return self._began + max(self.counting / COUNTING_SHARE, self.spent) / SHARE
 
     def counted(self, seconds: float) -> None:
-        """Add ``seconds`` in which the live arrays were counted to the time spent."""
+        """Add ``seconds``, the time that counting the live arrays took, to the time spent."""
         self.spent += seconds
         self.counting += seconds
 
     def taken(self, seconds: float, count: int) -> None:
-        """Add the ``seconds`` that a snapshot of ``count`` arrays took to the time spent, and adjust the
-        estimate that ``expected`` makes to this measurement."""
+        """Add ``seconds``, the duration of a snapshot of ``count`` live arrays, to the time spent, and adjust
+        the estimate of ``expected`` to this measurement."""
         self.spent += seconds
         if count < MANY:
             self._fixed = max(FIXED_S, seconds - count * PER_ARRAY_S)

@@ -201,9 +201,9 @@ class Session:
             shield.attempt("rank", self.rank.begin, index, count)
 
     def _backend_seen(self) -> None:
-        """Begin to measure the times of lines. This is called when JAX's backend has started, and with it
-        threads of its own. Earlier, the thread of the measurement might be the only one beside the main
-        thread: Python warns when a process with several threads forks."""
+        """Begin to measure the times of lines, which starts a thread. This is called when JAX's backend has
+        started threads of its own. It is not done earlier, because Python warns when a process with several
+        threads forks."""
         if self.line_times is not None:
             shield.attempt("line_times", self.line_times.start)
 

@@ -84,7 +84,7 @@ def handle(args: argparse.Namespace) -> int:
 
 def _timeline(args: argparse.Namespace) -> None:
     """Write the timeline of ``--perfetto``: the processes of the run. For a job, these are the processes of
-    all ranks, unless RUN names one rank."""
+    all ranks, unless RUN names one rank (one process of the job)."""
     from jaxscope.log import store
     from jaxscope.model.load import load
     from jaxscope.present.escape import escape

@@ -42,8 +42,8 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Run ``jaxscope launch``: run the job and print its summary. Return the exit code of the first rank that
-    failed, or 0."""
+    """Run ``jaxscope launch``: run the job and print its summary. Return the exit code of the first process
+    that failed, or 0."""
     from jaxscope.launch import ranks
 
     parser = options.parser()

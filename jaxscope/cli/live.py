@@ -132,8 +132,8 @@ def _is_first(record: RunDir, rank: int | None, ended: threading.Event) -> bool:
 
 
 def stop_on_divergence(record: RunDir) -> Beside:
-    """Return a function that ends the program of this rank, recorded into ``record``, as soon as rank 0 has
-    written that ranks of the job compile different programs."""
+    """Return a function that ends the program of this rank (process of a job), recorded into ``record``, as
+    soon as rank 0 has written that ranks of the job compile different programs."""
 
     def follow(ended: threading.Event, pid: int) -> None:
         whole = ranks.whole_of(record)

@@ -25,7 +25,7 @@ def chosen(which: str | None, rank: int | None = None) -> RunDir:
     """Return the directory of the run that ``which``, the word RUN on the command line, names; None: the
     newest run that recorded anything.
 
-    A run of a job with many processes contains one recording for each rank. For such a run, return the
+    A run of a job contains one recording for each rank (process of the job). For such a run, return the
     recording of ``rank``, by default of the first rank. Print a note on stderr if several runs have this
     name, or if ``latest`` skips a newer run that recorded nothing.
 

@@ -277,9 +277,14 @@ def _opens_view(program: Command, opts: argparse.Namespace) -> bool:
 
 
 def _attach(each: Round, opts: argparse.Namespace, record: RunDir, limits: dict[str, Any] | None) -> int:
-    """Run the program once, with the command line, settings and targets of ``each``, with the terminal
-    interface open, then print the summary. Return the exit code of ``jaxscope run``. ``limits`` are the
-    options of ``--check``; None: without ``--check``."""
+    """Run the program once with the terminal interface open, then print the summary. Return the exit code of
+    ``jaxscope run``.
+
+    Args:
+      each: the command line, settings and targets (accelerators to compile for) of this execution.
+      record: the run directory.
+      limits: the options of ``--check``; None: without ``--check``.
+    """
     from jaxscope.cli import attach
     from jaxscope.present.text import WITH_INPUT, wanted_input
 
@@ -459,8 +464,9 @@ def _removed_name(died: Died | None, read: Callable[[], Ended]) -> str | None:
 
 
 def _other_ranks(record: RunDir) -> Job | None:
-    """Return what all ranks of the job of ``record`` have recorded so far, for the summary. None if
-    ``record`` belongs to no job or is the only rank, or if the job has more than RANKS_IN_SUMMARY ranks."""
+    """Return what all ranks (processes) of the job of ``record`` have recorded so far, for the summary. None
+    if ``record`` belongs to no job or is the only rank, or if the job has more than RANKS_IN_SUMMARY
+    ranks."""
     whole = ranks.whole_of(record)
     if whole is None or not 1 < len(store.rank_runs(whole)) <= RANKS_IN_SUMMARY:
         return None

@@ -161,7 +161,8 @@ def _run(
 ) -> Side:
     """Check out the version ``commit`` of the repository, apply the diff ``patch`` (None: none), run
     ``program`` there recorded, and return its figures. The run is read before the checkout is removed,
-    because findings read its source files. ``label`` is the name of the version in the output.
+    because findings read the source files in the checkout. ``label`` is the name of the version in the
+    output.
 
     Raises:
       JaxscopeError: nothing was recorded, or the program imported code of the user's own checkout.

@@ -64,9 +64,9 @@ def stands_for(kind: type, value: Any) -> str | None:
     replaced it: ``numpy.ndarray``, ``jax.ShapeDtypeStruct`` or ``jax.Array``. Return None if JAX has not
     replaced it. ``kind`` is the type of ``value``.
 
-    JAX 0.10 and 0.12 replace the arguments of ``f.lower()`` by objects of the class ``MetaTy``. One with
-    ``is_np_array`` set was a NumPy array, another one without a sharding a ``jax.ShapeDtypeStruct``, any
-    other a ``jax.Array``.
+    JAX 0.10 and 0.12 replace the arguments of ``f.lower()`` by objects of the class ``MetaTy``. If
+    ``is_np_array`` is set, the argument was a NumPy array; otherwise, if there is no sharding, it was a
+    ``jax.ShapeDtypeStruct``, and else a ``jax.Array``.
     """
     if kind.__qualname__ != "MetaTy":
         return None

@@ -57,7 +57,7 @@ def private(*fills: str, optional: bool = False) -> Any:
 
     Args:
       fills: the fields of log events, such as ``Missed.key``, that stay empty if JAX does not have the name.
-      optional: whether some supported versions of JAX lack the name without any field staying empty.
+      optional: whether some supported versions of JAX lack the name; no field stays empty then.
     """
     return dataclasses.field(metadata={"fills": fills, "optional": optional})
 

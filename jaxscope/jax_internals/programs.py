@@ -95,8 +95,8 @@ def asked_shardings(stack: dict[str, FrameType]) -> tuple[list[Any], list[Any]] 
 
 
 def dropped_arguments(frame: ExecutableFrame, constants: int | None) -> list[int] | None:
-    """Return the positions, in the flat list of a call's arguments, of those that XLA drops because the
-    program does not use them. Return None if they are unknown.
+    """Return the arguments of a call that XLA drops because the program does not use them, as positions in
+    the flat list of arguments. Return None if they are unknown.
 
     Args:
       frame: the frame of JAX that makes the executable.

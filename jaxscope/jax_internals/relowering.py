@@ -24,7 +24,7 @@ class Retargeting(NamedTuple):
       to_outputs: for each result, whether the partitioner may choose its sharding.
       options: the ``compiler_options`` of jit, as (name, value).
       donated: positions of the donated arguments in the flat list of the call's arguments.
-      dropped: positions in this list of arguments that the module does not take.
+      dropped: positions, in the flat list, of the arguments that the module does not take.
     """
 
     module: Any

@@ -198,7 +198,8 @@ def _report(failed: Rank, running: Sequence[Rank]) -> None:
 
 
 class _Lines:
-    """Copies the output of a rank to stdout or stderr of this process, with ``[rank]`` before each line."""
+    """Copies the output of one process of the job to stdout or stderr of this process, with ``[rank]`` (the
+    number of the process) before each line."""
 
     def __init__(self, stream: BinaryIO | object, rank: int, output: BinaryIO) -> None:
         self._stream: BinaryIO = stream  # type: ignore[assignment]

@@ -75,8 +75,8 @@ class Tee:
         os.close(self.write_end)
 
     def finish(self) -> None:
-        """Wait until the output of the program is copied. Children of the program that have stderr open may
-        write later. If ``output.log`` has not grown for QUIET_S seconds, the method returns."""
+        """Wait until the output of the program is copied, or until ``output.log`` has not grown for QUIET_S
+        seconds: children of the program that have stderr open may write later."""
         size, changed = -1, time.monotonic()
         while os.waitpid(self.pid, os.WNOHANG) == (0, 0):
             now = time.monotonic()

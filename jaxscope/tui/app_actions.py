@@ -155,7 +155,8 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
             self.notify(escape(instead or f"{name}: {trouble}"), severity="error", timeout=8, markup=False)
 
     def action_ranks(self) -> None:
-        """Show the ranks of the job to which this run belongs, read in another process."""
+        """Show the ranks (processes) of the job to which this run belongs. Their logs are read in another
+        process."""
 
         def do() -> None:
             try:
@@ -174,7 +175,8 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
             self.push_screen(Ranks(found, self._open_rank))
 
     def _open_rank(self, group: exports.RankGroup) -> None:
-        """Show the report of the lowest rank of ``group``, made in another process."""
+        """Show the report of the lowest rank (process of the job) of ``group``. The report is made in another
+        process."""
 
         def do() -> None:
             try:

@@ -43,7 +43,7 @@ class Stage(msgspec.Struct):
     names: dict[int, str] = {}
 
     def lines(self) -> dict[Place, list[int]]:
-        """Return source line -> the lines of the text that come from it, in ascending order."""
+        """Return a dict: source line -> the lines of the text that come from it, in ascending order."""
         found: dict[Place, list[int]] = {}
         for line, places in self.places.items():
             for place in places:

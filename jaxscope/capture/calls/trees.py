@@ -140,9 +140,9 @@ def attributes(value: Any) -> list[tuple[str, Any]]:
 
 
 def named_parts(aux: Any, named: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Find the names of static data: flattening an object has given ``aux``, and some attributes of the
-    object have parts of ``aux`` as their values. Return (name of the attribute, part) for each such
-    attribute.
+    """Return (name, part) for each part of ``aux`` that is also the value of an attribute: ``[("rate",
+    0.1)]`` if ``aux`` is ``("relu", 0.1)`` and the object's attribute ``rate`` is 0.1. ``aux`` is the static
+    data that flattening the object has given, without names.
 
     Args:
       aux: the static data. Containers in it are searched too.

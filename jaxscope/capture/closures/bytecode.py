@@ -67,7 +67,8 @@ def of_code(code: CodeType) -> Reads:
 
 
 class _Const(NamedTuple):
-    """A constant of the code, as an entry of the simulated stack."""
+    """A constant of the code, as an entry of the simulated stack (expressions and constants in place of
+    values)."""
 
     value: object
 
@@ -92,8 +93,8 @@ _EFFECTS = {
 
 
 class _Scan:
-    """Follows the bytecode of one function with a simulated stack of names, and adds the names that the code
-    reads and writes to ``found``.
+    """Follows the bytecode of one function, and adds to ``found`` the expressions that the code reads and
+    assigns, such as ``config['lr']``. A simulated stack has these expressions in place of their values.
 
     Args:
       local: parameter of the function -> the Name to note when the code reads it. Empty for a function that
@@ -141,24 +142,25 @@ class _Scan:
         self._forget()
 
     def _pop(self) -> _Entry:
-        """Remove the topmost entry from the simulated stack and return it. Return None for a value that has
-        no name, or if the stack is empty."""
+        """Remove the topmost entry from the simulated stack (expressions such as ``config['lr']`` in place of
+        values), and return it. Return None for a value without an expression, or if the stack is empty."""
         return self.stack.pop() if self.stack else None
 
     def _use(self, count: int) -> None:
-        """Remove ``count`` entries from the simulated stack, and note that the code reads the values of these
-        entries."""
+        """Remove ``count`` entries from the simulated stack (expressions such as ``config['lr']`` in place of
+        values), and note that the code reads the values of these entries."""
         for _ in range(count):
             self._read(self._pop())
 
     def _forget(self) -> None:
-        """Empty the simulated stack, and note that the code reads the values of all entries. It is used where
-        it is not known what the code does with them, such as at a jump."""
+        """Empty the simulated stack (expressions such as ``config['lr']`` in place of values), and note that
+        the code reads the values of all entries. It is used where it is unknown what the code does with them,
+        such as at a jump."""
         self._use(len(self.stack))
 
     def _read(self, entry: _Entry) -> None:
-        """Note that the code reads the value of ``entry``, an entry of the simulated stack, if the entry is a
-        name."""
+        """Note that the code reads the value of ``entry``, an entry of the simulated stack. Do nothing if the
+        entry is not a Name (the expression by which the value was read, such as ``config['lr']``)."""
         if isinstance(entry, Name):
             if entry.kind == PARAMETER and not entry.steps:
                 return  # an argument that is passed on
@@ -167,8 +169,8 @@ class _Scan:
                 self.found.read[entry] = (self.line, self.straight)
 
     def _write(self, entry: _Entry) -> None:
-        """Note that the code assigns to ``entry``, an entry of the simulated stack, if the entry is a
-        name."""
+        """Note that the code assigns to ``entry``, an entry of the simulated stack. Do nothing if the entry
+        is not a Name (an expression such as ``config['lr']``)."""
         if isinstance(entry, Name):
             self.found.written.add(entry)
 
@@ -229,9 +231,9 @@ class _Scan:
             self._other(op, arg)
 
     def _other(self, op: str, arg: int) -> None:
-        """Follow the instruction ``op`` with the numeric argument ``arg``, such as ``CALL``, that only reads
-        entries of the simulated stack, removes them and adds values without a name. At a jump or an unknown
-        instruction, empty the stack."""
+        """Follow an instruction, such as ``CALL``, that reads and removes entries of the simulated stack
+        (expressions in place of values) and adds values without an expression. At a jump or an unknown
+        instruction, empty the stack. ``op`` is the name of the instruction, ``arg`` its numeric argument."""
         if op == "CALL":
             taken, put = arg + 2, 1
         elif op == "CALL_KW":
@@ -281,9 +283,9 @@ class _Scan:
         self.found.attributes.update(str(k) for how, k in entry.steps if how == ATTRIBUTE)
 
     def _attribute(self, op: str, arg: int, name: str) -> None:
-        """Follow the instruction ``op`` (``LOAD_ATTR`` or ``LOAD_METHOD``) that reads the attribute ``name``
-        of the topmost entry of the simulated stack. Its numeric argument ``arg`` shows whether a method is
-        loaded."""
+        """Follow the instruction ``op`` (``LOAD_ATTR`` or ``LOAD_METHOD``), which reads the attribute
+        ``name`` of the topmost entry of the simulated stack (expressions in place of values). ``arg``, the
+        instruction's numeric argument, shows whether a method is loaded."""
         self.found.attributes.add(name)
         base = self._pop()
         if op == "LOAD_METHOD" or (METHODS_ARE_ATTRIBUTES and arg & 1):

@@ -179,8 +179,9 @@ def keys_drawn_from(jaxpr: Any) -> Drawn:
 
 
 def _draws_alike(body: Any, keys: dict[int, int], found: set[int]) -> None:
-    """Find random keys from which all devices in a shard_map draw equal numbers for a split array
-    (``Drawn.on_devices``). Add to ``found`` the positions of the arguments that are such keys.
+    """Find random keys that a shard_map uses like this: all devices draw equal numbers from the key, but
+    combine them with an array that is split over the devices (``Drawn.on_devices``). Add to ``found`` the
+    positions of the arguments that are such keys.
 
     Args:
       body: a jaxpr, which may contain a shard_map.
@@ -272,8 +273,8 @@ def _may_be_key(aval: Any) -> bool:
 
 
 def _draws(body: Any, known: dict[int, frozenset[int]], found: set[frozenset[int]]) -> None:
-    """Find the draws of random numbers in ``body``. For each draw, add to ``found`` the positions of the
-    random keys from which the drawn key is made, as one set.
+    """Find the operations in ``body`` that draw random numbers. For each, add one set to ``found``: the
+    positions of the random keys from which the key of this operation is made.
 
     Args:
       known: for each variable that is computed from random keys and nothing else (but literals): ``id()`` of

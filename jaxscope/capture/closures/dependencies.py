@@ -63,8 +63,8 @@ class Found(NamedTuple):
 
 
 class _Walk:
-    """Collects the values that a function reads besides its arguments, and those that the user's functions
-    called by it read.
+    """Collects the values that a function reads besides its arguments. If the function calls functions of the
+    user, the values that these read are collected, too.
 
     Args:
       function: the function.

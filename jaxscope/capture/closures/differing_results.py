@@ -126,8 +126,8 @@ def _of_equation(equation: Any, values: list[_Differs]) -> list[_Differs]:
     if not inner or name.startswith(_COMBINING):
         return [_joined(values)] * n
     if name == "scan":
-        # Outside the body, sliced operands and stacked results have one dimension more. So dimensions are compared:
-        # the parameters with these numbers have different names in different versions of JAX.
+        # Outside the body, sliced operands and stacked results have one dimension more. So the dimensions show
+        # the numbers of both. The parameters with these numbers have other names in other versions of JAX.
         whole = [len(v.aval.shape) for v in equation.invars]
         sliced = sum(a != len(v.aval.shape) for a, v in zip(whole, inner[0].invars, strict=True))
         pairs = zip(equation.outvars, inner[0].outvars, strict=True)
@@ -172,8 +172,8 @@ def _repeated(body: Any, values: list[_Differs], constants: int, carried: int) -
 
 
 def _joined(values: Sequence[_Differs]) -> _Differs:
-    """Return the mesh axes along which a value differs that is computed from several others. ``values`` has
-    the axes of each of these; None: unknown."""
+    """Return the mesh axes along which a value differs between devices, if it is computed from several other
+    values. ``values`` has these axes for each of the other values; None: unknown."""
     found: frozenset[str] = frozenset()
     for v in values:
         if v is None:
@@ -183,8 +183,9 @@ def _joined(values: Sequence[_Differs]) -> _Differs:
 
 
 def _each(values: list[_Differs], n: int) -> list[_Differs]:
-    """Return the mesh axes for each of the ``n`` results of a collective, before it is applied. ``values``
-    has them for each operand. If there are not ``n`` operands, each result gets the axes of all operands."""
+    """Return, for each of the ``n`` results of a collective, the mesh axes along which its operand differs
+    between devices. ``values`` has these axes for each operand. If the numbers of operands and results
+    differ, each result gets the axes of all operands."""
     return values if len(values) == n else [_joined(values)] * n
 
 

@@ -106,8 +106,8 @@ class Guard:
             shield.switch_off("stale_captures", f"{type(e).__name__}: {str(e)[:300]}")
 
     def newest(self, args: tuple[Any, ...]) -> Snapshot | None:
-        """Return the values that the newest trace for the positional arguments ``args`` read; None if there
-        was no such trace."""
+        """Return the Snapshot of the newest trace for the positional arguments ``args``: the values that this
+        trace read. Return None if there was no such trace."""
         if self.static is None:
             key = 0
         elif self.static < len(args):
@@ -157,8 +157,8 @@ class Guard:
             self.monitor.check_soon()
 
     def compare(self, snapshot: Snapshot, read: Read, seen: str) -> None:
-        """Read one value that the trace read again from its variable, and report a change if it is no longer
-        equal.
+        """Compare one value that the trace has read with the present value of its variable, and report a
+        change if they are not equal.
 
         Args:
           snapshot: all values that the trace read.
@@ -366,7 +366,7 @@ class ClosureMonitor:
 
     def failed(self, call: int) -> None:
         """Note that the trace of the call number ``call`` raised an exception. The values that the previous
-        trace read are checked further."""
+        trace read continue to be checked."""
         for guard in self._guards():
             if guard.pending is not None and guard.pending.call == call:
                 guard.pending = None

@@ -296,7 +296,7 @@ class _Kinds:
         self, counts: list[_Counted], holders: dict[UnnamedKey, str | None]
     ) -> list[ArrayGroup]:
         """Return those arrays to which no variable leads, in groups by properties and by the line that
-        created them. Shards in the memory of other arrays are in no group and are added to ``parts``.
+        created them. Shards in the memory of other arrays are in no group, but are counted in ``parts``.
 
         Args:
           counts: all live arrays, counted by path.
@@ -449,9 +449,9 @@ def _no_path(path: str) -> str:
 
 
 def _merged(groups: list[ArrayGroup], shorten: Callable[[str], str]) -> list[ArrayGroup]:
-    """Return ``groups`` with those merged that have the same sharding and the same path. The paths are first
-    shortened by ``shorten``, so that more of them are equal. Groups with different shardings are not merged,
-    because the bytes on each device would become unknown."""
+    """Merge those of ``groups`` that have the same sharding and the same path, and return all groups. The
+    paths are first shortened by ``shorten``, so that more of them are equal. Groups with different shardings
+    are not merged, because the bytes on each device would become unknown."""
     merged: dict[tuple[Any, ...], list[ArrayGroup]] = {}
     for g in groups:
         merged.setdefault((g.path if g.path is None else shorten(g.path), g.sharding), []).append(g)

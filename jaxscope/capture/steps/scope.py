@@ -32,7 +32,8 @@ class Counter(Protocol):
 
 
 class Tracker(Protocol):
-    """The part of a StepTracker (which counts the training steps of a recording) that a RecordingScope uses.
+    """The attributes of a StepTracker (which counts the training steps of a recording) that a block such as
+    ``no_recompiles`` uses.
 
     Attributes:
       marks: the number of calls of ``jaxscope.step()`` so far.
@@ -96,7 +97,8 @@ class RecordingScope:
 
     @property
     def runs_here(self) -> bool:
-        """Whether the code that runs now is inside this block, and not in another block or asyncio task."""
+        """Whether the code that runs now is inside this block (such as ``no_recompiles``), and not in another
+        block or asyncio task."""
         if not self._own:
             return True
         inside = around.get()

@@ -367,7 +367,7 @@ class Transfers:
             return row
 
     def _code(self, f: FrameType) -> _Code:
-        """Return to whom the code that ``f`` runs belongs (JAX, a package, the program), from a cache."""
+        """Return the owner of the code that ``f`` runs (JAX, a package, the program), from a cache."""
         code = f.f_code
         known = self._codes.get(id(code))
         if known is not None and known.code is code:

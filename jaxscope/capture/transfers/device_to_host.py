@@ -75,7 +75,7 @@ class HostCopies:
     def _copied(
         self, row: Row, array: Any, shard: int | None, whole: int | None, began: int, result: Any
     ) -> Any:
-        """Count a copy of ``array`` that has ended, in ``row``, the totals of the program's line, and return
+        """Count a finished copy of ``array`` in ``row``, the totals of the program's line, and return
         ``result``, the result of JAX's method.
 
         Args:
@@ -91,8 +91,8 @@ class HostCopies:
     def _note(
         self, row: Row, array: Any, shard: int | None, whole: int | None, time: tuple[int, int], result: Any
     ) -> None:
-        """Add a copy of ``array`` to ``row``, the totals of its line. Nothing is added if JAX copied nothing
-        and the array's memory was read before.
+        """Add a copy of ``array`` to ``row``, the totals of the program's line. Nothing is added if JAX
+        copied nothing and the array's memory was read before.
 
         Args:
           shard: the number of the shard that was copied; None: the whole array was.
@@ -125,9 +125,9 @@ class HostCopies:
         return call
 
     def _item_called(self, row: Row, array: Any, before: int, began: int) -> None:
-        """Count a call of ``item`` of ``array`` that has ended in ``row``, the totals of the source line that
-        called it. If ``item`` called another method that jaxscope has wrapped, that one has counted the copy,
-        and nothing is counted here.
+        """Count a finished call of ``array.item`` in ``row``, the totals of the source line that called it.
+        If ``item`` called another method that jaxscope has wrapped, that method has counted the copy, and
+        nothing is counted here.
 
         Args:
           before: the number of copies counted in this thread when the call began. A larger number now shows
@@ -195,9 +195,9 @@ class _Copy(_Stand):
 
 
 class _Item(_Stand):
-    """Replaces ``item`` of JAX's array class. ``array.item`` is a bound method as before, whose function is a
-    ``_Bound``. The copy is noted when this method is called, because the program may look it up without
-    calling it."""
+    """Replaces ``item`` of JAX's array class. ``array.item`` is still a bound method; its function is a
+    ``_Bound``. The copy is noted when ``item`` is called and not when it is looked up, because the program
+    may look it up without calling it."""
 
     def __get__(self, array: Any, owner: Any = None) -> Any:
         if array is None or self.copies is None:

@@ -153,7 +153,7 @@ class StagedArrays:
         return call
 
     def _ended(self, row: Row, size: int, events: int, began: int) -> None:
-        """Add a copy of ``size`` bytes that has ended to ``row``, the totals of its line.
+        """Add a finished copy of ``size`` bytes to ``row``, the totals of the program's line.
 
         Args:
           events: the number of JAX's events when the copy began. If it has grown since, JAX compiled

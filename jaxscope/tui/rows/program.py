@@ -91,13 +91,13 @@ def summary(run: Run, c: Compilation, program: Program | None, texts: Texts | No
 def link(
     links: Links, places: Sequence[Place], stablehlo: Sequence[int], hlo: Sequence[int], shorten: Places
 ) -> list[Part]:
-    """Return the line that links both texts of a program through the user's source:
-    ``train.py:92 → 3 StableHLO operations → 2 instructions``. The names of the first operations and
-    instructions follow each number.
+    """Return the line that links both texts of a program through the user's source: ``train.py:92 → 3
+    StableHLO operations → 2 instructions``. The names of the first operations and instructions follow each
+    number.
 
     Args:
       links: which source lines each line of the texts comes from, and the names of the operations.
-      places: the source lines that belong to the selected line; empty: none, the compiler made it.
+      places: the source lines that belong to the selected line; empty: the compiler has made this line.
       stablehlo, hlo: the numbers of the lines of each text that come from ``places``.
       shorten: shortens file names.
     """

@@ -40,7 +40,7 @@ class View(Screen[None], metaclass=AbstractMeta):
       NAME: the name of the screen in ``actions.VIEWS``, such as ``arrays``.
       SCOPES: the scopes of its own actions (``Action.scope``).
       entered: the panes that had the focus before ``enter`` moved it to a pane with details, the latest last.
-      complete: whether all panes exist; Textual may ask for a redraw before.
+      complete: whether all panes exist; Textual may request a redraw before.
     """
 
     NAME: ClassVar[str] = ""
