@@ -208,7 +208,7 @@ class Session:
             shield.attempt("line_times", self.line_times.start)
 
     def _leave_job(self) -> None:
-        """Stop the comparison with the other processes of the job, if it runs."""
+        """Stop comparing this process with the other processes of the job, if this has begun."""
         rank, self.rank, self.probe.phases.rank = self.rank, None, None
         if rank is not None:
             shield.attempt("rank", rank.leave)

@@ -126,8 +126,8 @@ def _of_equation(equation: Any, values: list[_Differs]) -> list[_Differs]:
     if not inner or name.startswith(_COMBINING):
         return [_joined(values)] * n
     if name == "scan":
-        # Outside the body, sliced operands and stacked results have one dimension more. So the dimensions show
-        # the numbers of both. The parameters with these numbers have other names in other versions of JAX.
+        # Outside the body, sliced operands and stacked results have one dimension more. The dimensions are
+        # compared, because the parameters with these numbers have other names in other versions of JAX.
         whole = [len(v.aval.shape) for v in equation.invars]
         sliced = sum(a != len(v.aval.shape) for a, v in zip(whole, inner[0].invars, strict=True))
         pairs = zip(equation.outvars, inner[0].outvars, strict=True)

@@ -2,9 +2,9 @@
 pass the same number of bytes.
 
 If all calls pass the same number, no call is examined: the total is the bytes of one call, from its cache
-key, times the number of calls (``model.transfers``). Otherwise, one leaf of the arguments is chosen whose
-size determines the bytes of the whole call, usually an array of the batch. From then on, each call is counted
-by the size of this leaf.
+key, times the number of calls (``model.transfers``). Otherwise, the calls are examined. Usually the size of
+one leaf of the arguments, such as an array of the batch, determines the bytes of the whole call. If there is
+such a leaf, only this leaf is examined.
 """
 
 from __future__ import annotations
