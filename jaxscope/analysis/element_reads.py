@@ -7,6 +7,7 @@ The functions read source as text. If the text does not decide a question, the r
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from jaxscope.analysis.loop_calls import names_read, names_set, root
@@ -16,6 +17,7 @@ Call = tuple[str | None, int]  # the source of a call, None if it is not availab
 _CONVERSIONS = frozenset({"float", "int", "bool", "complex", "item", "tolist"})
 _IN_ORDER = frozenset({"enumerate", "zip", "reversed"})
 _LENGTHEN = frozenset({"append", "appendleft", "extend", "insert", "update", "add", "pop"})
+_DRAW = re.compile(r"\b(?:int|float|bool)\((?:jax\.)?(?:random|jrandom|jr)\.\w+\(")
 _SCOPES = (*FUNCTION, ast.Lambda)
 
 
@@ -184,3 +186,9 @@ def _in_call(function: ast.AST, parameter: str, source: str | None, line: int) -
             if 0 <= at < len(call.args):
                 return _element_of(call.args[at], loops)
     return None
+
+
+def draws_one(text: str | None) -> bool:
+    """Return whether ``text``, an expression or a line of source, draws one random number on the device and
+    makes a Python number of it: ``int(jax.random.randint(key, (), 0, 4))``."""
+    return text is not None and _DRAW.search(text) is not None

@@ -95,8 +95,7 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
             # A library's wrapper around jit, such as nnx.jit, runs code of its own and of JAX in each call.
             doing = made if made is not None and (made == CALLING or entry.library is None) else doing
         if doing == PYTHON and entry.blocked:
-            lines = (sources.of(run)(at.file) or "").split("\n")[at.line - 1 : at.line]
-            asleep = WAITING if _WAITS.search("".join(lines)) else SLEEPING
+            asleep = WAITING if _WAITS.search(sources.line(run, at)) else SLEEPING
             part = entry.blocked / entry.seconds if entry.seconds else 1.0
             samples = round(part * entry.samples)
             found.append((asleep, replace(entry, seconds=entry.blocked, samples=samples)))

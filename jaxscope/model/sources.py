@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from jaxscope.analysis import rewrap_site
 from jaxscope.analysis.rewrap_site import Maker
 from jaxscope.log import files
+from jaxscope.schema.keys import Frame
 
 if TYPE_CHECKING:
     from jaxscope.model.run import Run
@@ -35,6 +36,13 @@ def _text(run: Run, file: str) -> str | None:
     """Return the text of ``file``, a file or a notebook cell of ``run``; None: it cannot be shown."""
     cell = run.cells.get(file)
     return cell if cell is not None else text(file, run.sources.get(file, frozenset()))
+
+
+def line(run: Run, at: Frame) -> str:
+    """Return the line ``at`` of a source file of ``run``, without spaces at its ends; empty if it cannot be
+    shown."""
+    lines = (_text(run, at.file) or "").split("\n")
+    return lines[at.line - 1].strip() if 0 < at.line <= len(lines) else ""
 
 
 @functools.lru_cache(64)

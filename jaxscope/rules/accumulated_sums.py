@@ -5,13 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jaxscope.analysis import jit_decorators
+from jaxscope.model import sources
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
 from jaxscope.rules.programs import evidence
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, WARNING, Finding, Fix
-from jaxscope.schema.messages import Bytes, message
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.messages import Bytes, Message, message
 
+SUMS = frozenset({"psum", "pmean"})
 LEAST = 1 << 16  # bytes summed in one iteration; less, such as a loss, gives no finding
 
 
@@ -31,6 +35,13 @@ def sum_in_each_iteration(run: Run) -> Iterator[Finding]:
                 function=f.id,
                 source=source,
                 evidence=evidence(p, text, source),
-                fix=Fix(message("fix-sum-after-the-loop"), "sum_after"),
+                fix=Fix(message("fix-sum-after-the-loop", inserted=_inserted(run, source)), "sum_after"),
                 subject=(source,),
             )
+
+
+def _inserted(run: Run, line: Frame | None) -> Message | None:
+    """Return what to do if JAX inserted the sum at ``line``; None: the line calls ``psum`` or ``pmean``."""
+    source = sources.of(run)(line.file) if line is not None else None
+    written = line is not None and jit_decorators.calls(source, line.line, SUMS)
+    return None if written else message("for-an-inserted-sum")

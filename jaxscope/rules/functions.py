@@ -87,7 +87,8 @@ def cleared_caches(group: Group) -> Fix:
     files = dict.fromkeys(c.site.file for c in group.compilations if c.site is not None)
     lines = [Frame(f, n, "") for f in files for n in line_names.lines_calling(group.source(f), CLEARING)]
     named = message("called-at-lines", lines=Names(tuple(lines), LINES, "lines")) if lines else None
-    return Fix(message("fix-do-not-clear", lines=named), "do_not_clear")
+    library = message("cleared-elsewhere") if named is None else None
+    return Fix(message("fix-do-not-clear", lines=named, library=library), "do_not_clear")
 
 
 @recompile_rule("JX113", "unused-ahead-of-time", WARNING, "aot")

@@ -6,9 +6,10 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jaxscope.analysis import loop_calls
+from jaxscope.analysis.element_reads import draws_one
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import root
 from jaxscope.analysis.programs import Texts
@@ -24,7 +25,7 @@ from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, F
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import JAX_ROOTS, WRAPPER_ROOTS
 from jaxscope.schema.line_times import CALLING, OPERATIONS, PYTHON, WAITING, LineTime
-from jaxscope.schema.messages import Field, Names, Percent, Seconds, message
+from jaxscope.schema.messages import Field, Message, Names, Percent, Seconds, message
 
 OPERATIONS_SHARE, OPERATIONS_MUCH = 0.05, 0.15  # shares of the measured time: a note, a warning
 PYTHON_SHARE, PYTHON_MUCH = 0.15, 0.4
@@ -135,14 +136,18 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
         "loop": loop.line,
         "seconds": Seconds(loop.seconds),
         "share": Percent(share),
-        "lines": Names(tuple(line for line, _ in lines), LINES, "lines"),
+        "where": _where(loop, [line for line, _ in lines]),
     }
     scan = _scan_of(run, loop)
     if code == "JX608":
         text, fix = message("small-calls-in-loop", **fields), _scanned(scan)
     elif code == "JX605":
         text = message("operations-in-loop", **fields)
-        fix = _scanned(scan) if scan is not None else Fix(message("fix-jit-iteration"), "jit")
+        fix = Fix(message("fix-jit-iteration"), "jit")
+        if scan is not None:
+            fix = _scanned(scan)
+        elif any(draws_one(sources.line(run, line)) for line, _ in lines):
+            fix = Fix(message("fix-draw-on-host"), "numpy")
     else:
         text, fix = message("python-in-loop", **fields), Fix(message("fix-python-in-loop"), "prefetch")
     return Finding(
@@ -160,6 +165,16 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
         subject=subject(code, loop.line),
         timed=True,
     )
+
+
+def _where(loop: Loop, lines: Sequence[Frame]) -> Message:
+    """Return ``on lines 16 and 17`` for ``lines`` of the file that contains ``loop``, and else ``at`` with
+    the files of the lines, too."""
+    if any(line.file != loop.line.file for line in lines):
+        return message("at-lines", lines=Names(tuple(lines), LINES, "lines"))
+    if len(lines) == 1:
+        return message("on-line", line=str(lines[0].line))
+    return message("on-lines", lines=Names(tuple(str(line.line) for line in lines), LINES))
 
 
 def _scanned(scan: loop_calls.Scan | None) -> Fix:

@@ -219,7 +219,6 @@ def _of_function(file: str, function: str, applied: Sequence[_Applied], *, grows
         title=message(
             "compiled-outside-jit",
             compilations=Count(len(applied), "compilation"),
-            come="come",
             lines=where,
             names=Names(names, 4, "operations"),
             again=None,
@@ -358,8 +357,8 @@ def _reads_inside(run: Run, p: Payer) -> Transfer | None:
     for t in transfers.transfers(run):
         at = t.source
         if t.direction == transfers.TO_HOST and at is not None and (at.file, at.function) in called:
-            text = (sources.of(run)(at.file) or "").splitlines()[at.line - 1 : at.line]
-            if t.text and text and _needs_the_value(t.kind, text[0]):
+            text = sources.line(run, at)
+            if t.text and text and _needs_the_value(t.kind, text):
                 return t
     return None
 
@@ -416,10 +415,8 @@ def _compiled(lines: Sequence[Payer]) -> dict[str, Field]:
     of compilations, and the names of what was compiled."""
     names = tuple(sorted({name for p in lines for name in p.names}))
     number = sum(len(p.compilations) for p in lines)
-    come = "comes" if number == 1 else "come"
     return {
         "compilations": Count(number, "compilation"),
-        "come": come,
         "names": Names(names, 4, "operations"),
     }
 

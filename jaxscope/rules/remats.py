@@ -42,13 +42,22 @@ def involuntary_rematerialization(run: Run) -> Iterator[Finding]:
             )
 
 
+def _segments(iterations: int) -> int:
+    """Return into how many equal segments ``iterations`` are best divided: the divisor of it that is nearest
+    to its square root, unless that is far away."""
+    root = math.sqrt(iterations)
+    divisors = [n for n in range(1, iterations + 1) if iterations % n == 0]
+    nearest = min(divisors, key=lambda n: abs(math.log(n / root)))
+    return nearest if root / 2 <= nearest <= 2 * root else round(root)
+
+
 def _checkpoint(r: Residuals) -> Message:
     """Return the advice for a scan that keeps the arrays ``r`` for the gradient: to use ``jax.checkpoint``.
     If it keeps few arrays, ``jax.checkpoint`` on the body would probably keep them, too, because the body
     carries them. The advice is then to split the scan into segments."""
     if r.arrays >= FEWEST_ARRAYS:
         return message("fix-checkpoint")
-    segments = round(math.sqrt(r.iterations))
+    segments = _segments(r.iterations)
     return message("fix-checkpoint-segments", iterations=r.iterations, segments=segments)
 
 

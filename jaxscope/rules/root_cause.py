@@ -390,7 +390,9 @@ def _from_the_start(first: Finding, change: Hashable) -> Fix | None:
     ``first`` is the finding about the function that recompiled first."""
     match change:
         case (_, ("JX102", str() | None as before, str() as after)):
-            words = message("fix-dtype-from-start", before=before or "?", after=after)
+            words = message(
+                "fix-dtype-from-start", before=before or "?", after=after, path=first.path or "it"
+            )
             return Fix(words, "cast", {"dtype": after})
     return extended(first.fix, "fix-commit-from-start")
 

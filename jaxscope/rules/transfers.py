@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterator
 
 import msgspec
 
+from jaxscope.analysis.element_reads import draws_one
 from jaxscope.analysis.loop_calls import (
     argument,
     call_at,
@@ -357,6 +358,8 @@ def _instead(t: Transfer, source: str | None) -> Fix:
         return Fix(message("fix-print-less"), "read_less_often")
     if t.text is not None and FROM_PYTHON.search(t.text):
         return Fix(message("fix-compute-on-host"), "numpy")
+    if draws_one(t.text):
+        return Fix(message("fix-draw-on-host"), "numpy")
     through = reaches_next_iteration(source, t.source.line) if t.source is not None else None
     if through is not None:
         return Fix(message("fix-read-for-several", name=through), "batch", {"name": through})

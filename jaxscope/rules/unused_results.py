@@ -49,10 +49,7 @@ def unused_results(run: Run) -> Iterator[Finding]:
             text = message("results-not-read", function=name, bytes=size, paths=of, elements=also)
         else:
             text = message("results-nearly-not-read", function=name, bytes=size, paths=elements)
-        fix = message(
-            "fix-return-what-is-read",
-            paths=Names(tuple(name for _, name in sorted((*unread, *nearly), reverse=True)), MOST),
-        )
+        fix = message("fix-return-what-is-read")
         c = p.compilations[-1]
         yield Finding(
             code="JX514",

@@ -141,5 +141,5 @@ def test_padding_of_several_axes_is_reported_together(run):
     print_report(read, file=to)
     said = " ".join(to.getvalue().split())
     assert "axes 0 and 1 of x in step: 4 sizes from 20 to 50 each" in said
-    assert "1 compilation 46% padding 50 x 50" in said and said.count("Sizes to pad to") == 1
+    assert "1 compilation 46% padding 50 x 50" in said and said.count("Sizes to pad to axes") == 1
     assert "each compilation counts as one" in said

@@ -40,18 +40,18 @@ Findings
   ▲ JX102  train_step recompiled: 148 leaves under state.params changed    6.9 s
            dtype from f32 to bf16  (step 204, train.py:140)
            → convert state.params to the same dtype before every call, with
-             x.astype(...)
+             .astype(...)
   ▲ JX110  main.<lambda> recompiled 11 times: the jitted function is a     1.4 s
            new object, because a lambda was created again at data.py:31
            (train.py:33)
-           → define the function once, at module level, and jit it there; pass
-             the numbers and arrays that it captures as arguments. The function
-             may still capture other objects, such as an optimizer, if they are
-             created only once
+           → define the function once, at module level, and jit it there;
+             numbers and arrays that it reads from outside must become its
+             arguments. It may still read other objects, such as an optimizer,
+             if they are created only once
   · JX123  41 calls of train_step missed JAX's fast path and were slower:
            batch['ids'] changed from a jax.Array to a numpy array, which by
-           itself compiles nothing (compared with compilation #3, the earlier
-           one that is most similar)  (step 380, train.py:140)
+           itself compiles nothing (compared with #3, the most similar earlier
+           compilation)  (step 380, train.py:140)
            → pass batch['ids'] as a jax.Array in every call: jnp.asarray(x)
 
 Compilations of at least a tenth of the compile time, without advice: eval_step:

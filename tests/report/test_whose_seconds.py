@@ -153,4 +153,4 @@ def test_a_long_fix_is_not_cut(run):
         above = {"stack": [Frame("train.py", 31, "main")], "into_library": 1, "library": "haiku"}
         log.compiled(draw, key(leaf("x", 3)), line=8, **above)
     log.end()
-    assert page(run).count("which remains: measure it") == 1
+    assert page(run).count("which a jitted function needs, too") == 1

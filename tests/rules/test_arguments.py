@@ -16,7 +16,7 @@ from jaxscope.schema.keys import Frame, Static
 
 STEP = function("step")
 ODD = "drop the smaller batch, or pad {} like the other batches, and mask the padding"
-FEW = "pad x to a few sizes and mask the padding (jaxscope report lists sizes to choose from)"
+FEW = "pad x to a few sizes and mask the padding (the report proposes some under 'Sizes to pad to')"
 SAME = "pass the same containers, with the same dict keys and the same lengths, in every call"
 FINAL = "use one array of the final size instead of a collection that grows"
 
@@ -146,7 +146,7 @@ def test_a_number_that_comes_back_as_an_array_is_an_array_from_the_first_call(
 def test_none_for_an_array_is_compared_with_the_call_with_that_array(found):
     was, between = tree({"t": "dict"}, "t['a']"), tree({"t": "tuple"}, "t[0]")
     titles = [title for title, _ in found(was, between, tree({"t": "dict", "t['a']": "None"}))]
-    told = "step recompiled: t['a'] changed from f32[2] to None (compared with compilation #1, the earlier one that is most similar)"
+    told = "step recompiled: t['a'] changed from f32[2] to None (compared with #1, the most similar earlier compilation)"
     assert told in titles
 
 
@@ -187,7 +187,7 @@ def test_what_changes_beside_it_is_named_in_the_order_of_the_arguments(tmp_path)
 )
 def test_what_grows_by_as_much_in_every_call_is_to_be_made_once(shapes, creeps, found):
     [fix] = [f for _, f in found(*(x(*shape) for shape in shapes))]
-    assert fix.startswith("give x the same length in every call") == creeps
+    assert fix.startswith("pad x to its longest length in every call") == creeps
     assert creeps or fix == FEW
 
 

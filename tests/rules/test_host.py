@@ -118,7 +118,7 @@ def test_a_line_that_is_reached_from_a_later_step_on_counts_the_steps_since(log)
     [
         {"count": 4, "steps": 4},  # every fiftieth step
         {"steps": 120},  # not in every step
-        {"waits": 3},  # what is there already: of the previous step
+        {"waits": 3},  # what is there already: of the previous iteration
         {"seconds": None},  # not known
         {"via": "constant"},
         {"via": "argument"},
@@ -298,9 +298,9 @@ def test_without_steps_it_takes_more_to_be_reported(log, rarely):
     ("via", "text", "title", "fix"),
     [
         ("bool", "loss > best", "loss > best", "jax.lax.cond"),
-        ("print", None, "printing", "print only about every 50 steps"),
-        ("item", "loss.item()", "loss.item()", "the previous step"),
-        ("np.asarray", None, "np.asarray()", "the previous step"),
+        ("print", None, "printing", "print only in every Nth iteration"),
+        ("item", "loss.item()", "loss.item()", "the previous iteration"),
+        ("np.asarray", None, "np.asarray()", "the previous iteration"),
     ],
 )
 def test_the_remedy_is_one_for_what_was_done(log, via, text, title, fix):
@@ -323,7 +323,7 @@ def test_a_value_that_the_next_iteration_needs_cannot_be_read_later(log, tmp_pat
     log.say(ev.Step(index=200))
     log.say(copied(site=Frame(str(tmp_path / "loop.py"), 3, "<module>"), text="int(policy(w, seen))"))
     [f] = found(log, "JX601")
-    assert words.fix_text(f).startswith("seen of the next iteration depends on this value")
+    assert words.fix_text(f).startswith("the variable seen of the next iteration depends on this value")
 
 
 MIB = 1 << 20

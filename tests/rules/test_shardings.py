@@ -57,7 +57,7 @@ def test_results_that_went_wrong_alike_are_reported_together(found):
     many, one = found("JX503", results=rows)
     assert words.title(many) == (
         "train_step does not use the requested sharding for its result[0]['w0'] (f32[17,1024]) and 19 other arrays: requested "
-        "P('data'), got replicated because 17 is not divisible by 8, so each device holds all of it instead of 1/8"
+        "P('data'), got replicated because 17 is not divisible by 8: each device holds all of it; with the requested sharding it would hold 1/8"
     )
     assert (
         many.severity == "warning"
@@ -67,7 +67,7 @@ def test_results_that_went_wrong_alike_are_reported_together(found):
     assert (many.fix.kind, many.fix.arguments) == ("pad", {"dimension": 0, "size": 24})
     assert "MiB more on each device" in words.evidence(many.evidence[0])
     assert one.severity == "note" and words.title(one).endswith(
-        "got replicated, so each device holds all of it instead of 1/8"
+        "got replicated: each device holds all of it; with the requested sharding it would hold 1/8"
     )
 
 

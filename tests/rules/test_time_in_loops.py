@@ -60,8 +60,8 @@ CALL = time(CALLING, 0.5, 8)
 def test_operations_in_a_loop_are_named_with_their_seconds_and_lines(found):
     (f,) = found(CALL, time(OPERATIONS, 2.0, 11), time(OPERATIONS, 1.0, 9))
     assert words.title(f) == (
-        "the loop at train.py:6 spends about 3.0 s (30% of the measured time) in operations outside jit, at"
-        " train.py:11 and train.py:9"
+        "the loop at train.py:6 spends about 3.0 s (30% of the measured time) in operations outside jit, on"
+        " lines 11 and 9"
     )
     assert (f.code, f.severity, f.source, f.seconds) == ("JX605", WARNING, frame(11), 3.0)
     assert [e.source.line for e in f.evidence] == [11, 9]

@@ -62,8 +62,8 @@ TEMPLATES = {
     "unnamed-array": "an array without a name",
     "fix-pass-as-argument": "pass {constant} as an argument",
     "fix-pass-inner": (
-        "{constant} is a variable of another function that {function} calls, and that uses the array, for"
-        " example to return a row of it: pass the array to {function} as an argument, and use it there"
-        " instead of calling that function"
+        "{function} calls another function, which reads {constant} from outside, for example to return a row"
+        " of it. Pass {constant} to {function} as an argument, and use it there instead of calling the other"
+        " function"
     ),
 }

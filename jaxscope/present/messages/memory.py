@@ -8,9 +8,9 @@ TEMPLATES = {
     ),
     "and-elements": ", and all but single elements of {paths}",
     "fix-return-what-is-read": (
-        "return only what is read of {paths}: XLA does not compute or keep what the function does not return."
-        " If a scan returns it for all iterations, leave it out of the second result of the scan's body; the"
-        " value of the last iteration is in the carry, or can be added to it"
+        "do not return what is never read, and return only the needed elements of the rest: XLA then does not"
+        " compute or keep the others. In a scan, leave these arrays out of the second result of its body; the"
+        " value of the last iteration can be part of the carry"
     ),
     "growing-arrays": (
         "{arrays} by {more} and {more_bytes} in each step; it has {count} ({bytes}) after step {step}"
@@ -19,8 +19,8 @@ TEMPLATES = {
         "the array {path} grows by {more_bytes} in each step; it has {bytes} after step {step}"
     ),
     "appended-in-loop": (
-        "the loop at {line} adds arrays to {container}, and none are removed: {count}"
-        " ({bytes}) in the largest snapshot"
+        "the loop at {line} adds arrays to {container}, and none are removed: at most {count} ({bytes}) were"
+        " seen in it"
     ),
     "growing-arrays-by-time": "{arrays} while the program runs, to {count} ({bytes}) after {seconds}",
     "growing-array-by-time": (
@@ -42,8 +42,9 @@ TEMPLATES = {
         " the program does not wait for the device"
     ),
     "fix-final-length": (
-        "make {path} as long as it will be at the end, and write into it: {path} = {path}.at[i].set(value)."
-        " Each new length copies the whole array, and recompiles the functions that use it"
+        "make {path} as long as it will be at the end, and write into it inside the jitted function: {path} ="
+        " {path}.at[i].set(value). Each new length copies the whole array, and recompiles the functions that"
+        " use it"
     ),
     "fix-keep-error-text": (
         "keep str(error) in {container}, or error.with_traceback(None): an exception keeps the"

@@ -40,13 +40,13 @@ TEMPLATES = {
         "write the loop as {same}: all iterations do the same, and what they change becomes the loop's state"
     ),
     "fix-scan": (
-        "write the loop as {scan} over the stacked inputs or parameters of its iterations{layers}; if all"
-        " iterations use the same, write it as {same}"
+        "write the loop as {scan} over the stacked inputs or parameters of its iterations{layers}. If all"
+        " iterations use the same parameters, write it as {same}"
     ),
     "scan-own-parameters": " ({layers} if each iteration creates its own parameters)",
     "scan-stack-list": (
-        " (jax.tree.map(lambda *x: jnp.stack(x), *layers) stacks a list of layers; do it once, in the jitted"
-        " function that creates them)"
+        ". If they are in a list, stack them where they are created: jax.tree.map(lambda *x: jnp.stack(x),"
+        " *layers)"
     ),
     "scan-create-stacked": " ({maker} creates layers with stacked parameters)",
     "called-row-by-row": (
@@ -72,8 +72,8 @@ TEMPLATES = {
         " {value_and_grad}(loss, has_aux=True){before}"
     ),
     "of-params-before": (
-        ". The result is then that of the parameters before the update: change nothing if you need that of"
-        " the updated parameters"
+        ". The result is then computed with the parameters before the update: change nothing if you need it"
+        " with the updated parameters"
     ),
     "branches-under-vmap": (
         "{function} runs all branches of {conditional} for every element, because under vmap each element has"
@@ -81,31 +81,30 @@ TEMPLATES = {
     ),
     "whole-checkpoint": (
         "{function} computes the forward pass twice, because of a jax.checkpoint; the second time takes"
-        " {share} of its matrix products. The checkpoint is around all that is differentiated, so that it"
-        " saves no memory"
+        " {share} of its matrix products. The checkpoint is around the whole function that is differentiated,"
+        " and therefore saves no memory"
     ),
     "work-repeated-in-loop": (
         "{function} computes the same in each iteration of the loop at {loop}: {share} of its operations"
-        " (lines {lines}) only depend on {arguments}, which the loop does not change"
+        " (lines {lines}) depend only on {arguments}, which the loop does not change"
     ),
     "fix-compute-before-loop": (
-        "compute what only depends on {arguments} once before the loop, in a jitted function of its own, and"
-        " pass the results to {function}"
+        "move the operations that depend only on {arguments} into another jitted function, call it once"
+        " before the loop, and pass its results to {function}"
     ),
     "fix-checkpoint-parts": (
         "remove jax.checkpoint here. If the memory does not suffice, apply it to parts that run one after the"
-        " other, such as each layer: then the values of one part are kept at a time"
+        " other, such as each layer: JAX then keeps the values of only one part at a time"
     ),
     "fix-branch-outside-vmap": (
-        "if no element needs the branch in most calls, take the condition out of vmap: write"
-        " {conditional}(jnp.any({predicate}), f, g, batch) for the whole batch, where f applies the branch to"
-        " all elements with vmap and selects with jnp.where. If some element nearly always needs it, make the"
-        " branch cheaper, for example with results that are computed in advance and used several times"
+        "if in most calls no element needs this branch, call {conditional} once for the whole batch, outside"
+        " vmap: {conditional}(jnp.any({predicate}), f, g, batch). Here f computes this branch for all"
+        " elements with vmap, and uses jnp.where to keep its result only for the elements that need it; g"
+        " does what the other branch does. If in most calls an element needs it, make this branch cheaper"
     ),
     "fix-branch-cheaper": (
         "if all elements can take the same branch, call {conditional} outside vmap, for the whole batch."
-        " Otherwise make the branch cheaper, for example with results that are computed in advance and used"
-        " several times"
+        " Otherwise make the branch cheaper"
     ),
     "no-result": "{function} returns no array and has no effect: XLA removes its {operations}",
     "returns-nothing": "what the function assigns to its arguments or to other variables is lost"
@@ -151,26 +150,29 @@ TEMPLATES = {
     "fix-cast-down": "cast the other operand down (x.astype(y.dtype)) if the wider type is not intended",
     "float64": "{function} computes in float64 ({operations}{arguments})",
     "float64-arguments": "; float64 arguments: {paths}",
-    "float64-at-this-line": "the float64 number or array that this line uses",
-    "fix-float32": "make {what} float32 (dtype=jnp.float32), or disable jax_enable_x64",
+    "float64-at-this-line": "the float64 number or array on this line",
+    "fix-float32": (
+        "convert {what} to float32 (dtype=jnp.float32, or float(...) for one number), or disable"
+        " jax_enable_x64"
+    ),
     "half-precision-sum": (
         "{total} is added up in {dtype}: once it is {times} times as large as the number that is added, it no"
         " longer changes"
     ),
     "fix-add-in-float32": (
-        "compute what is added to {total} in float32, for example with x.astype(jnp.float32) before the mean"
-        " or the sum, so that {total} is float32, too"
+        "convert the numbers to float32 before they are added to {total}, for example with"
+        " x.astype(jnp.float32) before the mean or the sum: {total} is then float32, too"
     ),
     "inserted-collectives": (
         "{function} has {collectives}{axes} that XLA's partitioner inserted (in each call: {sizes})"
     ),
     "scan-on-all-devices": (
         "{function}: {devices} computes all iterations of a scan{repeated}, because the scan goes over an"
-        " axis that is sharded over {axes} (gathered in each call: {sizes})"
+        " axis that is sharded over {axes}: JAX gathers {sizes} for it in each call"
     ),
     "each-of-devices": "each of the {n} devices",
     "each-device": "each device",
-    "work-repeated": " ({share} of this work repeats that of another device)",
+    "work-repeated": " ({share} of the work is repeated work)",
     "constraint-collectives": (
         "{function} constrains an array to {constraint}, which causes {collectives}{axes} (in each call:"
         " {sizes})"
@@ -181,8 +183,8 @@ TEMPLATES = {
     "collective-times": " {n} times",
     "collective-here": "the constraint causes an {kind} at {line}",
     "fix-shard-other-axis": (
-        "scan goes over the first axis of its inputs, so that each device needs the whole of an input that is"
-        " sharded along this axis: shard another axis of it, such as PartitionSpec(None, {axes})"
+        "scan goes over the first axis of its inputs, and needs the whole of it on each device: shard another"
+        " axis of the input, for example with PartitionSpec(None, {axes})"
     ),
     "fix-match-shardings": (
         "this line, or its gradient, needs the whole of an array of which each device has a part. If its"
@@ -205,7 +207,10 @@ TEMPLATES = {
     ),
     "fix-sum-after-the-loop": (
         "add up on each device in the loop, and call jax.lax.psum or pmean once, after it: the result is the"
-        " same. If you wrote no sum, JAX inserts it for a gradient (shard_map with check_vma): first mark the"
+        " same{inserted}"
+    ),
+    "for-an-inserted-sum": (
+        ". If you wrote no sum, JAX inserts it for a gradient (shard_map with check_vma): first mark the"
         " parameters as varying over the axis, jax.lax.pcast(params, axis, to='varying')"
     ),
     "involuntary-rematerialization": (

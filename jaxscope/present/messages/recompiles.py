@@ -2,8 +2,8 @@
 
 # If a function is to be defined only once: what to do with the values that it captures.
 OUTSIDE = (
-    "pass the numbers and arrays that it captures as arguments. The function may still capture other objects,"
-    " such as an optimizer, if they are created only once"
+    "numbers and arrays that it reads from outside must become its arguments. It may still read other"
+    " objects, such as an optimizer, if they are created only once"
 )
 TEMPLATES = {
     # -- titles ------------------------------------------------------------------------------------------
@@ -14,16 +14,16 @@ TEMPLATES = {
         " ordinary one; most recently: {cause}{than}{also}"
     ),
     "recompiled-variously": "{function} recompiled {n} times, most recently: {cause}{than}{also}",
-    "compared-with": " (compared with compilation #{number}, the earlier one that is most similar)",
+    "compared-with": " (compared with #{number}, the most similar earlier compilation)",
     "passed-on": "{first}{also}",
     "fix-dtype-from-start": (
-        "one array of {after} makes all results {after} that are computed from it. Create the first arrays"
-        " as {after}, too (set jax_enable_x64 before them), or find the array of {after} that comes in here,"
-        " and convert it to {before}"
+        "every result computed with a {after} array is {after}, too. Find the {after} array, often a NumPy"
+        " array, from which {path} is computed, and convert it to {before}; or create all arrays as {after}"
+        " from the start"
     ),
     "fix-commit-from-start": (
-        "{fix}. Results that are computed from a committed array are committed, too, and so one array changes"
-        " the arguments of all functions"
+        "{fix}. A result computed from a committed array is committed, too: one such array therefore changes"
+        " what all functions receive"
     ),
     "also-recompiled": "; the same change also recompiled {names}",
     "more-functions": "{n} more functions",
@@ -37,16 +37,15 @@ TEMPLATES = {
     "keeps-recompiling": "{function} keeps recompiling: {rate}",
     "recompiled-of-calls": "{n} of the last {window} calls of {function} recompiled",
     "recompiled-so-often": "{n} recompiles",
-    "compiled-outside-jit": "{compilations} outside jit {come} from {lines} (of {names}){again}",
+    "compiled-outside-jit": "{lines} caused {compilations} outside jit, of {names}{again}",
     "lines-of-a-loop": "lines {numbers} in the loop at {line}",
-    "lines-of-a-function": "lines {numbers} of {function}, which the loop at {line} calls",
-    "lines-of-one-function": "lines {numbers} of {function}, directly or through other functions",
+    "lines-of-a-function": "lines {numbers} of {function}, which the loop at {line} calls,",
+    "lines-of-one-function": "lines {numbers} of {function}, and functions that they call,",
     "fix-jit-parts": (
-        "compute constant arrays with NumPy, and put the other operations of these lines into one jitted"
-        " function, or into a few{pad}"
+        "put these lines into one jitted function, or into a few, and compute constant arrays with NumPy{pad}"
     ),
-    "lines-of-a-callback": "lines {numbers} of {function}, which a compiled program calls back",
-    "line-of-a-callback": "line {numbers} of {function}, which a compiled program calls back",
+    "lines-of-a-callback": "lines {numbers} of {function}, which a compiled program calls back,",
+    "line-of-a-callback": "line {numbers} of {function}, which a compiled program calls back,",
     "compiled-again": "; {n}",
     "of-them-again": "; {n}, because {why}",
     "compiled-of-line": "{line}: {compilations}, {seconds}",
@@ -75,7 +74,7 @@ TEMPLATES = {
     "fix-with-others": "{fix} ({others})",
     "fix-as-passed": "{fix} ({parameter} is {name} at {line})",
     "fix-args-as-passed": "{parameter} is {name} at {line}; {fix}",
-    "fix-then": "{fix}. Then {then}, because {also}",
+    "fix-then": "{fix}. In addition, {then}, because {also}",
     "also-changed": "{path} also {changed} in {calls}",
     "in-this-call": "this call",
     "in-all-of-these": "all {n} recompiles",
@@ -106,14 +105,14 @@ TEMPLATES = {
     ),
     "fix-settled-sizes": (
         "change nothing if you pad to these sizes already; otherwise pad to a few sizes and mask the padding"
-        " (jaxscope report lists sizes to choose from)"
+        " (the report proposes some under 'Sizes to pad to')"
     ),
     "fix-jit-over-leaves": (
         "remove jit from {function}, which runs once for each leaf of the tree; put the call of jax.tree.map"
         " into a function, and jit that one: one program then computes all leaves, and one call runs it"
     ),
     "fix-few-sizes": (
-        "pad {path} to a few sizes and mask the padding (jaxscope report lists sizes to choose from)"
+        "pad {path} to a few sizes and mask the padding (the report proposes some under 'Sizes to pad to')"
     ),
     "fix-one-size": "pad {path} to one size and mask the padding",
     "fix-odd-batch": (
@@ -121,19 +120,19 @@ TEMPLATES = {
     ),
     "fix-larger-size": "pad {path} to the larger size, {size}, in every call and mask the padding",
     "fix-one-length": (
-        "give {path} the same length in every call: pad it to the longest one, and mask the padding, or"
-        " ignore the results for it. If the program makes {path} longer step by step, create it with that"
-        " length before the loop, and write into it with .at[...].set or jax.lax.dynamic_update_slice"
+        "pad {path} to its longest length in every call, and mask the padding, or ignore the results for the"
+        " padding. If the program makes {path} longer step by step, create it with its full length before the"
+        " loop, and write into it with .at[...].set or jax.lax.dynamic_update_slice"
     ),
     "fix-preallocate": (
         "create {path} with its final length before the loop, write into it with {how}, and mask the part"
         " that is not written yet"
     ),
-    "fix-one-dtype": "convert {path} to the same dtype before every call, with x.astype(...){number}",
+    "fix-one-dtype": "convert {path} to the same dtype before every call, with .astype(...){number}",
     "fix-return-same-dtype": (
         "{function} itself returns {path} with the other dtype: compute with Python floats instead of NumPy"
-        " numbers (float(np.sqrt(n))), or convert the result to the dtype of the argument before it is"
-        " returned, x.astype(...)"
+        " numbers (float(np.sqrt(n))), or convert the result with .astype(...) to the dtype of the argument"
+        " before {function} returns it"
     ),
     "or-write-a-float": ", or write 1.0 instead of 1",
     "fix-typed-array": "before the first call, make {path} an array that is not weakly typed: {typed}{whole}",
@@ -165,7 +164,7 @@ TEMPLATES = {
     ),
     "fix-static-size": (
         "if {path} is only used in computations, {ordinary}; if it is a size or a length, it has to stay"
-        " static: round it up to one of a few values, and mask the rest"
+        " static: round it up to one of a few values, and mask the part that is not needed"
     ),
     "fix-static-object": (
         "pass the values in {path} that vary as ordinary arguments, and keep all other values in it the same"
@@ -190,14 +189,14 @@ TEMPLATES = {
         " to the function"
     ),
     "fix-one-optimizer": (
-        "create {path}, the optimizer, once, before the loop, and use the same object each time. If its"
+        "create the optax optimizer ({path}) once, before the loop, and use the same object each time. If its"
         " learning rate or another of its numbers has to change, create it with"
         " optax.inject_hyperparams(optax.adam)(learning_rate=...), for example, and before each call set"
         " {state}.hyperparams['learning_rate'] = jnp.float32(rate)"
     ),
     "fix-function-without-self": (
-        "make {function} a function outside the class, without {path}, and pass it what it now reads from"
-        " {path}: arrays and numbers as ordinary arguments{because}"
+        "move {function} out of the class, as a function without {path}. What it reads from {path} now"
+        " becomes its arguments: arrays and numbers are ordinary arguments{because}"
     ),
     "fix-pass-its-parts": (
         "pass the arrays and numbers of {path} that the function uses as separate arguments, instead of"
@@ -234,22 +233,24 @@ TEMPLATES = {
         " jax.tree.map(jnp.copy, result)"
     ),
     "fix-jit-partial-once": (
-        "if the values that functools.partial binds change, jit the function itself once (with jax.grad or"
-        " what else you apply), and pass them as arguments (functions, strings, bools and sizes with"
-        " static_argnames). If they never change, create the partial and jit it once, before the loop"
+        "if the values that functools.partial binds never change, create the partial and jit it once, before"
+        " the loop. If they change, jit the function without the partial, once (with jax.grad or another"
+        " transformation around it, as now), and pass these values as arguments; functions, strings, bools"
+        " and sizes are static arguments (static_argnames)"
     ),
-    "fix-define-at-module-level": ("define the function once, at module level, and jit it there; " + OUTSIDE),
+    "fix-define-at-module-level": "define the function once, at module level, and jit it there; " + OUTSIDE,
     "fix-define-and-wrap-once": (
         "define the function once, outside the function or loop that defines it again, and apply {wrapper}"
         " and jit to it there; " + OUTSIDE
     ),
     "fix-larger-cache": (
-        "{maker} is under functools.lru_cache(maxsize={size}), but is called with more kinds of arguments"
-        " than that, so that it defines the function again: increase maxsize, or use maxsize=None"
+        "{maker} has functools.lru_cache(maxsize={size}), but the program calls it with more different"
+        " arguments. For the others, {maker} defines the function again each time: use maxsize=None, or a"
+        " larger number"
     ),
     "fix-call-maker-once": (
         "each call of {maker} defines the function again. Call {maker} once, before the code that runs"
-        " repeatedly, jit what it returns unless {maker} does that itself, and use this jitted function in"
+        " repeatedly, and jit what it returns, unless {maker} does that itself. Use this jitted function in"
         " all calls"
     ),
     "fix-call-maker-for-each": (
@@ -265,10 +266,11 @@ TEMPLATES = {
         "jit the function once, with one set of options, and call the result everywhere"
     ),
     "fix-do-not-clear": (
-        "clear the caches only where no further call of this function follows, because jax.clear_caches() and"
-        " .clear_cache() make JAX compile again{lines}"
+        "do not clear the caches{lines} while the program still calls this function, because JAX then"
+        " compiles it again{library}"
     ),
-    "called-at-lines": " (called at {lines})",
+    "cleared-elsewhere": ". If your code does not clear them, a library does",
+    "called-at-lines": " (at {lines})",
     "fix-call-compiled": (
         "call the object that .lower(...).compile() returned, or lower with the arguments of the real call"
     ),
@@ -314,8 +316,8 @@ TEMPLATES = {
         " and its result is a constant of the compiled program"
     ),
     "fix-draw-with-jax": (
-        "pass a random key as an argument and draw with jax.random, or pass the numbers that NumPy drew as an"
-        " argument"
+        "pass a random key as an argument and draw with jax.random, or draw with NumPy before the call and"
+        " pass the numbers as an argument"
     ),
     "same-numbers-on-devices": (
         "{function} draws the same random numbers on each device, because every device receives the same"
@@ -326,36 +328,36 @@ TEMPLATES = {
         " each device has its own numbers; change nothing if all devices need equal numbers"
     ),
     "differs-on-devices": (
-        "the out_specs of the shard_map {function} declare {result} equal on all devices of the mesh axis"
-        " {axes}, but each device computes another value, from its own part of the data"
+        "the shard_map of {function} declares in its out_specs that {result} is equal on all devices of the"
+        " mesh axis {axes}, but each device computes another value, from its own part of the data"
     ),
     "fix-mean-over-devices": (
-        "before the shard_map returns it, combine the values of the devices, for example with"
-        " jax.lax.pmean(..., {axes}). Gradients need it before the optimizer uses them. Or return the values"
-        " of all devices, with {axes} in out_specs"
+        "inside the shard_map, combine the values of the devices, for example with jax.lax.pmean(...,"
+        " {axes}); do it with gradients before the optimizer uses them. Or return the value of each device,"
+        " with {axes} in out_specs"
     ),
     "one-key-under-vmap": (
-        "{function} draws from one random key for all elements of a vmap ({draws}), so that all elements have"
-        " the same random numbers"
+        "{function} draws from one random key for all elements of a vmap ({draws}): all elements have the"
+        " same random numbers"
     ),
     "fix-key-for-each-element": (
-        "if each element needs random numbers of its own, give vmap a key for each: jax.random.split(key, n),"
-        " with 0 in in_axes for the keys. Change nothing if they are meant to be the same"
+        "if the elements need different random numbers, give vmap a key for each of them:"
+        " jax.random.split(key, n), with 0 in in_axes for the keys. Change nothing if they are meant to be"
+        " the same"
     ),
     "two-draws-from-one-key": (
-        "{n} calls {where} ({functions}) draw from one random key ({key}), so that their random numbers are"
-        " {how}"
+        "{n} calls {where} ({functions}) draw from the same {key}: their random numbers are {how}"
     ),
     "equal-numbers": "equal",
     "dependent-numbers": "not independent",
     "on-line": "on line {line}",
     "on-lines": "on lines {lines}",
     "fix-split-key": (
-        "give each draw a key of its own: {keys} = jax.random.split({key}{n}). Change nothing if they are"
-        " meant to have the same random numbers"
+        "give each draw its own key: {keys} = jax.random.split({key}{n}). Change nothing if they are meant to"
+        " have the same random numbers"
     ),
     "fix-split-keys": (
-        "give each draw an array of keys of its own: {keys} = jax.random.split({key}, ({n}, {count})). Change"
+        "give each draw its own array of keys: {keys} = jax.random.split({key}, ({n}, {count})). Change"
         " nothing if they are meant to have the same random numbers"
     ),
     "one-key-in-loop": (
@@ -378,9 +380,9 @@ TEMPLATES = {
     "fix-set-once": "set {setting} once, before the first call",
     # -- fixes: placement --------------------------------------------------------------------------------
     "fix-place-on-mesh": (
-        "before the first call, use jax.device_put to give {path} the sharding that {function} returns it"
-        " with, {sharding}. If you want another sharding of {path}, give it that one, and request it for the"
-        " result, too (out_shardings= of jit)"
+        "before the first call, use jax.device_put to give {path} the sharding of the {path} that {function}"
+        " returns, {sharding}. To use another sharding, place {path} with that sharding before the first"
+        " call, and request it for the result with out_shardings= of jit"
     ),
     "fix-place-object": (
         "before the first call, give the arrays of {path} the sharding with which {function} leaves them,"
@@ -399,8 +401,7 @@ TEMPLATES = {
     "the-sharding": ", {sharding}",
     "fix-same-sharding": "before every call, use jax.device_put to give {path} the same sharding",
     "fix-same-commitment": (
-        "put {path} on its device before every call, including the first, with jax.device_put(x, device), or"
-        " before none of them"
+        "use jax.device_put({path}, device) before every call, including the first, or before no call"
     ),
     "fix-shard-over-devices": (
         "call the function once for all devices, with an array that is sharded over them (NamedSharding),"
@@ -423,46 +424,48 @@ TEMPLATES = {
     "fix-iterate-numpy": "iterate over a NumPy array: np.asarray({array}){first}",
     "first": " first",
     "fix-iterate-keys": (
-        "this line takes random keys out of an array one by one, which runs operations of JAX for each. Make"
-        " each key where it is needed: jax.random.fold_in(key, i) with i = 0, 1, 2, ...{otherwise}"
+        "this line takes elements out of a JAX array one at a time, and runs operations for each. Random"
+        " keys: make each key where it is needed, with jax.random.fold_in(key, i) for i = 0, 1, 2,"
+        " ...{otherwise}"
     ),
-    "fix-give-numpy": "pass NumPy arrays to {library}, which iterates over them (np.asarray)",
+    "fix-give-numpy": (
+        "convert arrays to NumPy (np.asarray) before you pass them to {library}, which reads their elements"
+        " one at a time"
+    ),
     "fix-jit-around-body": (
         "jit {function} or a function that calls it, with static_argnums or static_argnames for arguments"
         " that are functions, Python bools, strings or sizes: calls with the same shapes and dtypes then use"
-        " one program. Or define the body once, outside the code that runs repeatedly, and pass the values"
-        " that it captures as part of the loop's state"
+        " one program. Or define the body once, outside the code that runs repeatedly; values that it reads"
+        " from outside must then be part of the loop's state"
     ),
     "fix-one-size-or-numpy": (
         "compute this in NumPy (convert the arrays with np.asarray, and call np instead of jnp), or pad the"
         " arrays to one size, with a mask, and put the computation into one jitted function"
     ),
-    "fix-jit-around": (
-        "put the computation on this line{inside} into one jitted function, or do it in NumPy"
-    ),
-    "fix-jit-around-call": "put the computation on this line{inside} into one jitted function",
-    "inside-function": ", in {function},",
+    "fix-jit-around": "move the computation of this line{inside} into one jitted function, or do it in NumPy",
+    "fix-jit-around-call": "move the computation of this line{inside} into one jitted function",
+    "inside-function": " (in {function})",
     "fix-jit-step": (
-        "put the computation of one iteration into a function outside the loop, and apply {how} to it, so"
-        " that its lines are compiled as one program"
+        "put the computation of one iteration into a function outside the loop, and apply {how} to it: JAX"
+        " then compiles it as one program"
     ),
     "fix-jit-step-function": (
-        "apply {how} to {function} as a whole, so that its lines are compiled as one program. A value that it"
+        "apply {how} to {function} as a whole: JAX then compiles it as one program. A value that {function}"
         " reads from outside and that changes must become an argument{statics}"
     ),
     "fix-jit-part-of-method": (
-        "put the computation of {function} into a new function under {how}, so that it is compiled as one"
+        "put the computation of {function} into a new function under {how}: JAX then compiles it as one"
         " program. The new function must not assign to attributes: it takes the old values of {names} as"
         " arguments and returns the new ones, and {function} calls it and assigns what it returns"
     ),
     "python-values-static": ", as static arguments if they are Python bools, strings, sizes or functions",
     "fix-numpy-in-callback": (
         "compute in NumPy in {function}: JAX passes jax.Arrays to it, and compiles each operation on them"
-        " outside jit. Convert its arguments first: x = jax.tree.map(np.asarray, x)"
+        " outside jit. Convert its arguments first, with jax.tree.map(np.asarray, ...)"
     ),
     "fix-if-faster": (
-        "{fix}. The gain may be small, because most of this time goes into compiling the random number"
-        " generation, which remains: measure it"
+        "{fix}. This may save little: most of the seconds go into compiling the random number generation,"
+        " which a jitted function needs, too"
     ),
     "fix-reads-value": (
         "{fix}. A jitted function cannot read the value of an array: replace {expression} at {line} by"
@@ -474,26 +477,26 @@ TEMPLATES = {
     "as-in": ", as in {call}",
     "jitted-once": ": jitted = {function}{statics}",
     "with-statics": (
-        " (with static_argnums or static_argnames for arguments that are Python bools, strings, sizes or"
-        " functions)"
+        " (arguments that are Python bools, strings, sizes or functions are static: static_argnums or"
+        " static_argnames)"
     ),
-    "and-more-statics": (
-        " (and further static arguments, if others are Python bools, strings, sizes or functions)"
-    ),
+    "and-more-statics": " (other arguments that are not arrays are static, too)",
     "function-around": "a function around this line",
-    "fix-jit-this-call": "jit what this line calls, once{before}{how}, and call the jitted function here",
+    "fix-jit-this-call": (
+        "jit the function that this line calls, once{before}{how}, and call the jitted function here"
+    ),
     "before-the-loop": " and before the loop",
     "fix-jit-new-function": (
-        "{name} is defined again in each iteration. Define it before the loop{captured}, jit there what this"
-        " line calls{how}, and call the jitted function here"
+        "{name} is defined again in each iteration. Define it before the loop{captured}, and jit the function"
+        " that this line calls there{how}. In the loop, call the jitted function"
     ),
     "with-as-arguments": ", with {names} as {arguments}",
     "fix-jit-through-library": (
         "jit the whole of what this line calls, once{how}, and call the jitted function here{pad}"
     ),
     "fix-jit-method": (
-        "{library} does not jit what this line calls. If JAX can trace it, jit it once{how}, and call the"
-        " jitted function here"
+        "{library} does not use jit for what this line calls. Jit it once{how}, and call the jitted function"
+        " here; if JAX raises an error while it traces the function, change nothing"
     ),
     "fix-jit-around-run": (
         "{first}write one function under jax.jit that creates the MCMC or SVI object, runs it with"
@@ -512,7 +515,7 @@ TEMPLATES = {
     "and-pad-arguments": (
         ". The sizes of arrays change: pad the arrays to one of a few fixed sizes, and mask the padding"
     ),
-    "if-no-keys": ". If they are no keys but other values, iterate over a NumPy array (np.asarray)",
+    "if-no-keys": ". Other values: iterate over a NumPy array (np.asarray)",
     "fix-one-size-for-library": (
         "if the size of the data that you pass to {library} changes from call to call, pad the data to one"
         " size, with a mask or weights for the padding; create the objects of {library} that compute with the"
@@ -520,27 +523,27 @@ TEMPLATES = {
     ),
     "fix-make-object-once": (
         "{library} gets a new object as {path} in each call{made}. Create this object once, outside the code"
-        " that runs repeatedly, and pass it in each call. Values that it captures and that change have to be"
-        " passed another way, for example as part of the state or through arguments of {library}"
+        " that runs repeatedly. If it is a function, values that it reads from outside and that change must"
+        " reach it in another way: in the state, or as its arguments, if {library} can pass them on"
     ),
     "that-line-creates": " (from {line})",
     "fix-make-once": (
         "create {object} only once, outside the code that runs repeatedly, and call {call} with other arrays"
-        " each time, because {library} defines its own functions again for each object. If you pass a"
-        " function to {library} that captures data, make these data an argument of the function. If it still"
-        " compiles again, jit {call}, too"
+        " each time: {library} defines its own functions again for each object. If you pass {library} a"
+        " function, the arrays that this function reads from outside must become its arguments. If {call}"
+        " still recompiles, jit it, too"
     ),
     "the-object": "the object",
     "its-method": "its method",
     "fix-cache-programs": (
-        "{library} creates its functions again inside the call, so that no change of this line helps. Let JAX"
-        " keep the compiled programs in a directory, and load them instead of compiling them again: at the"
-        " start of the program, call jax.config.update('jax_compilation_cache_dir', DIRECTORY) and"
+        "{library} creates its functions again inside this call, and no change of this line prevents it. Let"
+        " JAX keep the compiled programs in a directory, and load them instead of compiling them again: at"
+        " the start of the program, call jax.config.update('jax_compilation_cache_dir', DIRECTORY) and"
         " jax.config.update('jax_persistent_cache_min_compile_time_secs', 0)"
     ),
     "fix-numpy-or-jit": (
-        "if {library} only reads the arrays, pass NumPy arrays (np.asarray); if it computes with JAX, jit"
-        " what this line calls, if that can be traced"
+        "if {library} only reads the arrays, pass NumPy arrays (np.asarray); if it computes with JAX, jit the"
+        " function that this line calls, if JAX can trace it"
     ),
     # -- fixes: the fast path ----------------------------------------------------------------------------
     "fix-asarray": "pass {path} as a jax.Array in every call: jnp.asarray(x)",
@@ -556,11 +559,11 @@ TEMPLATES = {
         "before the first call, use jax.device_put to place {path} as the later calls receive it ({where})"
     ),
     "fix-commit-first": (
-        "before the first call, put {path} on its device with jax.device_put(x, device), because in later"
-        " calls it is committed to that device"
+        "before the first call, put {path} on its device: jax.device_put({path}, device). In later calls it"
+        " is committed to that device"
     ),
     "fix-uncommitted-result": (
-        "create {path} without a device (jnp.asarray(x)), because in later calls it is not committed to one"
+        "create {path} without a device (jnp.asarray), because in later calls it is not committed to one"
     ),
     "fix-start-as-returned": "pass {path} to the first call in the form in which the function returns it",
 }

@@ -3,8 +3,8 @@
 TEMPLATES = {
     "fix-also-ends-recompile": "{fix}. Then {function} does not recompile either",
     "refused-and-recompiled": (
-        "{finding}. {function} receives this result as {path} in its first call, and recompiled later,"
-        " because {cause}"
+        "{finding}. For this reason {function}, which receives this result as {path}, also recompiled:"
+        " {cause}"
     ),
     "other-sharding-than-requested": (
         "{function} does not use the requested sharding for {value}{more}: requested {wanted}, got"
@@ -13,8 +13,8 @@ TEMPLATES = {
     "constrained-argument": ("{function} constrains {value}{more} to {wanted}, but receives it {got}{times}"),
     "fix-put-as-constrained": "place {path}{more} as {sharding} before the call, with jax.device_put",
     "fix-return-as-constrained": (
-        "{maker} computes {path}{more}: give its results the sharding {sharding} there, with out_shardings="
-        " in the jit of {maker}, or with jax.lax.with_sharding_constraint"
+        "in {maker}, which computes {path}{more}, give the results the sharding {sharding}, with"
+        " out_shardings= in its jit, or with jax.lax.with_sharding_constraint"
     ),
     "the-argument": "{path} ({aval})",
     "the-result": "its {path} ({aval})",
@@ -22,8 +22,8 @@ TEMPLATES = {
     "other-memory-kind": "its memory kind is {kind}",
     "default-memory-kind": "the default",
     "other-sharding-reason": " because {reason}",
-    "times-the-memory": ", so each device holds {n} times as much of it",
-    "whole-on-each-device": ", so each device holds all of it instead of 1/{n}",
+    "times-the-memory": ": each device holds {n} times as much of it",
+    "whole-on-each-device": ": each device holds all of it; with the requested sharding it would hold 1/{n}",
     "more-bytes-on-each-device": "{finding} ({bytes} more on each device)",
     "fix-pad-or-replicate": (
         "pad dimension {dimension} from size {size} to {padded}, or do not shard this dimension"

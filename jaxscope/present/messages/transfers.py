@@ -6,9 +6,9 @@ TEMPLATES = {
         " outside jit"
     ),
     "fix-write-in-jit": (
-        "put the write into a jitted function that gets {name} as a donated argument, and use its result as"
-        " the new {name}: jax.jit(write, donate_argnums=0). XLA then writes in place. Or collect the parts,"
-        " and put them together once after the loop"
+        "write inside a jitted function that gets {name} as a donated argument, jax.jit(write,"
+        " donate_argnums=0), and use its result as the new {name}: XLA then writes in place. Or collect the"
+        " parts, and put them together once after the loop"
     ),
     "read-each-step": (
         "{expression}{helper} waits for the device {often}; this took {seconds} in total{saved}"
@@ -41,24 +41,24 @@ TEMPLATES = {
         " which is computed already. The loop then runs a few steps more. If JAX can trace the whole loop,"
         " use jax.lax.while_loop"
     ),
-    "fix-print-less": "print only about every 50 steps",
+    "fix-print-less": "print only in every Nth iteration",
     "fix-compute-on-host": (
         "this line makes an array of a Python number or a NumPy array, and reads the result back: compute it"
         " in Python or NumPy, without jnp"
     ),
     "fix-read-less": (
-        "read the value only in the steps that need it, about every 50 (for a mean, add the values up on the"
-        " device), or read the value of the previous step, which is computed already"
+        "read the value only in every Nth iteration (for a mean, add the values up on the device), or read"
+        " the value of the previous iteration, which is computed already"
     ),
     "fix-copy-several": (
-        "keep the arrays of about 50 steps in a list, and copy them at once (jax.device_get of the list), or"
-        " read the value of the previous step, which is computed already"
+        "keep the arrays of many iterations in a list, and copy them at once (jax.device_get of the list), or"
+        " read the value of the previous iteration, which is computed already"
     ),
     "also-line": "{first}. Line {numbers} waits, too",
     "also-lines": "{first}. Lines {numbers} wait, too",
     "fix-read-for-several": (
-        "{name} of the next iteration depends on this value, so compute {name} in the jitted function, too,"
-        " and read no value in the loop. If Python has to compute {name} (as a simulator does), run several"
+        "the variable {name} of the next iteration depends on this value: compute it in the jitted function,"
+        " too, and read no value in the loop. If Python has to compute it (as a simulator does), run several"
         " simulators at once: call the jitted function once for all of them, and read all results at once"
     ),
     "elements-read": (
@@ -80,15 +80,15 @@ TEMPLATES = {
     ),
     "operations-in-loop": (
         "the loop at {loop} spends about {seconds} ({share} of the measured time) in operations outside jit,"
-        " at {lines}"
+        " {where}"
     ),
     "python-in-loop": (
         "the loop at {loop} spends about {seconds} ({share} of the measured time) in Python code between its"
-        " calls of jitted functions, at {lines}"
+        " calls of jitted functions, {where}"
     ),
     "small-calls-in-loop": (
         "the loop at {loop} spends about {seconds} ({share} of the measured time) in calls of small programs,"
-        " at {lines}: to start such a program takes longer than to run it"
+        " {where}: to start such a program takes longer than to run it"
     ),
     "fix-scan-loop": (
         "put the whole loop into one jitted function, as a jax.lax.scan: the function that scan calls is the"
@@ -98,16 +98,21 @@ TEMPLATES = {
         "put the iterations between two outputs (if {condition}) into one jitted function, as a jax.lax.scan:"
         " the function that scan calls is the body of the loop without the if"
     ),
+    "at-lines": "at {lines}",
+    "fix-draw-on-host": (
+        "this line draws one random number on the device and reads it: draw it with NumPy"
+        " (numpy.random.default_rng), or draw all numbers with one call of jax.random, and convert them with"
+        " np.asarray"
+    ),
     "time-of-line": "about {seconds} at this line",
     "fix-python-in-loop": (
-        "process whole arrays with NumPy instead of one item after the other; put what computes with arrays"
-        " into the jitted function; run plots and logs less often; or prepare the data of the next iteration"
-        " in another thread or process while the device computes"
+        "prepare the data of the next iteration in another thread or process while the device computes, with"
+        " NumPy operations on whole arrays. Move array computations of this code into the jitted function,"
+        " and plot, log or save less often"
     ),
     "fix-jit-iteration": (
-        "put the computation of the iteration into one function under jit, and call it once in each"
-        " iteration. What depends only on Python numbers, such as a learning rate, can be computed with math"
-        " or NumPy"
+        "put these operations into one jitted function, and call it once in each iteration. What depends only"
+        " on Python numbers can be computed with math or NumPy"
     ),
     "large-transfer-to-host": (
         "{what}{helper} copies arrays from the device to the host: {n} times, {bytes} in total"

@@ -27,5 +27,5 @@ errors = []
 for batch in batches:
     x, y = batch[:, :32], batch[:, 32:]
     params = train_step(params, x, y)
-    errors.append(error(params, x, y))  # must: JX205 note ~ of the parameters before the update
+    errors.append(error(params, x, y))  # must: JX205 note ~ computed with the parameters before the update
 print(np.asarray(errors))

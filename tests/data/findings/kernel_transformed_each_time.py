@@ -27,5 +27,5 @@ rng = np.random.default_rng(0)
 angle = jnp.float32(0.3)
 for n in range(30):
     images = rng.normal(size=(4, SIZE, SIZE)).astype(np.float32)
-    blurred = blur(images, angle)  # must: JX208 first ~ only depend on angle
+    blurred = blur(images, angle)  # must: JX208 first ~ depend only on angle
 print(float(blurred.std()))

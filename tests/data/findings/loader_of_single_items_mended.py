@@ -1,15 +1,9 @@
-# the crops of a batch are drawn and cut in a jitted function
-# applies: fix-jit-iteration, fix-read-less
+# one call of jax.random draws the positions of all crops, and NumPy reads them
+# applies: fix-draw-on-host
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-
-
-@jax.jit
-def crop(key, images):
-    starts = jax.random.randint(key, (len(images), 2), 0, 4)
-    return jax.vmap(lambda image, at: jax.lax.dynamic_slice(image, at, (28, 28)))(images, starts)
 
 
 class Loader:
@@ -20,10 +14,14 @@ class Loader:
         return len(self.images) // self.batch
 
     def __iter__(self):
+        starts = np.asarray(jax.random.randint(self.key, (len(self.images), 2), 0, 4))
         for n in range(len(self)):
-            self.key, key = jax.random.split(self.key)
-            crops = crop(key, self.images[n * self.batch : (n + 1) * self.batch])
-            yield crops, self.labels[n * self.batch : (n + 1) * self.batch]
+            rows = range(n * self.batch, (n + 1) * self.batch)
+            crops = []
+            for i in rows:
+                top, left = starts[i]
+                crops.append(self.images[i, top : top + 28, left : left + 28])
+            yield np.stack(crops), self.labels[n * self.batch : (n + 1) * self.batch]
 
 
 def loss_fn(params, x, y):

@@ -12,7 +12,7 @@ def flip(key, image):
 def two_views(key, images):
     keys = jax.random.split(key, images.shape[0])
     augment = jax.vmap(flip)
-    return augment(keys, images), augment(keys, images)  # must: JX137 ~ on line 15 \(augment\) draw from one random key \(keys\), .* equal
+    return augment(keys, images), augment(keys, images)  # must: JX137 ~ on line 15 \(augment\) draw from the same keys: .* equal
 
 
 @jax.jit
