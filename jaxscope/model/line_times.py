@@ -125,7 +125,9 @@ def running_seconds(run: Run, function: Function) -> float | None:
     """Return the seconds that the main thread spent in calls of the jitted ``function``, and on waiting for
     values in loops that call no other jitted function of the user. None: not measured, or with too few
     samples."""
-    lines, mine, others = set(), set(), set()
+    lines: set[tuple[str, int]] = set()
+    mine: set[tuple[Frame, int]] = set()
+    others: set[tuple[Frame, int]] = set()
     for c in run.compilations.values():
         if not c.function.user or c.site is None or c.missed is None or c.entry != "call":
             continue

@@ -59,16 +59,19 @@ def _for_pmap(function: Function, path: str, cause: Cause) -> Fix | None:
     the function is not under pmap, or that name is no identifier.
     """
     now = cause.after
-    if PMAP not in function.seen.wrappers or not isinstance(now, Placement):
+    return place_for_pmap(function, path, now.mesh, now.spec) if isinstance(now, Placement) else None
+
+
+def place_for_pmap(
+    function: Function, path: str, mesh: tuple[tuple[str, int, str | None], ...] | None, spec: str | None
+) -> Fix | None:
+    """Return the advice to give the argument ``path`` of ``function`` the sharding that results of
+    ``jax.pmap`` have: ``spec`` over ``mesh``. None: ``function`` is not under pmap, or the mesh is another
+    one."""
+    if PMAP not in function.seen.wrappers or mesh is None or len(mesh) != 1 or not mesh[0][0].isidentifier():
         return None
-    if now.mesh is None or len(now.mesh) != 1 or not now.mesh[0][0].isidentifier():
-        return None
-    axis, path = now.mesh[0][0], root(path)
-    return Fix(
-        message("fix-place-for-pmap", path=path, axis=axis),
-        "device_put",
-        {"path": path, "sharding": now.spec},
-    )
+    words = message("fix-place-for-pmap", path=root(path), axis=mesh[0][0])
+    return Fix(words, "device_put", {"path": root(path), "sharding": spec})
 
 
 @recompile_rule("JX115", "changing-sharding", WARNING, "sharding")

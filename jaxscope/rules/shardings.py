@@ -11,7 +11,7 @@ from typing import TypeVar
 from jaxscope.analysis import placement_errors
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.avals import short_aval
-from jaxscope.analysis.paths import below, of_result
+from jaxscope.analysis.paths import below, of_result, root
 from jaxscope.analysis.sharding_audit import (
     ARGUMENT,
     CONSTRAINT,
@@ -29,11 +29,12 @@ from jaxscope.model import causes, sharding_audit
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import MIB, and_more, evidence
+from jaxscope.rules.placement import place_for_pmap
+from jaxscope.rules.programs import MIB, MOST, and_more, evidence
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding, Fix, extended
 from jaxscope.schema.keys import Frame, Sharding
-from jaxscope.schema.messages import Bytes, Count, Field, Message, Parts, message
+from jaxscope.schema.messages import Bytes, Count, Field, Message, Names, Parts, message
 
 R = TypeVar("R", bound=placement_errors.Refusal)
 Differing = tuple[Intent, Disagreement]
@@ -323,7 +324,13 @@ def moved_argument(run: Run) -> Iterator[Finding]:
             function=f.display_name,
             wanted=_placed(d.wanted, rank),
         )
-        fix = message("fix-put-before-the-calls", path=i.path, function=f.display_name)
+        fix: Fix | None = place_for_pmap(f, i.path, d.wanted.mesh, d.wanted.spec)
+        if fix is None:
+            words = message("fix-put-before-the-calls", path=i.path, function=f.display_name)
+            fix = Fix(words, "device_put", {"path": i.path})
+        others = tuple(dict.fromkeys(root(j.path) for j, _ in found if root(j.path) != root(i.path)))
+        if others:
+            fix = extended(fix, "fix-same-for", paths=Names(others, MOST))
         yield Finding(
             code="JX508",
             severity=WARNING,
@@ -332,7 +339,7 @@ def moved_argument(run: Run) -> Iterator[Finding]:
             function=f.id,
             source=c.site,
             evidence=[Evidence(text, compilation=c.id, program=c.program, source=c.site)],
-            fix=Fix(fix, "device_put", {"path": i.path}),
+            fix=fix,
         )
 
 

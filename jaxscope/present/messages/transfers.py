@@ -100,9 +100,8 @@ TEMPLATES = {
     ),
     "at-lines": "at {lines}",
     "fix-draw-on-host": (
-        "this line draws one random number on the device and reads it: draw it with NumPy"
-        " (numpy.random.default_rng), or draw all numbers with one call of jax.random, and convert them with"
-        " np.asarray"
+        "draw the random numbers with NumPy (numpy.random.default_rng), or all of them with one call of"
+        " jax.random, and convert that array with np.asarray"
     ),
     "time-of-line": "about {seconds} at this line",
     "fix-python-in-loop": (

@@ -1,5 +1,5 @@
 # Mended: they are split over the devices before the first call
-# applies: fix-put-before-the-calls
+# applies: fix-place-for-pmap
 import os
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
@@ -21,6 +21,7 @@ params = jnp.broadcast_to(jnp.linspace(0.0, 1.0, 1 << 18), (4, 1 << 18))
 mesh = jax.sharding.Mesh(jax.devices(), ("i",))
 params = jax.device_put(params, NamedSharding(mesh, PartitionSpec("i")))
 keys = jax.random.split(jax.random.key(0), 4)
+keys = jax.device_put(keys, NamedSharding(mesh, PartitionSpec("i")))
 learn(params, keys)
 new = learn(params, keys)
 print(new.mean())
