@@ -106,7 +106,7 @@ def without_advice(run: Run, places: Places) -> Iterator[Line]:
     if parts:
         yield BLANK
         yield line(
-            ("Compilations of at least a tenth of the compile time, without advice: ", "dim"),
+            ("Long compilations without a finding, mostly first ones, which cannot be avoided: ", "dim"),
             "; ".join(parts),
             hang=2,
         )

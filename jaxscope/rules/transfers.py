@@ -43,6 +43,7 @@ from jaxscope.schema.messages import Bytes, Count, Field, Message, Names, Parts,
 
 # A read value that its own line computes from a Python number: int(jnp.clip(jnp.asarray(i), 0, n))
 FROM_PYTHON = re.compile(r"\w\(.*\b(?:jnp|jax\.numpy)\.a?s?array\(")
+_COUNTS = re.compile(r"%.*==|==.*%")  # the condition of something that is done in every nth step
 # A call that writes arrays to a file
 SAVES = re.compile(r"(\w+\.)*(dump|dumps|save|savez|savez_compressed|save_file|save_checkpoint|to_bytes)\(")
 # A line copies in each step if it does so in at least FEWEST_STEPS steps, and in at least MOST_STEPS of all
@@ -352,6 +353,8 @@ def _expression(t: Transfer) -> str:
 def _instead(t: Transfer, source: str | None) -> Fix:
     if t.kind == "bool" and t.source is not None and ends_the_loop(source, t.source.line):
         return Fix(message("fix-test-less-often"), "read_less_often")
+    if t.kind == "bool" and t.text is not None and _COUNTS.search(t.text):
+        return Fix(message("fix-count-in-python"), "numpy")
     if t.kind == "bool":
         return Fix(message("fix-decide-on-device"), "decide_on_device")
     if t.kind in ("print", "format"):

@@ -36,6 +36,10 @@ TEMPLATES = {
     "fix-decide-on-device": (
         "decide on the device (jnp.where, jax.lax.cond), or read the value only in some of the steps"
     ),
+    "fix-count-in-python": (
+        "count the iterations in a Python variable, and test that variable: the program then reads no value"
+        " from the device here"
+    ),
     "fix-test-less-often": (
         "this value ends the loop: test it only in every few steps, or test the value of the previous step,"
         " which is computed already. The loop then runs a few steps more. If JAX can trace the whole loop,"

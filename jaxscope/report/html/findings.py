@@ -134,7 +134,7 @@ def needed_once(run: Run, places: Places) -> Html | None:
         el("code", sections.CACHE),
     )  # fmt: skip
     words = (
-        "Compilations of at least a tenth of the compile time, without advice:"
-        " mostly first ones, which the first run of a program cannot avoid."
+        "Long compilations without a finding, mostly first ones, which the first run of a program cannot"
+        " avoid: each took at least a tenth of the compile time."
     )
     return joined([el("p", words), *entries, cache if saved is not None else None])
