@@ -1,15 +1,17 @@
-"""Rules JX302 to JX304 about precision: conversions from half precision, float64, and sums in half
-precision."""
+"""Rules JX302 to JX305 about precision: conversions from half precision, float64, sums in half precision, and
+tolerances that float32 does not resolve."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Hashable, Iterator, Sequence
 
-from jaxscope.analysis import line_names
+from jaxscope.analysis import key_reuse, line_names
 from jaxscope.analysis.avals import short_dtype
+from jaxscope.analysis.jit_decorators import names_of
+from jaxscope.analysis.loop_calls import root
 from jaxscope.analysis.programs import Texts
-from jaxscope.analysis.rewrap_site import in_a_loop, syntax, widens
+from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, in_a_loop, last_name, syntax, widens
 from jaxscope.analysis.stablehlo.matmuls import Product
 from jaxscope.analysis.stablehlo.precision import Doubles, Upcast
 from jaxscope.model import sources
@@ -18,6 +20,7 @@ from jaxscope.model.run import Run
 from jaxscope.rules import arguments, recompiles
 from jaxscope.rules.each_program import users
 from jaxscope.rules.programs import MIB, MOST, evidence, small
+from jaxscope.rules.random_keys import functions_that_ran
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
@@ -29,6 +32,10 @@ SPREADS = 3  # if so many lines have matrix products in a wider type, one cause 
 # one of them does not change when one more is added, since half the distance to the next number is rounded to
 # even.
 STANDS_STILL = {"bfloat16": 256, "float16": 2048}
+ROUNDING = 2**-24  # the largest relative error of a number that is rounded to float32
+SOLVERS = frozenset({"jax", "diffrax", "optimistix", "lineax"})  # packages with relative tolerances
+RELATIVE = {"cg": "tol", "gmres": "tol", "bicgstab": "tol"}  # parameters other than rtol
+COMPARISONS = frozenset({"allclose", "isclose"})
 
 
 @rule("JX302", "upcast", NOTE)
@@ -233,3 +240,65 @@ def _added_up(source: str | None, line: int) -> str | None:
                 if target in (ast.unparse(n.value.left), ast.unparse(n.value.right)):
                     return target
     return None
+
+
+@rule("JX305", "tolerance-below-precision", WARNING)
+def tolerance_below_precision(run: Run) -> Iterator[Finding]:
+    if any(_has_float64(p, texts) for p, _, texts in users(run)):
+        return
+    for file, functions in functions_that_ran(run).items():
+        source = sources.of(run)(file)
+        found = syntax(source) if source is not None else None
+        if found is None:
+            continue
+        solvers, ran = names_of(found.imports, SOLVERS), key_reuse.called_in(source, functions)
+        for call in (c for calls in found.calls.values() for c in calls if root(c.func) in solvers):
+            given = _relative_tolerance(call)
+            function = _function_around(found, call)
+            if given is None or not 0 < given[1] < ROUNDING or function not in ran:
+                continue
+            parameter, value = given
+            at = Frame(file, call.lineno, function)
+            text = message("tolerance-below-precision", parameter=f"{parameter}={value:g}")
+            yield Finding(
+                code="JX305",
+                severity=WARNING,
+                certainty=LIKELY,
+                title=text,
+                source=at,
+                evidence=[Evidence(text, source=at)],
+                fix=Fix(
+                    message("fix-larger-tolerance", parameter=parameter),
+                    "larger_tolerance",
+                    {"name": parameter},
+                ),
+                subject=(file, call.lineno),
+            )
+
+
+def _has_float64(p: Program, texts: Texts) -> bool:
+    doubles = texts.stablehlo.doubles if texts.stablehlo is not None else None
+    return "float64" in _floats(p) or (doubles is not None and bool(doubles.operations))
+
+
+def _relative_tolerance(call: ast.Call) -> tuple[str, float] | None:
+    """Return (parameter, value) of the relative tolerance that ``call`` sets to a number; None: it sets
+    none."""
+    name = last_name(call.func)
+    if name in COMPARISONS:
+        return None
+    wanted = RELATIVE.get(name or "", "rtol")
+    for k in call.keywords:
+        if k.arg == wanted and isinstance(k.value, ast.Constant) and isinstance(k.value.value, (int, float)):
+            return wanted, float(k.value.value)
+    return None
+
+
+def _function_around(found: Syntax, call: ast.Call) -> str:
+    """Return the name of the innermost function of a source that contains ``call``; ``<module>``: none."""
+    around = [
+        n
+        for n in found.blocks
+        if isinstance(n, FUNCTION) and n.lineno <= call.lineno <= (n.end_lineno or n.lineno)
+    ]
+    return max(around, key=lambda n: n.lineno).name if around else "<module>"

@@ -159,7 +159,7 @@ def _called_again(run: Run, f: Function) -> bool:
 
 @rule("JX137", "two-draws-from-one-key", WARNING)
 def two_draws_from_one_key(run: Run) -> Iterator[Finding]:
-    for file, functions in _ran(run).items():
+    for file, functions in functions_that_ran(run).items():
         source = sources.of(run)(file)
         pairs = key_reuse.find(source)
         ran = key_reuse.called_in(source, functions) if pairs else set()
@@ -192,7 +192,7 @@ def two_draws_from_one_key(run: Run) -> Iterator[Finding]:
 def draws_in_loops(run: Run) -> Iterator[Finding]:
     """Yield findings (JX135) about loops of JAX whose body draws from a random key of the code around the
     loop, so that each iteration draws the same numbers."""
-    for file, functions in _ran(run).items():
+    for file, functions in functions_that_ran(run).items():
         source = sources.of(run)(file)
         repeated = key_reuse.in_loops(source)
         ran = key_reuse.called_in(source, functions) if repeated else set()
@@ -224,7 +224,7 @@ def _split(source: str | None, pair: key_reuse.Reused) -> Message:
     return message("fix-split-key", keys=names, key=pair.key, n=f", {n}" if n > 2 else None)
 
 
-def _ran(run: Run) -> dict[str, set[str]]:
+def functions_that_ran(run: Run) -> dict[str, set[str]]:
     """Return the names of functions of the user that the run certainly ran or traced, by file: those in which
     a call was recorded, and the jitted ones. Code outside functions is named ``<module>``."""
     found: dict[str, set[str]] = {}

@@ -163,6 +163,14 @@ TEMPLATES = {
         "convert the numbers to float32 before they are added to {total}, for example with"
         " x.astype(jnp.float32) before the mean or the sum: {total} is then float32, too"
     ),
+    "tolerance-below-precision": (
+        "{parameter} is smaller than the rounding error of float32 (6e-08): the solver takes more steps for"
+        " it, but rounding keeps the result from becoming much more accurate"
+    ),
+    "fix-larger-tolerance": (
+        "use a larger {parameter} with float32, such as 1e-5, or compute in float64 if you need this"
+        " accuracy: jax.config.update('jax_enable_x64', True)"
+    ),
     "inserted-collectives": (
         "{function} has {collectives}{axes} that XLA's partitioner inserted (in each call: {sizes})"
     ),
