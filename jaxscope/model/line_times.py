@@ -13,13 +13,14 @@ from jaxscope.model import sources
 from jaxscope.model.records import Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.libraries import JAX_ROOTS
+from jaxscope.schema.libraries import CALL_WRAPPERS, JAX_ROOTS
 from jaxscope.schema.line_times import (
     CALLING,
     COMPILING,
     OPERATIONS,
     PYTHON,
     SLEEPING,
+    STANDARD_LIBRARY,
     WAITING,
     LineTime,
     LineTimes,
@@ -42,6 +43,8 @@ class Spent(msgspec.Struct, frozen=True):
       samples: the number of samples of which ``seconds`` is the sum.
       callers: the user's lines that led to ``line``, innermost first. If several call stacks did, these lines
         are those of the stack with the most time.
+      library: the installed package whose Python code took most of the time; None: none, or ``doing`` is not
+        ``python``.
     """
 
     doing: str
@@ -50,6 +53,7 @@ class Spent(msgspec.Struct, frozen=True):
     blocked: float
     samples: int
     callers: list[Frame]
+    library: str | None = None
 
 
 def measured(run: Run) -> LineTimes | None:
@@ -92,8 +96,12 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
         doing = entry.doing
         if doing in (PYTHON, OPERATIONS) and entry.column is not None:
             made = called.get((at.file, at.line, entry.column))
-            # A library's wrapper around jit, such as nnx.jit, runs code of its own and of JAX in each call.
-            doing = made if made is not None and (made == CALLING or entry.library is None) else doing
+            # A wrapper around jit, such as nnx.jit, runs code of its own in each call. Another library that
+            # calls the jitted function, such as scipy.optimize.minimize, computes by itself.
+            if made is not None and (
+                entry.library is None or (made == CALLING and entry.library in CALL_WRAPPERS)
+            ):
+                doing = made
         if doing == PYTHON and entry.blocked:
             asleep = WAITING if _WAITS.search(sources.line(run, at)) else SLEEPING
             part = entry.blocked / entry.seconds if entry.seconds else 1.0
@@ -258,4 +266,5 @@ def _sum(doing: str, members: list[LineTime]) -> Spent:
         blocked=sum(entry.blocked for entry in members),
         samples=sum(entry.samples for entry in members),
         callers=most.stack[1:],
+        library=most.library if doing == PYTHON and most.library != STANDARD_LIBRARY else None,
     )

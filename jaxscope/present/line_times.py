@@ -44,8 +44,9 @@ def part(s: Spent, places: Places) -> list[Span]:
     ``operations outside jit  train.py:31 in update``. ``places`` shortens file names."""
     function = _COMPREHENSION.sub("", s.line.function).replace(".<locals>", "")
     inside = f" in {brief(escape(function), 60)}" if function not in ("", "<module>") else ""
+    of = f" of {brief(escape(s.library), 40)}" if s.library is not None else ""
     return [
-        (_NAMES.get(s.doing, brief(escape(s.doing), 40)), "name"),
+        (_NAMES.get(s.doing, brief(escape(s.doing), 40)) + of, "name"),
         (f"  {places.frame(s.line)}{inside}", "path"),
     ]
 

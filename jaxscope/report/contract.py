@@ -1227,6 +1227,8 @@ class LineTime(Entry):
         file.
       callers: the user's lines that called the function of ``source``, innermost first, where most time was
         spent.
+      library: the installed package whose Python code ran for most of the time; null: none, or ``doing`` is
+        not ``python``.
     """
 
     doing: str
@@ -1236,6 +1238,7 @@ class LineTime(Entry):
     samples: int
     blocked_seconds: float
     callers: list[Frame]
+    library: str | None = None
 
 
 class LineTimes(Entry):

@@ -25,7 +25,9 @@ def as_json(run: Run) -> contract.LineTimes | None:
 
     def entry(s: Spent) -> contract.LineTime:
         share = s.seconds / times.seconds if times.seconds else 0.0
-        return contract.LineTime(s.doing, s.line, s.seconds, share, s.samples, s.blocked, s.callers)
+        return contract.LineTime(
+            s.doing, s.line, s.seconds, share, s.samples, s.blocked, s.callers, s.library
+        )
 
     return contract.LineTimes(
         seconds=times.seconds,

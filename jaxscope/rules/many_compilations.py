@@ -30,7 +30,8 @@ SHARE = 0.1  # share of all seconds of the run: below it, a line with few recomp
 # A line with BARRAGE recompiles has a warning. A line with BARRAGE compilations has a note if its share of
 # all seconds is at least SOME x SHARE.
 BARRAGE, SOME = 20, 0.2
-INIT = frozenset({"init", "init_with_output"})  # methods that create parameters, and that jit accepts
+# Functions and methods that create parameters, and that jit accepts
+INIT = frozenset({"init", "init_with_output", "init_fun", "init_fn"})
 # A line beside a function that recompiles for its size is reported if it costs more than TIMES as much.
 TIMES = 2
 ONCE = 0.1  # share of all seconds: a line that recompiles nothing and costs less is not reported

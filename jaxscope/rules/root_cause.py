@@ -3,18 +3,23 @@ eager operation that it passes through, but is one problem with one fix."""
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import msgspec
 
+from jaxscope.analysis import line_names
 from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.causes import SHAPES
+from jaxscope.analysis.loop_calls import call_at
+from jaxscope.analysis.rewrap_site import last_name
 from jaxscope.analysis.sharding_audit import RESULT
-from jaxscope.model import causes
+from jaxscope.model import causes, sources
 from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.schema.causes import ArrayType, Cause, Commitment
+from jaxscope.schema.causes import NO_EQ, ArrayType, Cause, Commitment, StaticDetail
 from jaxscope.schema.findings import WARNING, Evidence, Finding, Fix, extended, fix_of
 from jaxscope.schema.keys import Frame, Key
 from jaxscope.schema.libraries import JAX_ROOTS
@@ -271,6 +276,7 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
     Operations outside jit in a loop take time when they are compiled (JX133) and when they run (JX605).
     """
     kept = _with_what_was_passed_on(run, _without_what_jit_takes_in(run, list(findings)))
+    kept = _of_one_class(run, kept)
     kept = _with_time_to_run(kept)
     for refused in [f for f in kept if f.code == "JX503"]:
         following = [f for f in kept if f.code == "JX115" and _follows(run, f, refused)]
@@ -356,7 +362,7 @@ def _with_what_was_passed_on(run: Run, findings: list[Finding]) -> list[Finding]
     first."""
     changes: dict[Hashable, list[tuple[int, Finding]]] = {}
     for f in findings:
-        again = [c for e in f.evidence if (c := run.compilations.get(e.compilation or "")) is not None]
+        again = _recompiled(run, f)
         if f.code in ("JX102", "JX116") and again:
             earliest = min(again, key=lambda c: c.t_ns)
             change = _passed_on(f.code, causes.of(run, earliest))
@@ -366,12 +372,9 @@ def _with_what_was_passed_on(run: Run, findings: list[Finding]) -> list[Finding]
         members.sort(key=lambda pair: pair[0])
         every = [f for _, f in members]
         first = every[0]
-        others = list(dict.fromkeys(f.function for f in every if f.function not in (None, first.function)))
-        names: list[str | Message] = [run.functions[n].display_name for n in others if n in run.functions]
+        names = _other_functions(run, first, every[1:])
         if not names:
             continue
-        if len(names) > NAMES + 1:
-            names[NAMES:] = [message("more-functions", n=len(names) - NAMES)]
         together = msgspec.structs.replace(
             first,
             title=message(
@@ -383,6 +386,78 @@ def _with_what_was_passed_on(run: Run, findings: list[Finding]) -> list[Finding]
         )
         findings = [together if f is first else f for f in findings if f is first or f not in every]
     return findings
+
+
+def _of_one_class(run: Run, findings: list[Finding]) -> list[Finding]:
+    """Return ``findings``, but merge those about functions that recompiled because objects of one class are
+    static arguments and were created again (JX108). The merged finding names first the function that cost
+    most."""
+    classes: dict[str, list[Finding]] = {}
+    for f in findings:
+        name = _class_compared_by_identity(run, f) if f.code == "JX108" else None
+        if name is not None:
+            classes.setdefault(name, []).append(f)
+    for name, members in classes.items():
+        first, *rest = sorted(members, key=lambda f: -(f.seconds or 0.0))
+        names = _other_functions(run, first, rest)
+        if not names:
+            continue
+        also = message("also-recompiled", names=Names(tuple(names)))
+        together = msgspec.structs.replace(
+            first,
+            title=message("passed-on", first=first.title, also=also),
+            evidence=[e for f in (first, *rest) for e in f.evidence],
+            fix=Fix(message("fix-share-object", name=name, made=_made(run, members, name)), "create_once"),
+            seconds=sum(f.seconds or 0.0 for f in members),
+        )
+        findings = [together if f is first else f for f in findings if f not in rest]
+    return findings
+
+
+def _class_compared_by_identity(run: Run, f: Finding) -> str | None:
+    """Return the name of the class of the static argument that the finding ``f`` is about; None: the argument
+    has another type than an object of a class without ``__eq__``, or is unknown."""
+    for c in reversed(_recompiled(run, f)):  # the title is about the latest
+        same = [x for x in causes.of(run, c) if x.kind == "static_identity" and x.path == f.path]
+        if any(isinstance(x.detail, StaticDetail) and x.detail.why == NO_EQ for x in same):
+            found = next((s for s in c.key.static if s.path == f.path), None) if c.key is not None else None
+            return found.type.rpartition(".")[2].partition(" ")[0] if found is not None else None
+    return None
+
+
+def _recompiled(run: Run, f: Finding) -> list[Compilation]:
+    return [c for e in f.evidence if (c := run.compilations.get(e.compilation or "")) is not None]
+
+
+def _made(run: Run, members: Sequence[Finding], name: str) -> Message | None:
+    """Return where the user's code creates objects of the class ``name``, or makes deep copies of the
+    variables whose methods recompiled; None: that is unknown. Only files are searched that called the
+    functions of ``members``."""
+    text, frames, objects = sources.of(run), list[Frame](), set[str]()
+    for c in (c for f in members for c in _recompiled(run, f)):
+        frames += [at for at in (c.site, *(c.missed.stack if c.missed is not None else ())) if at is not None]
+        if c.site is not None and c.missed is not None:
+            call = call_at(text(c.site.file), c.site.line, c.missed.column, c.function.seen.name)
+            if call is not None and isinstance(call.func, ast.Attribute):
+                objects.add(last_name(call.func.value) or "")
+    objects.discard("self")
+    lines = list[Frame]()
+    for file in dict.fromkeys(at.file for at in frames):
+        lines += [Frame(file, n, "") for n in line_names.lines_calling(text(file), {name})]
+        for n in line_names.lines_calling(text(file), {"deepcopy"}):
+            if objects & set(re.findall(r"\w+", sources.line(run, Frame(file, n, "")))):
+                lines.append(Frame(file, n, ""))
+    return message("made-at-lines", lines=Names(tuple(lines), LINES, "lines")) if lines else None
+
+
+def _other_functions(run: Run, first: Finding, rest: Sequence[Finding]) -> list[str | Message]:
+    """Return the names of the functions of ``rest`` that are not that of ``first``; if there are many, only
+    some, and how many more."""
+    others = dict.fromkeys(f.function for f in rest if f.function not in (None, first.function))
+    names: list[str | Message] = [run.functions[n].display_name for n in others if n in run.functions]
+    if len(names) > NAMES + 1:
+        names[NAMES:] = [message("more-functions", n=len(names) - NAMES)]
+    return names
 
 
 def _from_the_start(first: Finding, change: Hashable) -> Fix | None:

@@ -25,6 +25,8 @@ WRAPPER_ROOTS = frozenset(
         *("flax", "equinox", "haiku", "keras", "orbax", "functools", "contextlib", "clu", "treescope"),
     }
 )
+# Packages whose wrapper around a jitted function runs code of its own and of JAX in each call
+CALL_WRAPPERS = WRAPPER_ROOTS - COMPUTING_ROOTS
 # Functions of these packages can be jitted as a whole: ``jax.jit(net.init)``. A sampler or a solver that
 # loops in Python cannot.
 TRACED_WHOLE = JAX_ROOTS | frozenset({"flax", "haiku", "equinox", "optax", "distrax"})

@@ -1,7 +1,7 @@
 """Where the main thread spends its time, from logs written by hand: by line, and in which loop."""
 
 import pytest
-from written import CWD, Log
+from written import CWD, Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model import line_times
@@ -38,9 +38,12 @@ def run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "fit.py").write_text(TRAIN)
 
-    def recorded(*times, seconds=10.0):
+    def recorded(*times, seconds=10.0, called=None):
         made = store.create(tmp_path / "run")
         log = Log(made)
+        if called is not None:
+            log.say(function("loss"))
+            log.compiled(function("loss"), key(leaf("w", 3)), site=frame(called), column=16)
         log.say(ev.LineTimes(seconds=seconds / 2, lines=[]))
         log.say(ev.LineTimes(seconds=seconds, lines=list(times)))
         log.end()
@@ -112,3 +115,13 @@ def test_the_seconds_of_a_loop_are_those_in_which_the_thread_did_not_sleep(run):
 def test_what_is_in_no_loop_or_in_a_file_that_cannot_be_read_is_left_out(run):
     times = (time(OPERATIONS, 4.0, frame(7)), time(OPERATIONS, 4.0, frame(3, "f", f"{CWD}/gone.py")))
     assert loops(run(*times), OPERATIONS) == []
+
+
+@pytest.mark.parametrize(
+    ("library", "doing", "named"),
+    [(None, CALLING, None), ("flax", CALLING, None), ("scipy", PYTHON, "scipy"), ("python", PYTHON, None)],
+)
+def test_a_library_that_calls_a_jitted_function_computes_by_itself(run, library, doing, named):
+    """JAX compiled ``loss`` at the line of ``minimize(loss, w)``, where SciPy runs for most of the time."""
+    loaded = run(time(PYTHON, 2.0, frame(11), column=16, library=library), called=11)
+    assert [(s.doing, s.library) for s in line_times.by_line(loaded)] == [(doing, named)]

@@ -206,6 +206,12 @@ TEMPLATES = {
         ". Do not define __eq__ and __hash__ in {name}: your code changes the attributes of such objects, and"
         " JAX would then use compiled code that contains the old values"
     ),
+    "fix-share-object": (
+        "use one {name} object for all calls: do not create it again, and do not copy it"
+        " (copy.deepcopy){made}. If the calls need different {name} objects, move these functions out of the"
+        " class; what they read from the object then becomes their arguments"
+    ),
+    "made-at-lines": ", as at {lines}",
     "fix-eq-and-hash": (
         "create {path} once, before the loop; or, if its attributes never change, define __eq__ and __hash__"
         " in its class so that they compare the attributes"
