@@ -24,7 +24,7 @@ from jaxscope.rules.random_keys import functions_that_ran
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.messages import Bytes, Count, Names, message
+from jaxscope.schema.messages import Bytes, Count, Message, Names, message
 
 HALF = frozenset({"bf16", "f16", "bfloat16", "float16"})
 SPREADS = 3  # if so many lines have matrix products in a wider type, one cause is assumed
@@ -43,11 +43,11 @@ def upcast(run: Run) -> Iterator[Finding]:
     seen = set[Hashable]()  # the same line in train_step and in eval_step is reported once
     for p, f, texts in users(run):
         accidental = [u for u in _upcasts(texts) if not _is_requested_here(run, u)]
-        if (spread := _spread(texts, accidental)) is not None:
-            products, begins = spread
+        if (spread := _spread(f, texts, accidental) or _in_both(f, texts, accidental)) is not None:
+            text, begins = spread
             if (begins.source, SPREADS) not in seen:
                 seen.add((begins.source, SPREADS))
-                yield _spread_finding(run, p, f, products, begins)
+                yield _spread_finding(run, p, f, text, begins)
             continue
         for u in accidental:
             if u.bytes is None or u.bytes < max(MIB // 16, small(p)):
@@ -76,10 +76,10 @@ def _is_requested_here(run: Run, u: Upcast) -> bool:
     return u.source is not None and widens(sources.of(run)(u.source.file), u.source.line)
 
 
-def _spread(texts: Texts, upcasts: Sequence[Upcast]) -> tuple[list[Product], Upcast] | None:
-    """Return (matrix products that run in a wider dtype because an operand is converted at their line, the
-    conversion that makes them wider: the largest of the other ``upcasts``). None if these products are on
-    fewer than SPREADS lines.
+def _spread(f: Function, texts: Texts, upcasts: Sequence[Upcast]) -> tuple[Message, Upcast] | None:
+    """Return (what is wrong: matrix products of ``f`` run in a wider dtype because an operand is converted at
+    their line, the conversion that makes them wider: the largest of the other ``upcasts``). None if these
+    products are on fewer than SPREADS lines.
 
     Example: a float32 array is added to bfloat16 activations. That makes the activations float32, and then
     each product converts its bfloat16 weights.
@@ -95,21 +95,50 @@ def _spread(texts: Texts, upcasts: Sequence[Upcast]) -> tuple[list[Product], Upc
     if len(at) < SPREADS:
         return None
     before = [u for source, u in converted.items() if source not in at]
-    return products, max(before or converted.values(), key=lambda u: u.bytes or 0)
-
-
-def _spread_finding(
-    run: Run, p: Program, f: Function, products: Sequence[Product], begins: Upcast
-) -> Finding:
-    lines = tuple(dict.fromkeys(str(q.source.line) for q in products if q.source is not None))
+    begins = max(before or converted.values(), key=lambda u: u.bytes or 0)
     text = message(
         "upcast-spreads",
         function=f.display_name,
         products=Count(sum(q.count for q in products), "matrix product"),
         before=begins.before,
         after=begins.after,
-        lines=Names(lines, MOST, "lines"),
+        lines=_numbers(products),
     )
+    return text, begins
+
+
+def _in_both(f: Function, texts: Texts, upcasts: Sequence[Upcast]) -> tuple[Message, Upcast] | None:
+    """Return (what is wrong: lines of ``f`` multiply matrices in half precision, and also in a wider dtype,
+    the conversion that makes them wider: the largest of ``upcasts``). None: there are no such lines.
+
+    Example: a layer is called with bfloat16 activations first, then a float32 array is added to them, and
+    the same layer is called with the float32 result.
+    """
+    begins = max(upcasts, key=lambda u: u.bytes or 0, default=None)
+    found = texts.stablehlo.products if texts.stablehlo is not None else ()
+    if begins is None or begins.source is None:
+        return None
+    half, wide = short_dtype(begins.before), short_dtype(begins.after)
+    lines = {q.source for q in found if q.operands.startswith(f"{half} x {half}")} - {None, begins.source}
+    products = [q for q in found if q.source in lines and q.operands.startswith(f"{wide} x {wide}")]
+    if not products:
+        return None
+    numbers = _numbers(products)
+    where = message("on-lines", lines=numbers)
+    if len(numbers.names) == 1:
+        where = message("on-line", line=numbers.names[0])
+    text = message(
+        "upcast-of-some", function=f.display_name, before=begins.before, after=begins.after, where=where
+    )
+    return text, begins
+
+
+def _numbers(products: Sequence[Product]) -> Names:
+    numbers = tuple(dict.fromkeys(str(q.source.line) for q in products if q.source is not None))
+    return Names(numbers, MOST, "lines")
+
+
+def _spread_finding(run: Run, p: Program, f: Function, text: Message, begins: Upcast) -> Finding:
     at = begins.source
     where = message("on-line", line=str(at.line)) if at is not None else "here"
     words = message("fix-cast-where-it-begins", wide=begins.after, dtype=begins.before, where=where)

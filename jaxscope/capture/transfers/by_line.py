@@ -33,6 +33,7 @@ WAITED_NS = 100_000  # a copy that takes longer has waited: a value that is comp
 CLOSE = 5  # a wait is close to the line's previous copy if it took over 1/CLOSE of the time since that copy
 FIRST_CHECKS = 4  # check after a line's first waits whether a device still computes, later at powers of two
 MOST_CHECKED = 2000  # arrays
+COMPREHENSIONS = frozenset({"<listcomp>", "<dictcomp>", "<setcomp>"})
 MAX_ROWS = 500
 MAX_KNOWN = 4096  # entries of each cache of code objects and lines
 MAX_WAYS = 8
@@ -335,7 +336,10 @@ class Transfers:
     def _caller(self, f: FrameType) -> Frame | None:
         """Return the program's line that called the function which ``f`` runs; None if a library or JAX
         called this function."""
-        above = f.f_back
+        inside, above = f, f.f_back
+        # Before Python 3.12, a comprehension has a frame of its own.
+        while above is not None and inside.f_code.co_name in COMPREHENSIONS:
+            inside, above = above, above.f_back
         while above is not None and self._code(above).owner == _SKIPPED:
             above = above.f_back
         return frames.location(above) if above is not None and self._code(above).owner == _PROGRAM else None

@@ -139,6 +139,10 @@ TEMPLATES = {
         "{function} computes {products} in {after} although an operand is {before}, at lines {lines}: an"
         " earlier operation mixes {before} with {after}"
     ),
+    "upcast-of-some": (
+        "{function} computes matrix products in {after} {where}, where it also computes them in {before}: an"
+        " earlier operation mixes {before} with {after}"
+    ),
     "fix-cast-where-it-begins": (
         "find the first operation that mixes the two types, probably {where}, and cast its {wide}"
         " operand: operand.astype({dtype!r})"
