@@ -41,6 +41,7 @@ MODULES = (
     "recomputed",
     "repeated_work",
     "programs",
+    "partial_sorts",
     "precision",
     "inserted_collectives",
     "loop_calls",

@@ -3,6 +3,7 @@
 import pytest
 
 from jaxscope.analysis import bucketing
+from jaxscope.analysis.stablehlo.partial_sorts import FEW
 from jaxscope.model import arrays, call_places
 from jaxscope.present.text import size
 from jaxscope.rules import (
@@ -18,6 +19,7 @@ from jaxscope.rules import (
     many_compilations,
     memory_scale,
     outside_jit,
+    partial_sorts,
     programs,
     registry,
     replicated_work,
@@ -92,6 +94,7 @@ STATED = {
         f"at least {n(loop_calls.FEWEST)} rows",
         f"at least {n(loop_calls.FEWEST)} calls in each step",
     ),
+    "JX209": (f"at most an eighth" if FEW == 8 else "", f"at least {partial_sorts.LEAST:,} elements"),
     "JX302": (
         f"at least {b(programs.MIB // 16)} and at least {share(programs.SMALL)} of the program's peak memory",
     ),

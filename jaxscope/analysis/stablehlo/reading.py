@@ -16,6 +16,7 @@ from jaxscope.analysis.stablehlo import (
     donation,
     large_values,
     matmuls,
+    partial_sorts,
     precision,
     reader,
     repeats,
@@ -52,6 +53,7 @@ class Reading(msgspec.Struct, frozen=True):
       accumulated: all-reduces in loops that only add up their results.
       residuals: scans that keep values of all iterations for the gradient.
       argument_work: the operations by the arguments on which their results depend.
+      partial_sorts: sorts of which only few elements are used.
       shared_draws: random draws under ``vmap`` from one key for all elements.
       donation: donated arguments and arguments that could be donated.
       problems: the lines that could not be read.
@@ -80,6 +82,7 @@ class Reading(msgspec.Struct, frozen=True):
     residuals: tuple[residuals.Residuals, ...] = ()
     large: tuple[large_values.LargeValue, ...] = ()
     argument_work: tuple[argument_work.ArgumentWork, ...] = ()
+    partial_sorts: tuple[partial_sorts.PartialSort, ...] = ()
     shared_draws: tuple[shared_draws.SharedDraws, ...] = ()
     donation: tuple[donation.Donation, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -173,6 +176,7 @@ def of_module(
         residuals=tuple(residuals.find(module, sources)),
         large=tuple(large_values.find(module, sources)),
         argument_work=tuple(argument_work.find(module, sources, arguments)),
+        partial_sorts=tuple(partial_sorts.find(module, sources)),
         shared_draws=tuple(shared_draws.find(module, sources)),
         donation=tuple(donation.find(module, arguments, results, donated, unread, aliased)),
         problems=tuple(_problems(module, sources)),

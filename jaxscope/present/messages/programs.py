@@ -106,6 +106,20 @@ TEMPLATES = {
         "if all elements can take the same branch, call {conditional} outside vmap, for the whole batch."
         " Otherwise make the branch cheaper"
     ),
+    "sort-for-few": "{function} sorts {rows}{elements}, and uses only {used} of them{each}",
+    "shuffle-for-few": "{function} shuffles {rows}{elements}, and uses only {used} of them{each}",
+    "rows-of": "{rows} of ",
+    "in-each-row": " in each row",
+    "fix-top-k": (
+        "use jax.lax.top_k(x, {used}), which finds the {used} largest elements and their indices without"
+        " sorting the others. For the smallest elements, use jax.lax.top_k(-x, {used})"
+    ),
+    "fix-maximum": "use jnp.max and jnp.argmax, or jnp.min and jnp.argmin, which do not sort",
+    "fix-draw-few": (
+        "draw {used} different indices without a shuffle:"
+        " jax.lax.top_k(jax.random.uniform(key, ({length},)), {used})[1]. If some of them may be equal, use"
+        " jax.random.randint(key, ({used},), 0, {length})"
+    ),
     "no-result": "{function} returns no array and has no effect: XLA removes its {operations}",
     "returns-nothing": "what the function assigns to its arguments or to other variables is lost"
     " after the call",

@@ -1,0 +1,102 @@
+"""Find sorts of which the program only uses the first or the last elements. ``jax.lax.top_k`` finds these
+without sorting the rest."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import msgspec
+
+from jaxscope.analysis.stablehlo import types
+from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module
+from jaxscope.analysis.stablehlo.sources import Sources
+from jaxscope.schema.keys import Frame
+
+SORT = "stablehlo.sort"
+SLICE = "stablehlo.slice"
+SAME_ORDER = frozenset(
+    {"stablehlo.convert", "stablehlo.negate", "stablehlo.reverse"}
+)  # or the opposite order
+SHUFFLE = "_shuffle"  # JAX's function behind jax.random.permutation and jax.random.choice without replacement
+FEW = 8  # a sort is worth replacing if at least FEW times as many elements are sorted as are used
+_DIMENSION = re.compile(r"dimension = (\d+)")
+_BOUNDS = re.compile(r"(\d+):(\d+)(?::(\d+))?")
+
+
+class PartialSort(msgspec.Struct, frozen=True):
+    """A sort of which the program uses few elements.
+
+    Attributes:
+      rows: number of rows that are sorted, each by itself.
+      length: number of elements in each row.
+      used: the largest number of elements of a row that the program uses: the first or the last ones.
+      shuffles: whether the sort shuffles the row (``jax.random.permutation``, ``jax.random.choice``).
+      source: the user's line; None: unknown.
+    """
+
+    rows: int
+    length: int
+    used: int
+    shuffles: bool
+    source: Frame | None
+
+
+def find(module: Module, sources: Sources) -> list[PartialSort]:
+    users: dict[int, list[int]] = {}
+    for index, op in enumerate(module.ops):
+        for operand in op.operands:
+            if operand >= 0:
+                users.setdefault(operand, []).append(index)
+    found = []
+    for index, op in enumerate(module.ops):
+        shape = types.tensor(op.outputs[0]).shape if op.name == SORT and op.outputs else None
+        dimension = _DIMENSION.search(op.detail) if shape else None
+        if shape is None or dimension is None or not sources.times[op.function]:
+            continue
+        axis = int(dimension[1])
+        length = shape[axis] if axis < len(shape) else 0
+        used = _used(module, sources, users, index, axis, length)
+        if used and FEW * used <= length:
+            shuffles = module.functions[op.function].name.startswith(SHUFFLE)
+            rows = math.prod(shape) // length
+            found.append(PartialSort(rows, length, used, shuffles, sources.frame(index)))
+    return found
+
+
+def _used(
+    module: Module, sources: Sources, users: dict[int, list[int]], index: int, axis: int, length: int
+) -> int | None:
+    """Return how many elements along ``axis`` of the results of the operation ``index`` the program uses, if
+    these are the first or the last of ``length`` elements. None: it also uses others, or that is unknown.
+
+    Args:
+      users: index of an operation -> indices of the operations that read its results.
+    """
+    most, left, seen = 0, [index], set[int]()
+    while left:
+        value = left.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        for user in users.get(value, ()):
+            op = module.ops[user]
+            if op.name in SAME_ORDER:
+                left.append(user)
+            elif op.name in NOT_OPERATIONS and op.parent is None and sources.called[op.function]:
+                left += sources.called[op.function]
+            elif op.name == SLICE and (taken := _at_an_end(op.detail, axis, length)) is not None:
+                most = max(most, taken)
+            else:
+                return None
+    return most or None
+
+
+def _at_an_end(detail: str, axis: int, length: int) -> int | None:
+    """Return how many elements along ``axis`` a slice takes, whose text is ``detail``
+    (``%1 [0:500, 0:20]``). None: it does not begin or end at an end of the ``length`` elements."""
+    bounds = _BOUNDS.findall(detail)
+    if axis >= len(bounds) or bounds[axis][2] not in ("", "1"):
+        return None
+    first, end = int(bounds[axis][0]), int(bounds[axis][1])
+    return end - first if first == 0 or end == length else None

@@ -1,0 +1,54 @@
+"""Rule JX209: programs that sort, or shuffle, many elements and use few of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxscope.analysis.stablehlo.partial_sorts import PartialSort
+from jaxscope.model.run import Run
+from jaxscope.rules.each_program import users
+from jaxscope.rules.programs import evidence
+from jaxscope.rules.registry import rule
+from jaxscope.schema.findings import CERTAIN, WARNING, Finding, Fix
+from jaxscope.schema.messages import Count, Message, message
+
+LEAST = 1 << 16  # elements that one call sorts; fewer take a few milliseconds at most
+
+
+@rule("JX209", "sort-for-few", WARNING)
+def sort_for_few(run: Run) -> Iterator[Finding]:
+    for p, f, texts in users(run):
+        largest: dict[object, PartialSort] = {}  # by line
+        for s in texts.stablehlo.partial_sorts if texts.stablehlo is not None else ():
+            known = largest.get(s.source)
+            if known is None or known.rows * known.length < s.rows * s.length:
+                largest[s.source] = s
+        for s in largest.values():
+            if s.rows * s.length < LEAST:
+                continue
+            text = message(
+                "shuffle-for-few" if s.shuffles else "sort-for-few",
+                function=f.display_name,
+                rows=message("rows-of", rows=Count(s.rows, "row")) if s.rows > 1 else None,
+                elements=Count(s.length, "element"),
+                used=s.used,
+                each=message("in-each-row") if s.rows > 1 else None,
+            )
+            line = s.source or p.compilations[-1].site
+            yield Finding(
+                code="JX209",
+                severity=WARNING,
+                certainty=CERTAIN,
+                title=text,
+                function=f.id,
+                source=line,
+                evidence=evidence(p, text, line),
+                fix=Fix(_instead(s), "top_k", {"k": s.used}),
+                subject=(line,),
+            )
+
+
+def _instead(s: PartialSort) -> Message:
+    if s.shuffles:
+        return message("fix-draw-few", used=s.used, length=str(s.length))
+    return message("fix-maximum") if s.used == 1 else message("fix-top-k", used=s.used)
