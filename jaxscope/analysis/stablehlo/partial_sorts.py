@@ -52,14 +52,15 @@ def find(module: Module, sources: Sources) -> list[PartialSort]:
     for index, op in enumerate(module.ops):
         shape = types.tensor(op.outputs[0]).shape if op.name == SORT and op.outputs else None
         dimension = _DIMENSION.search(op.detail) if shape else None
-        if shape is None or dimension is None or not sources.times[op.function]:
+        sizes = [n for n in shape or () if n is not None]
+        if dimension is None or len(sizes) != len(shape or ()) or not sources.times[op.function]:
             continue
         axis = int(dimension[1])
-        length = shape[axis] if axis < len(shape) else 0
+        length = sizes[axis] if axis < len(sizes) else 0
         used = _used(module, sources, users, index, axis, length)
         if used and FEW * used <= length:
             shuffles = module.functions[op.function].name.startswith(SHUFFLE)
-            rows = math.prod(shape) // length
+            rows = math.prod(sizes) // length
             found.append(PartialSort(rows, length, used, shuffles, sources.frame(index)))
     return found
 
