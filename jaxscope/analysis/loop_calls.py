@@ -179,12 +179,19 @@ def functions_called(source: str | None, first: int, last: int) -> list[tuple[in
     generator ``g``.
 
     For a generator, the lines are those of the loop that yields. Functions with a decorator, such as
-    ``jax.jit``, are left out, and so are calls that depend on an ``if`` in a loop.
+    ``jax.jit``, are left out, and so are calls that depend on an ``if`` in a loop. A function that contains
+    the lines is left out, too: a method by its name is more likely that of another object.
     """
     found = syntax(source) if source is not None else None
     if found is None:
         return []
-    functions = {n.name: n for n in found.blocks if isinstance(n, ast.FunctionDef) and not n.decorator_list}
+    functions = {
+        n.name: n
+        for n in found.blocks
+        if isinstance(n, ast.FunctionDef)
+        and not n.decorator_list
+        and not n.lineno <= first <= last <= (n.end_lineno or n.lineno)
+    }
     makers = {
         target.id: last_name(n.value.func)
         for n in ast.walk(found.tree)

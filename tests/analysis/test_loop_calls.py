@@ -298,3 +298,18 @@ def test_a_scan_can_replace_a_loop_that_counts_and_only_computes(iterated, more,
     source = SCANNED.format(iterated=iterated, more=more)
     call = loop_calls.find(source, 4, 18, "step")
     assert loop_calls.scan_of(call, {"step"}, {"jax", "jnp"}) == scan
+
+
+def test_a_method_of_another_object_with_the_name_of_the_function_around_the_loop_is_not_that_function():
+    source = """\
+class Filter:
+    def act(self, x):
+        x = jnp.array(x)
+        while self.wrong(x):
+            x = self.solver.act(x)
+        return x
+
+    def wrong(self, x):
+        return x > 0
+"""
+    assert loop_calls.functions_called(source, 4, 5) == [(8, 9)]
