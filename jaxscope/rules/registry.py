@@ -42,6 +42,7 @@ MODULES = (
     "repeated_work",
     "programs",
     "partial_sorts",
+    "jacobians",
     "precision",
     "inserted_collectives",
     "loop_calls",

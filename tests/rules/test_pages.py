@@ -13,6 +13,7 @@ from jaxscope.rules import (
     donation,
     fast_path,
     inserted_collectives,
+    jacobians,
     line_times,
     live_arrays,
     loop_calls,
@@ -95,6 +96,7 @@ STATED = {
         f"at least {n(loop_calls.FEWEST)} calls in each step",
     ),
     "JX209": ("at most an eighth" if FEW == 8 else "", f"at least {partial_sorts.LEAST:,} elements"),
+    "JX210": (f"{jacobians.TIMES} times as many", f"at least {jacobians.FEWEST} passes"),
     "JX302": (
         f"at least {b(programs.MIB // 16)} and at least {share(programs.SMALL)} of the program's peak memory",
     ),

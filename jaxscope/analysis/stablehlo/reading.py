@@ -14,6 +14,7 @@ from jaxscope.analysis.stablehlo import (
     constants,
     constraints,
     donation,
+    jacobians,
     large_values,
     matmuls,
     partial_sorts,
@@ -53,6 +54,7 @@ class Reading(msgspec.Struct, frozen=True):
       accumulated: all-reduces in loops that only add up their results.
       residuals: scans that keep values of all iterations for the gradient.
       argument_work: the operations by the arguments on which their results depend.
+      jacobians: Jacobians of ``jax.jacrev`` and ``jax.jacfwd``.
       partial_sorts: sorts of which only few elements are used.
       shared_draws: random draws under ``vmap`` from one key for all elements.
       donation: donated arguments and arguments that could be donated.
@@ -82,6 +84,7 @@ class Reading(msgspec.Struct, frozen=True):
     residuals: tuple[residuals.Residuals, ...] = ()
     large: tuple[large_values.LargeValue, ...] = ()
     argument_work: tuple[argument_work.ArgumentWork, ...] = ()
+    jacobians: tuple[jacobians.Jacobian, ...] = ()
     partial_sorts: tuple[partial_sorts.PartialSort, ...] = ()
     shared_draws: tuple[shared_draws.SharedDraws, ...] = ()
     donation: tuple[donation.Donation, ...] = ()
@@ -176,6 +179,7 @@ def of_module(
         residuals=tuple(residuals.find(module, sources)),
         large=tuple(large_values.find(module, sources)),
         argument_work=tuple(argument_work.find(module, sources, arguments)),
+        jacobians=tuple(jacobians.find(module, sources)),
         partial_sorts=tuple(partial_sorts.find(module, sources)),
         shared_draws=tuple(shared_draws.find(module, sources)),
         donation=tuple(donation.find(module, arguments, results, donated, unread, aliased)),

@@ -120,6 +120,22 @@ TEMPLATES = {
         " jax.lax.top_k(jax.random.uniform(key, ({length},)), {used})[1]. If some of them may be equal, use"
         " jax.random.randint(key, ({used},), 0, {length})"
     ),
+    "jacobian-in-reverse": (
+        "{function} computes a Jacobian in reverse mode, with {passes} backward passes, one for each output;"
+        " forward mode needs {others}, one for each input"
+    ),
+    "jacobian-forward": (
+        "{function} computes a Jacobian in forward mode, with {passes} forward passes, one for each input;"
+        " reverse mode needs {others}, one for each output"
+    ),
+    "fix-jacfwd": (
+        "use jax.jacfwd here instead of jax.jacrev, unless the differentiated function uses jax.custom_vjp,"
+        " which has no forward mode"
+    ),
+    "fix-jacrev": (
+        "use jax.jacrev here instead of jax.jacfwd, unless the differentiated function uses jax.lax.while_loop,"
+        " which has no reverse mode"
+    ),
     "no-result": "{function} returns no array and has no effect: XLA removes its {operations}",
     "returns-nothing": "what the function assigns to its arguments or to other variables is lost"
     " after the call",
