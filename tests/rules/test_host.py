@@ -298,7 +298,12 @@ def test_without_steps_it_takes_more_to_be_reported(log, rarely):
     ("via", "text", "title", "fix"),
     [
         ("bool", "loss > best", "loss > best", "jax.lax.cond"),
-        ("bool", "state.step % 100 == 0", "state.step % 100 == 0", "count the iterations in a Python variable"),
+        (
+            "bool",
+            "state.step % 100 == 0",
+            "state.step % 100 == 0",
+            "count the iterations in a Python variable",
+        ),
         ("print", None, "printing", "print only in every Nth iteration"),
         ("item", "loss.item()", "loss.item()", "the previous iteration"),
         ("np.asarray", None, "np.asarray()", "the previous iteration"),

@@ -133,8 +133,8 @@ TEMPLATES = {
         " which has no forward mode"
     ),
     "fix-jacrev": (
-        "use jax.jacrev here instead of jax.jacfwd, unless the differentiated function uses jax.lax.while_loop,"
-        " which has no reverse mode"
+        "use jax.jacrev here instead of jax.jacfwd, unless the differentiated function uses"
+        " jax.lax.while_loop, which has no reverse mode"
     ),
     "no-result": "{function} returns no array and has no effect: XLA removes its {operations}",
     "returns-nothing": "what the function assigns to its arguments or to other variables is lost"

@@ -1,7 +1,6 @@
 """``jax.lax.top_k`` finds the ten best scores without sorting the others."""
 
 import jax
-import jax.numpy as jnp
 
 
 @jax.jit
