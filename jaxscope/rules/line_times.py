@@ -224,6 +224,16 @@ def _may_be_jitted(called: ast.expr, known: set[str], jitted: frozenset[str]) ->
 
 
 @cached_until_changed
+def _called_at(run: Run) -> frozenset[tuple[str, int, int | None]]:
+    """Return where jitted functions of the user were called: (file, line, column)."""
+    return frozenset(
+        (c.site.file, c.site.line, c.missed.column)
+        for c in run.compilations.values()
+        if c.function.user and c.site is not None and c.missed is not None and c.entry == "call"
+    )
+
+
+@cached_until_changed
 def _jitted_names(run: Run) -> frozenset[str]:
     """Return the names of the user's jitted functions, and the names by which the program called them."""
     text = sources.of(run)

@@ -164,3 +164,22 @@ def test_a_loop_of_calls_of_small_programs_is_reported(
         assert words.fix_text(found[0]).startswith(
             "put the whole loop into one jitted function, as a jax.lax.scan"
         )
+
+
+def test_the_work_of_a_library_that_calls_a_jitted_function_is_no_python_code_of_the_user(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    program = tmp_path / "fit.py"
+    program.write_text(
+        "import scipy\n\nfor start in starts:\n    result = scipy.optimize.minimize(loss, start)\n"
+    )
+    made = store.create(tmp_path / "run")
+    at = Frame(str(program), 4, "<module>")
+    log = Log(made)
+    log.say(function("loss"))
+    log.compiled(function("loss"), key(leaf("x", 4)), site=at, column=13)
+    scipys = [LineTime(PYTHON, [at], 8.0, 50, column=13, library="scipy")]
+    log.say(ev.LineTimes(seconds=10.0, lines=scipys), after=5.0)
+    log.end()
+    assert [f for f in registry.findings(load(made)) if f.code == "JX606"] == []
