@@ -199,6 +199,8 @@ def _is_python(run: Run, t: LineTime) -> bool:
     """Return whether the time ``t`` was surely spent on Python code: on the code of a line, or of a library
     that has nothing to do with JAX. False if the line may have called a jitted function, which has no Python
     frame."""
+    if t.library is not None and (t.stack[0].file, t.stack[0].line, t.column) in _called_at(run):
+        return False  # scipy.optimize.minimize(loss, x): what SciPy computes between the calls is its work
     if t.library is not None:
         return t.library not in WRAPPER_ROOTS or t.library in NUMERIC
     if t.column is None:
