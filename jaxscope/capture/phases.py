@@ -248,7 +248,7 @@ class Phases:
         if constants is None:
             return None  # programs that differ in their constants only would get the same id
         program = texts.program_id(text, options, platforms, devices, constants)
-        if call.detail and self.ir in ("all", "stablehlo"):
+        if call.keeps_lowered and self.ir in ("all", "stablehlo"):
             self._store(program, "stablehlo", text)
         return program
 

@@ -348,6 +348,7 @@ class Probe:
         function = earlier.function if earlier is not None else seen.function
         paths = [leaf.path for leaf in key.arguments] if key is not None else None
         call = Call(next(self._numbers), place(frame), function, detail, paths, rank)
+        call.keeps_lowered = earlier.keeps_lowered if earlier is not None else detail or _computes(seen)
         step, main_step = self._steps()
         self._writer.emit(
             ev.Missed(
@@ -519,6 +520,12 @@ def _origins(read: signature.Read) -> tuple[list[Frame], list[int]] | None:
     of its line in the first list]). ``read`` has the cache key of the call and its arrays. The index is -1 if
     the line is unknown. Return None if this fails."""
     return shield.attempt("array_origin", allocation_sites.lines_of, read.refs, len(read.key.arguments))
+
+
+def _computes(seen: ev.FunctionSeen) -> bool:
+    """Return whether ``seen`` is a function of a library other than JAX, such as a solver, that may compute
+    with the user's functions."""
+    return seen.library and not seen.eager and (seen.module or "").partition(".")[0] not in JAX_ROOTS
 
 
 def _lines(outermost: FrameType | None, seen: ev.FunctionSeen, detail: bool) -> dict[str, Any]:

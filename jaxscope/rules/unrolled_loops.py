@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 
 from jaxscope.analysis.module_libraries import spelling
+from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.rewrap_site import counts_only, in_a_loop, only_loop
 from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS
 from jaxscope.analysis.stablehlo.repeats import Repeated
@@ -42,12 +43,12 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
     # The same unrolled loop occurs in the forward and in the backward pass, and in each function that has
     # it. All of these become one finding.
     lines: dict[Hashable, tuple[Frame | None, list[_Block]]] = {}
-    for p, f, texts in users(run):
+    for p, f, texts in (*users(run), *_of_libraries(run)):
         found = [
             r
             for r in (texts.stablehlo.repeated if texts.stablehlo is not None else ())
             if (_many_turns(r) or (r.times >= FEW_TURNS and r.length >= LARGE_TURN))
-            and not r.in_loop
+            and (not r.in_loop or _in_a_loop(run, f, r) is not None)  # unroll=, if no loop of Python
             and (r.carried or _independent(run, r))
             and not _in_library(run, f, r)
             and (not r.grows or _in_a_loop(run, f, r) is not None)
@@ -90,6 +91,14 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
             at_most=True,
             timed=not many,
         )
+
+
+def _of_libraries(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
+    """Yield (program, function, analyzed texts) for functions of libraries other than JAX, which may contain
+    the user's functions: a model that a sampler runs."""
+    for p in run.programs.values():
+        if p.function is not None and not p.function.user and p.texts:
+            yield p, p.function, run.texts_of(p)
 
 
 _Block = tuple[Program, Function, Repeated]  # (program, its function, a repeated block of operations)

@@ -60,8 +60,9 @@ class Call:
     Attributes:
       frame: what identifies the call: the ids of its frame and of its function (``place``).
       function: the id of the function in the log.
-      detail: whether the function is the user's. The texts of a program are stored only for a function of the
-        user.
+      detail: whether the function is the user's. The compiled text of a program is stored only then.
+      keeps_lowered: whether the lowered text is stored: for a function of the user, and for one of a library
+        other than JAX, which may contain the user's code (a model, a loss).
       paths: the paths of the flat arguments; None: unknown.
       rank: the position of the call's last event in the order trace < miss < lower < compile (``RANKS``).
       retraced: whether the Python function was run.
@@ -73,8 +74,8 @@ class Call:
     """
 
     __slots__ = (
-        "cache", "detail", "ending", "frame", "function", "later", "number", "paths", "rank", "retraced",
-        "trace_written",
+        "cache", "detail", "ending", "frame", "function", "keeps_lowered", "later", "number", "paths", "rank",
+        "retraced", "trace_written",
     )  # fmt: skip
 
     def __init__(
@@ -84,6 +85,7 @@ class Call:
         self.frame = frame
         self.function = function
         self.detail = detail
+        self.keeps_lowered = detail
         self.paths = paths
         self.rank = rank
         self.retraced = False
