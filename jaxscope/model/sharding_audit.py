@@ -173,7 +173,8 @@ def _constrained(
 
 def _compiled_argument(c: Compilation, compiled: Compiled, i: int, leaf: Leaf) -> Sharding | None:
     """Return the sharding that the flat argument number ``i`` of ``c`` has in the compiled program; None:
-    unknown. ``compiled`` is the event of the compilation, ``leaf`` the argument in the cache key."""
+    unknown. ``compiled`` is the event that ends ``c``; ``leaf`` is what the cache key has of this
+    argument."""
     if i < len(compiled.in_sharding_of):
         return _at(compiled.in_shardings, compiled.in_sharding_of[i])
     ids = sh.device_ids(compiled.devices)

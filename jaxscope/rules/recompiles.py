@@ -200,7 +200,8 @@ def _with_copies(
 
     An optimizer keeps copies of the parameters. If the parameters are weakly typed, so are the copies, and
     both make the function recompile. The recompiles for the copies are then moved to those for the
-    parameters. The cause of the parameters comes last, because it is the one that a finding names.
+    parameters. In each list the cause of the parameters is the last one, because a finding names the last
+    cause.
     """
     found = dict(members)
     weak = [key for key in found if key[0] == "weak_type"]

@@ -286,7 +286,7 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
         together = msgspec.structs.replace(
             refused,
             severity=WARNING,
-            title=message("refused-and-recompiled", finding=refused.title, **recompiled),
+            title=message("refused-and-recompiled", finding=_named(refused, following[0].path), **recompiled),
             evidence=[*refused.evidence, *(e for f in following for e in f.evidence)],
             fix=extended(refused.fix, "fix-also-ends-recompile", function=recompiled["function"]),
             seconds=sum(f.seconds or 0.0 for f in (refused, *following)),
@@ -339,6 +339,17 @@ def _with_time_of_writes(findings: list[Finding]) -> list[Finding]:
             )
             kept = [both if f is writes else f for f in kept if f is not running]
     return kept
+
+
+def _named(refused: Finding, path: str | None) -> Words:
+    """Return the title of the finding ``refused`` (JX503) about a result, with the name ``path`` by which the
+    next function receives the result."""
+    title = refused.title
+    value = title.fields.get("value") if isinstance(title, Message) else None
+    if not isinstance(title, Message) or not isinstance(value, Message) or value.slug != "the-result":
+        return title
+    named = Message("the-result-named", {**value.fields, "name": path})
+    return msgspec.structs.replace(title, fields={**title.fields, "value": named})
 
 
 def _same_line(a: Frame | None, b: Frame | None) -> bool:

@@ -44,13 +44,17 @@ class Counting(msgspec.Struct, frozen=True):
     def step(
         self, marks: int, calls: Mapping[str, int], inside: Callable[[str], bool] = lambda _: False
     ) -> Step:
-        """Return the number of the training step at a moment of the program. Until this moment, ``marks``
-        step marks and ``calls`` ({function id: number of calls}) were counted.
+        """Return the number of the training step at a moment of the program. An ``Either``: the counts allow
+        two numbers. None: nothing was counted.
 
-        If the run has marks, the marks decide. If not, the calls of the function watched with ``step=True``
-        decide; of several such functions, the one with the most calls. If there is no such function, the
-        calls of the first watched function that was called more than once decide. None: nothing was counted.
-        ``inside`` returns whether the moment is during a call of the function with the given id.
+        If the run has step marks, the number is one more than the marks until this moment. If not, it is a
+        number of calls: of the function watched with ``step=True`` (of several, the one with the most calls),
+        else of the first watched function that was called more than once.
+
+        Args:
+          marks: the step marks until this moment.
+          calls: {function id: number of its calls until this moment}.
+          inside: returns whether this moment is during a call of the function with the given id.
         """
         steppers = [f for f in self.calls if f in self.steppers]
         most = max((calls.get(f, 0) for f in steppers or self.calls), default=0)

@@ -194,8 +194,8 @@ TEMPLATES = {
         " longer changes"
     ),
     "fix-add-in-float32": (
-        "convert the numbers to float32 before they are added to {total}, for example with"
-        " x.astype(jnp.float32) before the mean or the sum: {total} is then float32, too"
+        "convert the numbers to float32 before they are added to {total}, with .astype(jnp.float32) before"
+        " the mean or the sum that computes them: {total} is then float32, too"
     ),
     "tolerance-below-precision": (
         "{parameter} is smaller than the rounding error of float32 (6e-08): the solver takes more steps for"

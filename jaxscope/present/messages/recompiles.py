@@ -207,11 +207,10 @@ TEMPLATES = {
         " JAX would then use compiled code that contains the old values"
     ),
     "fix-share-object": (
-        "use one {name} object for all calls: do not create it again, and do not copy it"
-        " (copy.deepcopy){made}. If the calls need different {name} objects, move these functions out of the"
-        " class; what they read from the object then becomes their arguments"
+        "use one {name} object for all calls{made}. If the calls need different {name} objects, move these"
+        " functions out of the class; what they read from the object then becomes their arguments"
     ),
-    "made-at-lines": ", as at {lines}",
+    "made-at-lines": ": at present, objects are created or copied (copy.deepcopy) at {lines}",
     "fix-eq-and-hash": (
         "create {path} once, before the loop; or, if its attributes never change, define __eq__ and __hash__"
         " in its class so that they compare the attributes"
@@ -275,7 +274,10 @@ TEMPLATES = {
         "do not clear the caches{lines} while the program still calls this function, because JAX then"
         " compiles it again{library}"
     ),
-    "cleared-elsewhere": ". If your code does not clear them, a library does",
+    "cleared-elsewhere": (
+        ". If your code does not clear them, a library does: search for clear_cache in the libraries that you"
+        " use"
+    ),
     "called-at-lines": " (at {lines})",
     "fix-call-compiled": (
         "call the object that .lower(...).compile() returned, or lower with the arguments of the real call"
@@ -439,10 +441,10 @@ TEMPLATES = {
         " one at a time"
     ),
     "fix-jit-around-body": (
-        "jit {function} or a function that calls it, with static_argnums or static_argnames for arguments"
-        " that are functions, Python bools, strings or sizes: calls with the same shapes and dtypes then use"
-        " one program. Or define the body once, outside the code that runs repeatedly; values that it reads"
-        " from outside must then be part of the loop's state"
+        "apply jit to {function}, or to a function that calls it, with static_argnums or static_argnames for"
+        " arguments that are functions, Python bools, strings or sizes: calls with the same shapes and dtypes"
+        " then use one program. Or define the body once, outside the code that runs repeatedly; values that"
+        " it reads from outside must then be part of the loop's state"
     ),
     "fix-one-size-or-numpy": (
         "compute this in NumPy (convert the arrays with np.asarray, and call np instead of jnp), or pad the"
@@ -462,7 +464,8 @@ TEMPLATES = {
     "fix-jit-part-of-method": (
         "put the computation of {function} into a new function under {how}: JAX then compiles it as one"
         " program. The new function must not assign to attributes: it takes the old values of {names} as"
-        " arguments and returns the new ones, and {function} calls it and assigns what it returns"
+        " arguments and returns the new ones, and {function} calls it and assigns what it returns. Methods"
+        " that it calls must take these values as arguments, too"
     ),
     "python-values-static": ", as static arguments if they are Python bools, strings, sizes or functions",
     "fix-numpy-in-callback": (

@@ -3,8 +3,7 @@
 TEMPLATES = {
     "fix-also-ends-recompile": "{fix}. Then {function} does not recompile either",
     "refused-and-recompiled": (
-        "{finding}. For this reason {function}, which receives this result as {path}, also recompiled:"
-        " {cause}"
+        "{finding}. For this reason {function}, which receives {path}, also recompiled: {cause}"
     ),
     "other-sharding-than-requested": (
         "{function} does not use the requested sharding for {value}{more}: requested {wanted}, got"
@@ -18,6 +17,7 @@ TEMPLATES = {
     ),
     "the-argument": "{path} ({aval})",
     "the-result": "its {path} ({aval})",
+    "the-result-named": "{name} ({aval}), its {path}",
     "size-not-divisible": "{size} is not divisible by {parts}",
     "other-memory-kind": "its memory kind is {kind}",
     "default-memory-kind": "the default",
