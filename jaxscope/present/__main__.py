@@ -1,15 +1,17 @@
 """``python -m jaxscope.present [WORD ...]``: print the templates of all messages, for reading.
 
 With words, it prints only the templates that contain all of them. With the code of a rule (``JX506``), it
-prints only the templates that the module of this rule uses.
+prints only the templates that the file of this rule uses.
 """
 
 from __future__ import annotations
 
-import inspect
+import re
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+import jaxscope
 from jaxscope.present.messages import FAMILIES, SHORT
 from jaxscope.rules import registry
 
@@ -20,12 +22,12 @@ def lines(words: Sequence[str] = ()) -> Iterator[str]:
 
     Args:
       words: which templates to print; empty: all. The code of a rule (``JX506``) selects the templates that
-        the module of the rule uses. Any other word selects the templates that have it in their slug or text.
+        the file of the rule uses. Any other word selects the templates that have it in their slug or text.
         A template must be selected by all words.
     """
     widest = max(len(slug) for family in FAMILIES.values() for slug in family)
     rules = registry.rules()
-    used = [inspect.getsource(sys.modules[rules[word].check.__module__]) for word in words if word in rules]
+    used = [_source(word) for word in words if word in rules]
     words = [word for word in words if word not in rules]
     for name, family in FAMILIES.items():
         shown = {
@@ -41,6 +43,15 @@ def lines(words: Sequence[str] = ()) -> Iterator[str]:
             yield f"  {slug:<{widest}}  {template}"
             if slug in SHORT:
                 yield f"  {'in short':>{widest}}  {SHORT[slug]}"
+
+
+def _source(code: str) -> str:
+    """Return the source of the file with the rule ``code``: the one with its decorator, or else all files
+    that name the code."""
+    files = [path.read_text() for path in sorted(Path(jaxscope.__file__).parent.rglob("*.py"))]
+    decorator = re.compile(rf'(?m)^@\w*rule\(\s*"{code}"')
+    found = [text for text in files if decorator.search(text)]
+    return "\n".join(found or [text for text in files if f'"{code}"' in text])
 
 
 if __name__ == "__main__":

@@ -106,7 +106,7 @@ def without_advice(run: Run, places: Places) -> Iterator[Line]:
     if parts:
         yield BLANK
         yield line(
-            ("Long compilations without a finding, mostly first ones, which cannot be avoided: ", "dim"),
+            ("Long compilations without a finding, mostly first ones: ", "dim"),
             "; ".join(parts),
             hang=2,
         )

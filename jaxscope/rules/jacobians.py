@@ -8,7 +8,7 @@ from jaxscope.analysis import jit_decorators
 from jaxscope.model import sources
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import evidence
+from jaxscope.rules.programs import evidence, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, WARNING, Finding, Fix
 from jaxscope.schema.messages import message
@@ -45,4 +45,6 @@ def jacobian_mode(run: Run) -> Iterator[Finding]:
                 evidence=evidence(p, title, j.source),
                 fix=Fix(message("fix-jacfwd" if reverse else "fix-jacrev"), "other_mode"),
                 subject=(j.source,),
+                seconds=running_share(run, f, 1 - j.others / j.passes),
+                at_most=True,
             )

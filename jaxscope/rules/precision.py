@@ -273,12 +273,16 @@ def _added_up(source: str | None, line: int) -> str | None:
 
 @rule("JX305", "tolerance-below-precision", WARNING)
 def tolerance_below_precision(run: Run) -> Iterator[Finding]:
-    if any(_has_float64(p, texts) for p, _, texts in users(run)):
-        return
+    wide = {
+        file
+        for p, f, texts in users(run)
+        if _has_float64(p, texts)
+        for file in (f.seen.file, *(c.site.file for c in p.compilations if c.site is not None))
+    }
     for file, functions in functions_that_ran(run).items():
         source = sources.of(run)(file)
         found = syntax(source) if source is not None else None
-        if found is None:
+        if found is None or file in wide:
             continue
         solvers, ran = names_of(found.imports, SOLVERS), key_reuse.called_in(source, functions)
         for call in (c for calls in found.calls.values() for c in calls if root(c.func) in solvers):

@@ -8,6 +8,7 @@ the problem and one without; a test runs both.
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
 import itertools
 import re
@@ -67,6 +68,7 @@ MODULES = (
 
 _ORDER = {ERROR: 0, WARNING: 1, NOTE: 2}
 # Old values of variables, and random numbers that repeat: a mistake is worse than a slow program.
+LITTLE = 0.01  # share of the run's time: a note that costs less comes after warnings of unknown cost
 WRONG_NUMBERS = frozenset({"JX131", "JX134", "JX135", "JX137", "JX138", "JX304"})
 
 Check = Callable[[Run], Iterator[Finding]]
@@ -221,25 +223,27 @@ def findings(run: Run) -> list[Finding]:
     """Return the findings of all rules in ``run``, except rules that need a limit: errors first, then those
     that cost the most seconds."""
     found = (f for r in rules().values() if not r.needs_limit for f in r.check(run))
-    return in_order(root_cause.with_what_follows(run, found))
+    return in_order(root_cause.with_what_follows(run, found), LITTLE * (run.seconds or 0.0))
 
 
-def in_order(unordered: Iterable[Finding]) -> list[Finding]:
+def in_order(unordered: Iterable[Finding], least: float = 0.0) -> list[Finding]:
     """Return the findings ``unordered`` in the order of reports: errors first, then warnings that the program
     computes with wrong numbers, then those that cost the most seconds, then by severity, by the share
-    of the program, and by bytes."""
-    ordered = [list(equal) for _, equal in itertools.groupby(sorted(unordered, key=_rank), key=_rank)]
+    of the program, and by bytes. The seconds of a note do not count if they are fewer than ``least``."""
+    rank = functools.partial(_rank, least=least)
+    ordered = [list(equal) for _, equal in itertools.groupby(sorted(unordered, key=rank), key=rank)]
     for equal in ordered:
         if len(equal) > 1:
             equal.sort(key=lambda f: repr(f.title))
     return list(itertools.chain.from_iterable(ordered))
 
 
-def _rank(f: Finding) -> tuple[object, ...]:
+def _rank(f: Finding, least: float) -> tuple[object, ...]:
     at = f.source
     place = (at.file, at.line) if at is not None else ("", 0)
     wrong = f.code in WRONG_NUMBERS and f.severity == WARNING
-    seconds = -(f.seconds or 0.0)
+    spent = f.seconds or 0.0
+    seconds = 0.0 if f.severity == NOTE and spent < least else -spent
     return (
         f.severity != ERROR,
         not wrong,

@@ -348,7 +348,7 @@ def _named(refused: Finding, path: str | None) -> Words:
     value = title.fields.get("value") if isinstance(title, Message) else None
     if not isinstance(title, Message) or not isinstance(value, Message) or value.slug != "the-result":
         return title
-    named = Message("the-result-named", {**value.fields, "name": path})
+    named = message("the-result-named", **value.fields, name=path)
     return msgspec.structs.replace(title, fields={**title.fields, "value": named})
 
 

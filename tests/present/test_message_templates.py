@@ -93,3 +93,11 @@ def test_the_templates_are_listed_by_slug_and_found_by_a_word():
     assert all(any(line.split()[:1] == [slug] for line in listed) for slug in TEMPLATES)
     found = list(lines(["keep", "sharding"]))
     assert found[0].startswith("recompiles (") and all("keep" in line or "(" in line for line in found)
+
+
+@pytest.mark.parametrize(
+    ("code", "slug"), [("JX101", "fix-odd-batch"), ("JX108", "fix-stable-hash"), ("JX506", "fix-donate")]
+)
+def test_the_command_that_prints_the_templates_of_a_rule_has_those_of_its_file(code, slug):
+    printed = [line.split()[0] for line in lines([code])]
+    assert slug in printed and "device-waits" not in printed

@@ -261,7 +261,7 @@ def test_an_array_that_is_made_in_its_final_size_compiles_once(record):
     before, after = load(record(GROWING).run), load(record(FINAL_SIZE).run)
     [f] = [f for f in registry.findings(before) if f.code == "JX101"]
     assert words.fix_text(f).startswith(
-        "give keys the same length in every call"
+        "pad keys to its longest length in every call"
     ) and not observed_sizes.varying(before)
     assert not [f for f in registry.findings(after) if f.code.startswith("JX1")]
 

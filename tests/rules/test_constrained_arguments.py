@@ -53,14 +53,14 @@ def test_the_caller_is_advised_to_shard_the_argument(record):
     }
     assert found.keys() == {"put", "nested", "of_another"}
     assert words.title(found["put"]) == (
-        "put constrains x (f32[1024,512]) to P('data'), but receives it as replicated over 8 devices, so each"
-        " device holds all of it instead of 1/8"
+        "put constrains x (f32[1024,512]) to P('data'), but receives it as replicated over 8 devices: each"
+        " device holds all of it; with the requested sharding it would hold 1/8"
     )
     assert words.fix_text(found["put"]) == "place x as P('data') before the call, with jax.device_put"
     assert words.fix_text(found["nested"]) == words.fix_text(found["put"])
     assert fix_of(found["put"]).kind == "device_put"
     assert words.fix_text(found["of_another"]).startswith(
-        "double computes x: give its results the sharding P('data') there, with out_shardings= in the jit"
+        "in double, which computes x, give the results the sharding P('data'), with out_shardings= in its jit"
     )
     assert fix_of(found["of_another"]).arguments == {
         "function": "double",

@@ -149,7 +149,7 @@ def test_only_calls_that_repeat_what_they_need_not_are_found(record):
         " jax.value_and_grad(loss, has_aux=True)"
     )
     assert texts["after"].endswith(
-        ". The result is then that of the parameters before the update: change nothing if you need that of the"
-        " updated parameters"
+        ". The result is then computed with the parameters before the update: change nothing if you need it"
+        " with the updated parameters"
     )
     assert all(f.source is not None for f in found)

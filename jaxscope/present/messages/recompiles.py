@@ -397,8 +397,8 @@ TEMPLATES = {
         " {sharding}: {path} = jax.device_put({path}, NamedSharding(mesh, PartitionSpec()))"
     ),
     "fix-keep-sharding": (
-        "before the first call, use jax.device_put to give {path} the sharding that {function} returns it"
-        " with{returned}; or set out_shardings= of {function} to the sharding that {path} had in the first"
+        "before the first call, use jax.device_put to give {path} the sharding of the {path} that {function}"
+        " returns{returned}; or set out_shardings= of {function} to the sharding that {path} had in the first"
         " call{passed}"
     ),
     "fix-place-for-pmap": (

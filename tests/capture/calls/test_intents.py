@@ -141,7 +141,8 @@ def test_findings_name_the_line_the_reason_and_the_cost(run):
     titles = [words.title(f) for f in found["JX503"]]
     assert (
         "odd does not use the requested sharding for its result (f32[17,4]): requested P('data'), got replicated "
-        "because 17 is not divisible by 8, so each device holds all of it instead of 1/8" in titles
+        "because 17 is not divisible by 8: each device holds all of it; with the requested sharding it would hold 1/8"
+        in titles
     )
     assert {f.source.line for f in found["JX503"]} == {ODD, ODD_PLANE} and len(titles) == 3
     [padded] = found["JX504"]
