@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from jaxscope.analysis.stablehlo.partial_sorts import PartialSort
 from jaxscope.model.run import Run
-from jaxscope.rules.each_program import users
+from jaxscope.rules.each_program import runs_often, users
 from jaxscope.rules.programs import evidence
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, WARNING, Finding, Fix
 from jaxscope.schema.messages import Count, Message, message
 
-LEAST = 1 << 16  # elements that one call sorts; fewer take a few milliseconds at most
+# Elements that one call sorts: fewer take a few milliseconds at most; of a call that is not repeated.
+LEAST, MANY = 1 << 16, 1 << 22
 
 
 @rule("JX209", "sort-for-few", WARNING)
@@ -24,7 +25,8 @@ def sort_for_few(run: Run) -> Iterator[Finding]:
             if known is None or known.rows * known.length < s.rows * s.length:
                 largest[s.source] = s
         for s in largest.values():
-            if s.rows * s.length < LEAST:
+            elements = s.rows * s.length
+            if elements < LEAST or (elements < MANY and not runs_often(run, p.compilations[-1], f.calls)):
                 continue
             text = message(
                 "shuffle-for-few" if s.shuffles else "sort-for-few",

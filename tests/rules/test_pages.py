@@ -95,7 +95,10 @@ STATED = {
         f"at least {n(loop_calls.FEWEST)} rows",
         f"at least {n(loop_calls.FEWEST)} calls in each step",
     ),
-    "JX209": ("at most an eighth" if FEW == 8 else "", f"at least {partial_sorts.LEAST:,} elements"),
+    "JX209": (
+        "at most an eighth" if FEW == 8 else "",
+        f"at least {partial_sorts.LEAST:,} elements ({partial_sorts.MANY:,} if",
+    ),
     "JX210": (f"{jacobians.TIMES} times as many", f"at least {jacobians.FEWEST} passes"),
     "JX302": (
         f"at least {b(programs.MIB // 16)} and at least {share(programs.SMALL)} of the program's peak memory",

@@ -11,8 +11,9 @@ def best(users, items):
 
 def main():
     keys = jax.random.split(jax.random.key(0))
-    users, items = jax.random.normal(keys[0], (64, 8)), jax.random.normal(keys[1], (2000, 8))
-    print(f"the best items of the first user: {best(users, items)[0]}")
+    users, items = jax.random.normal(keys[0], (256, 8)), jax.random.normal(keys[1], (2000, 8))
+    for first in range(0, len(users), 64):
+        print(f"the best items of user {first}: {best(users[first : first + 64], items)[0]}")
 
 
 if __name__ == "__main__":
