@@ -405,10 +405,11 @@ def _of_one_class(run: Run, findings: list[Finding]) -> list[Finding]:
     most."""
     classes: dict[str, list[Finding]] = {}
     for f in findings:
-        name = _class_compared_by_identity(run, f) if f.code == "JX108" else None
-        if name is not None:
-            classes.setdefault(name, []).append(f)
-    for name, members in classes.items():
+        type = _class_compared_by_identity(run, f) if f.code == "JX108" else None
+        if type is not None:
+            classes.setdefault(type, []).append(f)
+    for type, members in classes.items():
+        name = type.rpartition(".")[2].partition(" ")[0]
         first, *rest = sorted(members, key=lambda f: -(f.seconds or 0.0))
         names = _other_functions(run, first, rest)
         if not names:
@@ -426,13 +427,13 @@ def _of_one_class(run: Run, findings: list[Finding]) -> list[Finding]:
 
 
 def _class_compared_by_identity(run: Run, f: Finding) -> str | None:
-    """Return the name of the class of the static argument that the finding ``f`` is about; None: the argument
-    has another type than an object of a class without ``__eq__``, or is unknown."""
+    """Return the class of the static argument that the finding ``f`` is about, with its module; None: the
+    argument has another type than a class without ``__eq__``, or is unknown."""
     for c in reversed(_recompiled(run, f)):  # the title is about the latest
         same = [x for x in causes.of(run, c) if x.kind == "static_identity" and x.path == f.path]
         if any(isinstance(x.detail, StaticDetail) and x.detail.why == NO_EQ for x in same):
             found = next((s for s in c.key.static if s.path == f.path), None) if c.key is not None else None
-            return found.type.rpartition(".")[2].partition(" ")[0] if found is not None else None
+            return found.type if found is not None else None
     return None
 
 

@@ -1,7 +1,7 @@
 """An odd batch is one finding, whatever it passes through."""
 
 import pytest
-from written import Log, function, key, leaf
+from written import Log, function, key, leaf, static
 
 from jaxscope.check import budgets, gate
 from jaxscope.check.limits import Limits
@@ -301,3 +301,24 @@ def test_functions_that_get_float64_one_after_another_are_one_finding_of_the_fir
 
 def test_dtypes_of_32_bits_need_not_have_one_cause(tmp_path):
     assert len(passed_on(tmp_path, leaf("x", 8, dtype="int32"))) == 3
+
+
+def test_functions_with_static_objects_of_one_class_are_one_finding(tmp_path):
+    """Each controller gets a copy of the model, so that each method of the model is compiled for each copy."""
+    directory = store.create(tmp_path / "run")
+    log = Log(directory)
+    for name, seconds, module in (("slope", 1.0, "a"), ("energy", 3.0, "a"), ("other", 2.0, "b")):
+        seen = function(name)
+        log.say(seen)
+        for serial in (1, 2, 3):
+            of = static(
+                "self", "<Model>", type=f"{module}.Model", compares="identity", serial=serial, hash=serial
+            )
+            log.compiled(seen, key(leaf("x", 3), static=[of]), (0.0, 0.0, seconds), line=12)
+    log.end()
+    found = [f for f in registry.findings(load(directory)) if f.code == "JX108"]
+    titles = [words.title(f) for f in found]
+    assert [f.seconds for f in found] == [8.0, 4.0]
+    assert titles[0].startswith("energy recompiled 2 times") and titles[0].endswith("also recompiled slope")
+    assert words.fix_text(found[0]).startswith("use one Model object for all calls")
+    assert titles[1].startswith("other recompiled 2 times") and "also recompiled" not in titles[1]
