@@ -1,0 +1,90 @@
+"""Measure the times that the pages of JX209, JX210 and JX305 state: the problem and the advice, side by side.
+
+python benchmarks/advice_times.py     # JX305 needs diffrax
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax
+import jax.numpy as jnp
+
+TIMES = 7
+
+
+def milliseconds(function: Callable[..., Any], *arguments: Any) -> float:
+    """Return the median time of a call of the jitted ``function``, in milliseconds."""
+    jitted = jax.jit(function)
+    jax.block_until_ready(jitted(*arguments))
+    spent = []
+    for _ in range(TIMES):
+        start = time.perf_counter()
+        jax.block_until_ready(jitted(*arguments))
+        spent.append(1e3 * (time.perf_counter() - start))
+    return statistics.median(spent)
+
+
+def sorts() -> None:
+    scores = jax.random.normal(jax.random.key(0), (500, 4000))
+    keys = jax.random.split(jax.random.key(1), 128)
+    chosen = jax.vmap(lambda key: jax.random.choice(key, 4000, (20,), replace=False))
+    drawn = jax.vmap(lambda key: jax.lax.top_k(jax.random.uniform(key, (4000,)), 20)[1])
+    print(
+        f"JX209  argsort[:, :20]  {milliseconds(lambda x: jnp.argsort(-x, axis=1)[:, :20], scores):8.1f} ms"
+    )
+    print(f"       top_k            {milliseconds(lambda x: jax.lax.top_k(x, 20)[1], scores):8.1f} ms")
+    print(f"       choice           {milliseconds(chosen, keys):8.1f} ms")
+    print(f"       uniform, top_k   {milliseconds(drawn, keys):8.1f} ms")
+
+
+def jacobians() -> None:
+    def residuals(z: jax.Array, q: jax.Array) -> jax.Array:
+        a = jnp.linspace(0.0, 1.0, q.size)
+        for _ in range(5):
+            q = jnp.tanh(q * z[0] + z[1] * jnp.sin(a * z[2]) + z[3] * a**2) * z[4]
+        return q
+
+    z, q = jnp.ones(5), jnp.ones(2000)
+    print(f"JX210  jacrev           {milliseconds(jax.jacrev(residuals), z, q):8.1f} ms")
+    print(f"       jacfwd           {milliseconds(jax.jacfwd(residuals), z, q):8.1f} ms")
+
+
+def tolerances() -> None:
+    import diffrax
+    import numpy as np
+    from scipy.integrate import solve_ivp
+
+    def slope(t: Any, y: Any, sin: Callable[[Any], Any]) -> list[Any]:
+        return [y[1], -y[0] * (1 + 0.1 * sin(t))]
+
+    exact = solve_ivp(lambda t, y: slope(t, y, np.sin), (0, 20), [1.0, 0.0], rtol=1e-12, atol=1e-12).y[:, -1]
+    for rtol in (1e-6, 1e-7, 1e-8, 1e-9):
+        solution = diffrax.diffeqsolve(
+            diffrax.ODETerm(lambda t, y, args: jnp.stack(slope(t, y, jnp.sin))),
+            diffrax.Tsit5(),
+            0.0,
+            20.0,
+            0.05,
+            jnp.array([1.0, 0.0]),
+            stepsize_controller=diffrax.PIDController(rtol=rtol, atol=rtol),
+            max_steps=100_000,
+        )
+        steps, rejected = solution.stats["num_steps"], solution.stats["num_rejected_steps"]
+        error = np.abs(np.asarray(solution.ys[0]) - exact).max()
+        print(f"JX305  rtol={rtol:g}  {steps} steps, {rejected} of them rejected, error {error:.1e}")
+
+
+if __name__ == "__main__":
+    print(f"JAX {jax.__version__}, {jax.default_backend()}, medians of {TIMES} calls")
+    sorts()
+    jacobians()
+    if importlib.util.find_spec("diffrax") is not None:
+        tolerances()
