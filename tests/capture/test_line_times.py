@@ -62,14 +62,16 @@ def test_python_code_between_calls_into_c_gets_its_own_time(sampling):
 
 
 def test_the_seconds_of_all_samples_are_those_that_passed(sampling):
+    sampling.take()
     began = time.perf_counter()
     spin(0.2)
     time.sleep(0.3)  # one call into C that lasts: one sample, which has its whole time
     spin(0.1)
     elapsed = time.perf_counter() - began
     samples = sampling.take()
-    assert 0.8 * elapsed < sum(s[0] for s in samples) < 1.2 * elapsed
-    assert max(samples)[1] is True and [s[1] for s in samples].count(False) > 20
+    assert 0.8 * elapsed < sum(s[0] for s in samples) < 1.2 * (time.perf_counter() - began)
+    in_c = [s[0] for s in samples if s[1]]
+    assert max(in_c) > 0.2 and len(samples) - len(in_c) > 5  # the machine may stop us for longer than the sleep lasts
 
 
 def test_samples_that_nobody_takes_are_thinned_out_and_keep_their_sum():
@@ -80,10 +82,11 @@ def test_samples_that_nobody_takes_are_thinned_out_and_keep_their_sum():
             short_loop()
         elapsed = time.perf_counter() - began
         samples = _stacks.take()
+        taken = time.perf_counter() - began
     finally:
         _stacks.stop()
     assert 0 < len(samples) <= 4096
-    assert sum(s[0] for s in samples) == pytest.approx(elapsed, rel=0.2)
+    assert 0.8 * elapsed < sum(s[0] for s in samples) < 1.2 * taken
 
 
 def test_a_signal_reaches_the_main_thread_and_its_exception_the_program(sampling):

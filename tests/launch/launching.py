@@ -8,7 +8,7 @@ HERE = Path(__file__).parent
 RUN = [sys.executable, "-m", "jaxscope", "run"]
 
 
-def until(true, *, seconds=20.0):
+def until(true, *, seconds=60.0):
     """Wait for ``true()`` and return it."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

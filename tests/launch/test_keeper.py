@@ -48,9 +48,8 @@ def no_program_outlives_its_test(place):
 
 
 def test_it_returns_at_once_and_says_where_to_look(place):
-    begun = time.monotonic()
-    run, said = detached(place, place.program("train.py", "import time; time.sleep(3)"))
-    assert time.monotonic() - begun < 2
+    run, said = detached(place, place.program("train.py", "import time; time.sleep(30)"))
+    assert not gone(pids(run)["program"])
     assert run.path == place.latest.path
     assert said == (
         f"jaxscope: {place.path}/train.py keeps running without this terminal; its output: {run.output}\n"
@@ -127,10 +126,9 @@ def test_the_size_of_the_terminal_is_passed_on(place):
 
 
 def test_whoever_reads_our_output_is_not_kept_waiting(place):
-    ours = place.start("--detach", "-q", place.program("a.py", "import time; time.sleep(3)"))
-    begun = time.monotonic()
+    ours = place.start("--detach", "-q", place.program("a.py", "import time; time.sleep(30)"))
     ours.communicate(timeout=20)  # the end of both pipes: nobody else holds them
-    assert time.monotonic() - begun < 2
+    assert not gone(pids(place.latest)["program"])
 
 
 def test_the_heartbeat_goes_on(place):

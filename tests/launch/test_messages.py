@@ -378,18 +378,16 @@ def test_tee_on_a_terminal_is_a_terminal_of_the_same_size(place):
 
 
 def test_a_child_that_outlives_the_program_can_go_on_writing_through_the_tee(place):
-    import time
-
     program = place.program(
         "a.py",
         """
-        import os, subprocess, sys
-        subprocess.Popen([sys.executable, "-c", "import sys, time; time.sleep(8); print('late', file=sys.stderr)"])
+        import subprocess, sys
+        child = "import os, sys, time\\nwhile not os.path.exists('go'): time.sleep(0.05)\\nprint('late', file=sys.stderr)"
+        subprocess.Popen([sys.executable, "-c", child])
         """,
     )
-    process = place.start("-q", "--tee-stderr", program)
-    begun = time.monotonic()
-    assert process.wait() == 0
-    assert time.monotonic() - begun < 7.5  # we do not wait for it
+    process = place.start("-q", "--tee-stderr", program, cwd=place.path)
+    assert process.wait(60) == 0  # we do not wait for the child
+    (place.path / "go").touch()
     assert process.stderr.read() == "late\n"
     assert Path(place.latest.output).read_text() == "late\n"

