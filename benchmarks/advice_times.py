@@ -1,4 +1,4 @@
-"""Measure the times that the pages of JX209, JX210 and JX305 state: the problem and the advice, side by side.
+"""Measure the times that the pages of JX209, JX210, JX211 and JX305 state: the problem and the advice, side by side.
 
 python benchmarks/advice_times.py     # JX305 needs diffrax
 """
@@ -57,6 +57,38 @@ def jacobians() -> None:
     print(f"       jacfwd           {milliseconds(jax.jacfwd(residuals), z, q):8.1f} ms")
 
 
+def forms() -> None:
+    keys = jax.random.split(jax.random.key(0), 3)
+    a, b, tokens = (
+        jax.random.normal(keys[0], (1000, 1000)),
+        jax.random.normal(keys[1], (1000, 1000)),
+        jnp.arange(1000),
+    )
+    table, signals = jax.random.normal(keys[2], (5000, 64)), jax.random.normal(keys[2], (64, 65536))
+    written: list[tuple[str, Callable[..., Any], str, Callable[..., Any], tuple[Any, ...]]] = [
+        ("A @ B @ v", lambda a, b: a @ b @ a[0], "A @ (B @ v)", lambda a, b: a @ (b @ a[0]), (a, b)),
+        ("diag(d) @ A", lambda a: jnp.diag(a[0]) @ a, "d[:, None] * A", lambda a: a[0][:, None] * a, (a,)),
+        (
+            "one_hot(i) @ A",
+            lambda i, t: jax.nn.one_hot(i, 5000) @ t,
+            "A[i]",
+            lambda i, t: t[i],
+            (tokens, table),
+        ),
+        (
+            "diag(A @ B)",
+            lambda a, b: jnp.diag(a @ b),
+            "sum(A * B.T)",
+            lambda a, b: jnp.sum(a * b.T, 1),
+            (a, b),
+        ),
+        ("fft(x)", jnp.fft.fft, "rfft(x)", jnp.fft.rfft, (signals,)),
+    ]
+    for name, one, instead, other, arguments in written:
+        print(f"JX211  {name:16} {milliseconds(one, *arguments):8.1f} ms", end="")
+        print(f"   {instead:16} {milliseconds(other, *arguments):8.1f} ms")
+
+
 def tolerances() -> None:
     import diffrax
     import numpy as np
@@ -86,5 +118,6 @@ if __name__ == "__main__":
     print(f"JAX {jax.__version__}, {jax.default_backend()}, medians of {TIMES} calls")
     sorts()
     jacobians()
+    forms()
     if importlib.util.find_spec("diffrax") is not None:
         tolerances()

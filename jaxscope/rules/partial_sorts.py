@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from jaxscope.analysis.stablehlo.partial_sorts import PartialSort
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import runs_often, users
-from jaxscope.rules.programs import evidence
+from jaxscope.rules.programs import evidence, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, WARNING, Finding, Fix
 from jaxscope.schema.messages import Count, Message, message
@@ -47,6 +47,8 @@ def sort_for_few(run: Run) -> Iterator[Finding]:
                 evidence=evidence(p, text, line),
                 fix=Fix(_instead(s), "top_k", {"k": s.used}),
                 subject=(line,),
+                seconds=None if s.share is None else running_share(run, f, s.share),
+                at_most=True,
             )
 
 

@@ -43,6 +43,7 @@ MODULES = (
     "repeated_work",
     "programs",
     "partial_sorts",
+    "cheaper_forms",
     "jacobians",
     "precision",
     "inserted_collectives",

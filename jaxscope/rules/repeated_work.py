@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 from jaxscope.analysis import loop_calls
 from jaxscope.analysis.loop_calls import LoopCall
+from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.stablehlo.argument_work import ArgumentWork
+from jaxscope.analysis.stablehlo.cheaper_forms import ORDER
 from jaxscope.model import sources
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
@@ -34,16 +36,17 @@ def work_repeated_in_loop(run: Run) -> Iterator[Finding]:
         loop, parts = found
         repeated = sum(w.operations for w in parts)
         share = repeated / total
-        if repeated < LEAST or share < FEWEST:
+        if repeated < LEAST or share < FEWEST or _in_costly_order(texts, repeated):
             continue
         names = tuple(dict.fromkeys(name for w in parts for name in w.arguments))
         lines = tuple(dict.fromkeys(str(at.line) for w in parts for at in w.lines))
+        known = "lines-known" if len(lines) > 1 else "line-known"
         text = message(
             "work-repeated-in-loop",
             function=f.display_name,
             loop=loop,
             share=Percent(share),
-            lines=Names(lines, MOST, "lines"),
+            lines=message(known, lines=Names(lines, MOST, "lines")),
             arguments=Names(names, MOST),
         )
         site = p.compilations[-1].site
@@ -64,6 +67,13 @@ def work_repeated_in_loop(run: Run) -> Iterator[Finding]:
             at_most=True,
             subject=(),
         )
+
+
+def _in_costly_order(texts: Texts, repeated: int) -> bool:
+    """Return whether most of the ``repeated`` operations are a product that another order does not need:
+    JX211 says so, with an advice that saves more."""
+    forms = texts.stablehlo.cheaper_forms if texts.stablehlo is not None else ()
+    return any(form.kind == ORDER and 2 * form.operations > repeated for form in forms)
 
 
 def _repeated(

@@ -71,7 +71,9 @@ def test_the_seconds_of_all_samples_are_those_that_passed(sampling):
     samples = sampling.take()
     assert 0.8 * elapsed < sum(s[0] for s in samples) < 1.2 * (time.perf_counter() - began)
     in_c = [s[0] for s in samples if s[1]]
-    assert max(in_c) > 0.2 and len(samples) - len(in_c) > 5  # the machine may stop us for longer than the sleep lasts
+    assert (
+        max(in_c) > 0.2 and len(samples) - len(in_c) > 5
+    )  # the machine may stop us for longer than the sleep lasts
 
 
 def test_samples_that_nobody_takes_are_thinned_out_and_keep_their_sum():

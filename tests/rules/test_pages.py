@@ -8,6 +8,7 @@ from jaxscope.model import arrays, call_places
 from jaxscope.present.text import size
 from jaxscope.rules import (
     arguments,
+    cheaper_forms,
     copied_arrays,
     devices,
     donation,
@@ -98,6 +99,11 @@ STATED = {
     "JX209": (
         "at most an eighth" if FEW == 8 else "",
         f"at least {partial_sorts.LEAST:,} elements ({partial_sorts.MANY:,} if",
+    ),
+    "JX211": (
+        f"at least {cheaper_forms.LEAST:,} operations in one call ({cheaper_forms.MANY:,} if",
+        f"at least {share(cheaper_forms.SHARE)} of the program's operations",
+        "at most a quarter" if cheaper_forms.TIMES == 4 else "",
     ),
     "JX210": (f"{jacobians.TIMES} times as many", f"at least {jacobians.FEWEST} passes"),
     "JX302": (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from jaxscope.analysis.stablehlo import types
+from jaxscope.analysis.stablehlo import flow, types
 from jaxscope.analysis.stablehlo.module import CONSTANTS, NOT_OPERATIONS, Module, Op
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
@@ -36,11 +36,7 @@ class Accumulated(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[Accumulated]:
-    users: dict[int, list[int]] = {}
-    for index, op in enumerate(module.ops):
-        for operand in op.operands:
-            if operand >= 0:
-                users.setdefault(operand, []).append(index)
+    users = flow.users(module)
     found: dict[Frame | None, tuple[int, int]] = {}
     for index, op in enumerate(module.ops):
         if op.name != SUM or not sources.times[op.function] or not sources.in_loop(index):

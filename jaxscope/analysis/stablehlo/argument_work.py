@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Sequence
 
 import msgspec
 
 from jaxscope.analysis.paths import root
-from jaxscope.analysis.stablehlo import types
-from jaxscope.analysis.stablehlo.matmuls import PRODUCTS
-from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS, NOT_OPERATIONS, Module, Op
+from jaxscope.analysis.stablehlo import work
+from jaxscope.analysis.stablehlo.module import CALLS, Module
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.analysis.stablehlo.values import Value
 from jaxscope.schema.keys import Frame
 
 MOST_ARGUMENTS, MOST_SETS, LINES = 60, 100, 3
-# Operations that compute nothing; those with regions have the operations inside.
-_MOVES = frozenset(
-    f"stablehlo.{name}"
-    for name in ("broadcast_in_dim", "reshape", "transpose", "iota", "slice", "concatenate", "convert")
-) | {"stablehlo.while", "stablehlo.case", "stablehlo.if", "stablehlo.get_tuple_element"}
-_CONTRACTED = re.compile(r"contracting_dims = \[([\d, ]*)\]")
-# LAPACK's, cuSOLVER's and XLA's names of matrix decompositions, and of solvers with two operands
-_DECOMPOSES = re.compile(
-    r"cholesky|potrf|getrf|geqrf|orgqr|syevd|heevd|geev|gesdd|gesvd|eigh|lu_decomp|\bqr", re.I
-)
-_SOLVES = re.compile(r"trsm|triangular_solve|getrs|potrs", re.I)
 
 
 class ArgumentWork(msgspec.Struct, frozen=True):
@@ -36,8 +22,7 @@ class ArgumentWork(msgspec.Struct, frozen=True):
     Attributes:
       arguments: the names of the arguments, each without the path to an array in it: ``params``. Empty: the
         operations depend on constants alone.
-      operations: elements of the results of elementwise operations, flops of matrix products, n^3 for a
-        matrix decomposition. Bodies of loops count once.
+      operations: their number by ``work.operations``. Bodies of loops count once.
       in_loop: whether some of these operations are in loops, so that there are more.
       lines: lines of the user's code with the most of these operations, at most three.
     """
@@ -65,7 +50,7 @@ def find(module: Module, sources: Sources, arguments: Sequence[Value]) -> list[A
     lines: dict[int, dict[Frame, int]] = {}
     for index, op in enumerate(module.ops):
         times = sources.times[op.function]
-        n = times * _operations(op) if times else 0
+        n = times * work.operations(op) if times else 0
         if not n:
             continue
         row = sums.setdefault(masks[index], [0, 0])
@@ -125,38 +110,3 @@ def _of_operand(masks: Sequence[int], arguments: Sequence[int], operand: int) ->
     if operand >= 0:
         return masks[operand]
     return arguments[-1 - operand] if -1 - operand < len(arguments) else 0
-
-
-def _operations(op: Op) -> int:
-    """Return the operations of one execution of ``op``; 0 if it computes nothing, or a shape is unknown."""
-    if op.name in CONSTANTS or op.name in CALLS or op.name in NOT_OPERATIONS or op.name in _MOVES:
-        return 0
-    inputs = [types.tensor(text) for text in op.inputs]
-    elements = max((types.tensor(text).elements or 0 for text in op.outputs), default=0)
-    name = op.callee or op.name
-    if op.name in PRODUCTS and inputs:
-        return 2 * elements * _contracted(op)
-    shape = inputs[0].shape if inputs else None
-    if shape and len(shape) >= 2 and None not in shape and _DECOMPOSES.search(name):
-        return math.prod(n or 0 for n in shape) * min(n or 0 for n in shape[-2:])
-    if len(inputs) > 1 and _SOLVES.search(name):
-        columns = (inputs[1].shape or (1,))[-1] if len(inputs[1].shape or ()) > 1 else 1
-        return (inputs[0].elements or 0) * (columns or 0)
-    if op.name == "stablehlo.reduce" and inputs:
-        return inputs[0].elements or 0
-    return elements
-
-
-def _contracted(op: Op) -> int:
-    """Return how many products are added up for each element of the result of a matrix product or
-    convolution; for a convolution an estimate from the size of the kernel."""
-    inputs = [types.tensor(text) for text in op.inputs[:2]]
-    if op.name != "stablehlo.convolution":
-        found = _CONTRACTED.search(op.detail)
-        shape = inputs[0].shape or ()
-        at = [int(n) for n in found[1].split(",") if n.strip()] if found is not None else []
-        return math.prod(shape[i] or 0 for i in at if i < len(shape)) if at else 1
-    kernel = inputs[1] if len(inputs) > 1 else None
-    if kernel is None or not kernel.shape or None in kernel.shape:
-        return 0
-    return (kernel.elements or 0) // max(n or 1 for n in kernel.shape)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from jaxscope.analysis.stablehlo import types
+from jaxscope.analysis.stablehlo import flow, types
 from jaxscope.analysis.stablehlo.matmuls import PRODUCTS
 from jaxscope.analysis.stablehlo.module import CONSTANTS, NOT_OPERATIONS, Module
 from jaxscope.analysis.stablehlo.sources import Sources
@@ -89,7 +89,7 @@ def upcasts(module: Module, sources: Sources) -> list[Upcast]:
     scalars are left out, because they cost nothing."""
     found: dict[tuple[str, str, Frame | None, bool | None], tuple[int, int | None, str | None]] = {}
     stays = set[tuple[str, str, Frame | None, bool | None]]()
-    users = _users(module)
+    users = flow.users(module)
     for index, op in enumerate(module.ops):
         if not op.name.endswith(".convert") or not op.inputs or not op.outputs:
             continue
@@ -114,16 +114,6 @@ def upcasts(module: Module, sources: Sources) -> list[Upcast]:
         for key, (count, size, name) in found.items()
     ]
     return sorted(listed, key=lambda u: -(u.bytes or 0))[:MAX_LISTED]
-
-
-def _users(module: Module) -> dict[int, list[int]]:
-    """Return index of an operation -> indices of the operations that read its results."""
-    users: dict[int, list[int]] = {}
-    for index, op in enumerate(module.ops):
-        for operand in op.operands:
-            if operand >= 0:
-                users.setdefault(operand, []).append(index)
-    return users
 
 
 def _stays_wide(module: Module, users: dict[int, list[int]], converted: int) -> bool:

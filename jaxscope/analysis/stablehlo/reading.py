@@ -11,6 +11,7 @@ from jaxscope.analysis.stablehlo import (
     accumulations,
     argument_work,
     callbacks,
+    cheaper_forms,
     constants,
     constraints,
     donation,
@@ -55,6 +56,7 @@ class Reading(msgspec.Struct, frozen=True):
       residuals: scans that keep values of all iterations for the gradient.
       argument_work: the operations by the arguments on which their results depend.
       jacobians: Jacobians of ``jax.jacrev`` and ``jax.jacfwd``.
+      cheaper_forms: products of matrices and Fourier transforms that have a cheaper form.
       partial_sorts: sorts of which only few elements are used.
       shared_draws: random draws under ``vmap`` from one key for all elements.
       donation: donated arguments and arguments that could be donated.
@@ -85,6 +87,7 @@ class Reading(msgspec.Struct, frozen=True):
     large: tuple[large_values.LargeValue, ...] = ()
     argument_work: tuple[argument_work.ArgumentWork, ...] = ()
     jacobians: tuple[jacobians.Jacobian, ...] = ()
+    cheaper_forms: tuple[cheaper_forms.CheaperForm, ...] = ()
     partial_sorts: tuple[partial_sorts.PartialSort, ...] = ()
     shared_draws: tuple[shared_draws.SharedDraws, ...] = ()
     donation: tuple[donation.Donation, ...] = ()
@@ -180,6 +183,7 @@ def of_module(
         large=tuple(large_values.find(module, sources)),
         argument_work=tuple(argument_work.find(module, sources, arguments)),
         jacobians=tuple(jacobians.find(module, sources)),
+        cheaper_forms=tuple(cheaper_forms.find(module, sources)),
         partial_sorts=tuple(partial_sorts.find(module, sources)),
         shared_draws=tuple(shared_draws.find(module, sources)),
         donation=tuple(donation.find(module, arguments, results, donated, unread, aliased)),

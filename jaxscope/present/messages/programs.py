@@ -86,8 +86,10 @@ TEMPLATES = {
     ),
     "work-repeated-in-loop": (
         "{function} computes the same in each iteration of the loop at {loop}: {share} of its operations"
-        " (lines {lines}) depend only on {arguments}, which the loop does not change"
+        " ({lines}) depend only on {arguments}, which the loop does not change"
     ),
+    "line-known": "line {lines}",
+    "lines-known": "lines {lines}",
     "fix-compute-before-loop": (
         "move the operations that depend only on {arguments} into another jitted function, call it once"
         " before the loop, and pass its results to {function}"
@@ -119,6 +121,32 @@ TEMPLATES = {
         "draw {used} different indices without a shuffle:"
         " jax.lax.top_k(jax.random.uniform(key, ({length},)), {used})[1]. If some of them may be equal, use"
         " jax.random.randint(key, ({used},), 0, {length})"
+    ),
+    "costly-form": "{function} {what}: {times} times as many operations as needed",
+    "product-order": "multiplies three matrices in a costly order",
+    "product-of-diagonal": "multiplies by a diagonal matrix, whose zeros take part in the product",
+    "product-of-one-hot": "multiplies by a one-hot matrix, only to pick rows of the other matrix",
+    "product-for-diagonal": "multiplies two matrices, and uses only the diagonal of their product",
+    "transform-of-real": "computes the complex Fourier transform of real numbers",
+    "fix-product-order": (
+        "move the parentheses so that the smaller product is computed first: A @ B @ v, which is (A @ B) @ v,"
+        " becomes A @ (B @ v)"
+    ),
+    "fix-scale-rows": (
+        "scale the rows or the columns: jnp.diag(d) @ A becomes d[:, None] * A, and A @ jnp.diag(d) becomes A"
+        " * d"
+    ),
+    "fix-take-rows": (
+        "take the rows by their indices: jax.nn.one_hot(i, n) @ A becomes A[i]. For an index that is not in"
+        " 0, ..., n - 1, the product gives zeros, while A[i] gives another row"
+    ),
+    "fix-diagonal-alone": (
+        "compute the diagonal alone: jnp.diag(A @ B) becomes jnp.sum(A * B.T, axis=1), and jnp.trace(A @ B)"
+        " becomes jnp.sum(A * B.T)"
+    ),
+    "fix-rfft": (
+        "use jnp.fft.rfft, rfft2 or rfftn, and irfft with the length n for the way back: they compute half of"
+        " the results. The other half is their complex conjugates"
     ),
     "jacobian-in-reverse": (
         "{function} computes a Jacobian in reverse mode, with {passes} backward passes, one for each output;"

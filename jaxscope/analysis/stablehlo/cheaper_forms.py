@@ -1,0 +1,412 @@
+"""Find products of matrices and Fourier transforms for which another form needs far fewer operations.
+
+XLA multiplies matrices in the order of the program, and as if no matrix had a structure. It does not see that
+a diagonal matrix only scales rows, that a one-hot matrix only picks rows, or that only the diagonal of a
+product is used.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+
+import msgspec
+
+from jaxscope.analysis.stablehlo import types, work
+from jaxscope.analysis.stablehlo.flow import Flow, Value
+from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module, Op
+from jaxscope.analysis.stablehlo.sources import LOOPS, Sources
+from jaxscope.schema.keys import Frame
+
+ORDER, DIAGONAL, ONE_HOT, USED, REAL = "order", "diagonal", "one-hot", "diagonal-used", "real-transform"
+DOT = "stablehlo.dot_general"
+LEAST = 1 << 20  # operations in one call: products with fewer are not listed
+SAME_PLACES = frozenset(
+    f"stablehlo.{name}"
+    for name in (
+        "add",
+        "subtract",
+        "multiply",
+        "divide",
+        "negate",
+        "convert",
+        "abs",
+        "sqrt",
+        "exponential",
+        "maximum",
+    )
+)
+MASKS = frozenset(
+    f"stablehlo.{name}"
+    for name in ("convert", "transpose", "broadcast_in_dim", "multiply", "select", "gather")
+)
+JAX_DIAGONALS = re.compile(r"(diagonal|_diag|trace)(_\d+)?")  # JAX's functions that read a diagonal
+_LEFT = {name: re.compile(name + r" = \[([\d, ]*)\]") for name in ("contracting_dims", "batching_dims")}
+_RIGHT = {name: re.compile(name + r" = \[[\d, ]*\] x \[([\d, ]*)\]") for name in _LEFT}
+_DIMS = re.compile(r"dims = \[([\d, ]*)\]")
+_OFFSET = re.compile(r"offset_dims = \[([\d, ]*)\]")
+_EQUAL = re.compile(r"\bEQ\b")
+_IOTA = re.compile(r"dim = (\d+)")
+_ZERO = re.compile(r"dense<(0|0\.0+e\+00|false)>")
+DEPTH = 40  # how many operations a value is followed
+
+
+class CheaperForm(msgspec.Struct, frozen=True):
+    """A product of matrices or a Fourier transform that has a cheaper form.
+
+    Attributes:
+      kind: ``order``: a product that is multiplied by another one; ``diagonal``, ``one-hot``: a factor has
+        this structure; ``diagonal-used``: only the diagonal of the product is used; ``real-transform``: a
+        complex transform of real numbers.
+      operations: floating-point operations of one execution.
+      cheaper: those of the cheaper form.
+      share: the share of ``operations`` in all of the program's operations; None: unknown, because operations
+        are in loops.
+      in_loop: whether it is in a loop of the program.
+      source: the user's line; None: unknown.
+    """
+
+    kind: str
+    operations: int
+    cheaper: int
+    share: float | None
+    in_loop: bool
+    source: Frame | None
+
+
+def find(module: Module, sources: Sources) -> list[CheaperForm]:
+    """Return the costliest form of each line and kind, the costliest first."""
+    search = _Search(module, sources)
+    largest: dict[object, CheaperForm] = {}
+    shares = work.Shares(module, sources)
+    for index, op in enumerate(module.ops):
+        if op.name not in (DOT, "stablehlo.fft") or not shares.counts[index] or sources.backward(index):
+            continue
+        for kind, operations, cheaper in search.forms(index):
+            if operations - cheaper < LEAST:
+                continue
+            form = CheaperForm(
+                kind, operations, cheaper, shares.of(index), sources.in_loop(index), sources.frame(index)
+            )
+            known = largest.get((form.source, kind))
+            if known is None or known.operations < operations:
+                largest[form.source, kind] = form
+    return sorted(largest.values(), key=lambda f: -f.operations)
+
+
+class _Product(msgspec.Struct, frozen=True):
+    """The dimensions of a matrix product. Of each pair, the first is the left operand's."""
+
+    shapes: tuple[tuple[int, ...], tuple[int, ...]]
+    contracted: tuple[list[int], list[int]]
+    batch: tuple[list[int], list[int]]
+
+    def free(self, side: int) -> list[int]:
+        """Return the dimensions of an operand that are neither contracted nor batch dimensions."""
+        others = (*self.contracted[side], *self.batch[side])
+        return [d for d in range(len(self.shapes[side])) if d not in others]
+
+    def flops(self) -> int:
+        left = math.prod(self.shapes[0])
+        return 2 * left * math.prod(self.shapes[1][d] for d in self.free(1))
+
+
+class _Mask(msgspec.Struct, frozen=True):
+    """Where a matrix may be other than zero: in one place along its one dimension of ``dimensions`` (one-
+    hot), or where its two dimensions have the same index (diagonal). ``bare``: all these elements are 1."""
+
+    dimensions: frozenset[int]
+    bare: bool
+
+
+class _Search:
+    def __init__(self, module: Module, sources: Sources) -> None:
+        self.ops = module.ops
+        self.sources = sources
+        self.flow = Flow(module)
+        self.copies = _copies(module)
+
+    def forms(self, index: int) -> list[tuple[str, int, int]]:
+        """Return (kind, operations, operations of the cheaper form) for the product or transform at
+        ``index``."""
+        op = self.ops[index]
+        if op.name != DOT:
+            return self._transform(index)
+        p = _product(op)
+        if p is None:
+            return []
+        found = []
+        structure = self._structured(index, p)
+        if structure is not None:
+            found.append((structure, p.flops(), types.tensor(op.outputs[0]).elements or 0))
+        elif self.copies[index] == 1:  # XLA computes equal products once.
+            found += (
+                [] if self.sources.in_loop(index) else self._order(index, p)
+            )  # It moves constant products out of loops.
+            found += [] if found else self._diagonal_used(index, p)
+        return found
+
+    def _transform(self, index: int) -> list[tuple[str, int, int]]:
+        op = self.ops[index]
+        made = self.flow.operand(Value(index), 0) if "type = FFT" in op.detail else None
+        if made is None or self.ops[made.at].name != "stablehlo.convert":
+            return []
+        before = types.tensor(self.ops[made.at].inputs[0]).dtype or ""
+        whole = work.operations(op)
+        return [] if before.startswith("complex") else [(REAL, whole, whole // 2)]
+
+    def _structured(self, index: int, p: _Product) -> str | None:
+        """Return the structure of a factor: ``DIAGONAL`` or ``ONE_HOT``; None: no structure is known."""
+        for side in (0, 1):
+            made = self.flow.operand(Value(index), side)
+            mask = self._mask(made, DEPTH) if made is not None else None
+            if mask is None or len(p.contracted[side]) != 1 or p.contracted[side][0] not in mask.dimensions:
+                continue
+            if len(mask.dimensions) == 1:
+                return ONE_HOT
+            name = self.sources.place(index).name or ""
+            if ("vmap(" in name and "jvp(" in name) or (mask.bare and ("jvp(" in name or "vmap(" in name)):
+                continue  # the identity matrix with which a derivative in all directions begins
+            return DIAGONAL
+        return None
+
+    def _order(self, index: int, p: _Product) -> list[tuple[str, int, int]]:
+        """Return what another order of the product at ``index`` and of those that use its result needs, if
+        these are all that use it."""
+        left: list[object] = [("left", d) for d in range(len(p.shapes[0]))]
+        right: list[object] = [("right", d) for d in range(len(p.shapes[1]))]
+        for of_left, of_right in (*zip(*p.contracted, strict=True), *zip(*p.batch, strict=True)):
+            right[of_right] = left[of_left]
+        size = dict(zip([*left, *right], [*p.shapes[0], *p.shapes[1]], strict=True))
+        result = [left[d] for d in p.batch[0]] + [left[d] for d in p.free(0)] + [right[d] for d in p.free(1)]
+        summed = {left[d] for d in p.contracted[0]}
+        before, after = p.flops(), 0
+        users = self._through_transposes(index)
+        for user, operand, order in users or ():
+            q = _product(self.ops[user])
+            if q is None or self._loop(user) != self._loop(index):
+                return []
+            side = self.ops[user].operands.index(operand)
+            third: list[object] = [(user, d) for d in range(len(q.shapes[1 - side]))]
+            size |= dict(zip(third, q.shapes[1 - side], strict=True))
+            for mine, its in (
+                *zip(q.contracted[side], q.contracted[1 - side], strict=True),
+                *zip(q.batch[side], q.batch[1 - side], strict=True),
+            ):
+                third[its] = result[order[mine]]
+            sums = summed | {result[order[d]] for d in q.contracted[side]}
+            before += q.flops()
+            after += min(_in_turn(third, a, b, sums, size) for a, b in ((left, right), (right, left)))
+        return [(ORDER, before, after)] if users and after < before else []
+
+    def _diagonal_used(self, index: int, p: _Product) -> list[tuple[str, int, int]]:
+        if len(p.free(0)) != 1 or len(p.free(1)) != 1 or not self._only_diagonal(index, DEPTH):
+            return []
+        return [(USED, p.flops(), p.flops() // max(p.shapes[side][p.free(side)[0]] for side in (0, 1)))]
+
+    def _only_diagonal(self, index: int, depth: int) -> bool:
+        """Return whether the program reads only the diagonal of the result at ``index``."""
+        users = self.flow.users.get(index, [])
+        return bool(users) and all(self._reads_diagonal(user, index, depth) for user in users)
+
+    def _reads_diagonal(self, user: int, operand: int, depth: int) -> bool:
+        op = self.ops[user]
+        if depth == 0:
+            return False
+        callee = self.flow.callee(op)
+        if op.name in NOT_OPERATIONS or callee is not None:
+            if callee is not None and self._is_jax_diagonal(op, callee):
+                return True
+            further = self.flow.after(user) if callee is None else self.flow.inside(user, operand)
+            return bool(further) and all(self._reads_diagonal(u, o, depth - 1) for u, o in further or ())
+        if op.name == "stablehlo.select":
+            mask = self._mask(self.flow.operand(Value(user), 0), DEPTH)
+            return mask is not None and len(mask.dimensions) == 2
+        return op.name in SAME_PLACES and self._only_diagonal(user, depth - 1)
+
+    def _is_jax_diagonal(self, op: Op, callee: int) -> bool:
+        """Return whether ``op`` calls JAX's function for the diagonal or the trace of a matrix."""
+        shapes = [types.tensor(text).shape or () for text in (*op.inputs, *op.outputs)]
+        if (
+            len(shapes) != 2
+            or len(shapes[0]) <= len(shapes[1])
+            or not JAX_DIAGONALS.fullmatch(op.callee or "")
+        ):
+            return False
+        f = self.flow.module.functions[callee]
+        return all(self.sources.own(i).frame is None for i in range(f.first, f.end))
+
+    def _through_transposes(self, index: int) -> list[tuple[int, int, list[int]]] | None:
+        """Return the operations that use a product, as (operation, operand, order): dimension k of the
+        operand is dimension ``order[k]`` of the product. None: something else uses it, too, or nothing
+        does."""
+        found, left = [], [(index, list(range(len(types.tensor(self.ops[index].outputs[0]).shape or ()))))]
+        while left:
+            value, order = left.pop()
+            users = self.flow.users.get(value, [])
+            for user in users:
+                op = self.ops[user]
+                if op.name == "stablehlo.transpose":
+                    left.append((user, [order[d] for d in work.sizes(_DIMS, op.detail)]))
+                elif op.name == DOT and op.operands.count(value) == 1:
+                    found.append((user, value, order))
+                else:
+                    return None
+            if not users:
+                return None
+        return found
+
+    def _loop(self, index: int) -> int | None:
+        """Return the index of the innermost loop around an operation, in its function; None: there is
+        none."""
+        parent = self.ops[index].parent
+        while parent is not None and self.ops[parent].name not in LOOPS:
+            parent = self.ops[parent].parent
+        return parent
+
+    def _mask(self, value: Value | None, depth: int) -> _Mask | None:
+        """Return where ``value`` may be other than zero, if it is a diagonal or one-hot matrix; None: it is
+        not, or that is unknown."""
+        if value is None or depth == 0:
+            return None
+        op = self.ops[value.at]
+        if op.name == "stablehlo.compare":
+            return self._compared(value) if _EQUAL.search(op.detail) else None
+        if op.name not in MASKS:
+            return None
+        masks = [self._mask(self.flow.operand(value, k), depth - 1) for k in range(len(op.inputs))]
+        if op.name == "stablehlo.multiply":
+            diagonal = next((m for m in masks if m is not None and len(m.dimensions) == 2), None)
+            return None if diagonal is None else _Mask(diagonal.dimensions, False)
+        mask = masks[0] if masks else None
+        if mask is None:
+            return None
+        if op.name == "stablehlo.select":
+            zero = len(mask.dimensions) == 2 and self._is_zero(self.flow.operand(value, 2))
+            return _Mask(mask.dimensions, False) if zero else None
+        if op.name == "stablehlo.gather":  # rows of the identity matrix
+            rows = mask.bare and len(mask.dimensions) == 2 and "collapsed_slice_dims = [0]" in op.detail
+            return _Mask(frozenset(work.sizes(_OFFSET, op.detail)), True) if rows else None
+        if op.name == "stablehlo.convert":
+            return mask
+        at = work.sizes(_DIMS, op.detail)
+        if op.name == "stablehlo.transpose":
+            return _Mask(frozenset(k for k, d in enumerate(at) if d in mask.dimensions), mask.bare)
+        if max(mask.dimensions) >= len(at) or any(self._spreads(value, at[d]) for d in mask.dimensions):
+            return None
+        return _Mask(frozenset(at[d] for d in mask.dimensions), mask.bare)
+
+    def _compared(self, value: Value) -> _Mask | None:
+        """Return the mask of ``value``, which compares two arrays: of two different indices, or of an index
+        and numbers that are the same along its dimension."""
+        sides = [self.flow.operand(value, k) for k in (0, 1)]
+        counts = [self._counted(side, DEPTH) for side in sides]
+        if None not in counts:
+            return (
+                _Mask(frozenset(d for d in counts if d is not None), True) if counts[0] != counts[1] else None
+            )
+        for counted, other in zip(counts, sides[::-1], strict=True):
+            if counted is not None and other is not None and self._spreads(other, counted):
+                return _Mask(frozenset({counted}), True)
+        return None
+
+    def _counted(self, value: Value | None, depth: int) -> int | None:
+        """Return the dimension along which ``value`` is 0, 1, 2, ...; None: it is not."""
+        op = self.ops[value.at] if value is not None else None
+        if value is None or op is None or depth == 0:
+            return None
+        if op.name == "stablehlo.iota":
+            found = _IOTA.search(op.detail)
+            return int(found[1]) if found is not None else None
+        if op.name == "stablehlo.add":
+            zeros = [self._is_zero(self.flow.operand(value, k)) for k in (0, 1)]
+            return (
+                self._counted(self.flow.operand(value, zeros.index(False)), depth - 1)
+                if sum(zeros) == 1
+                else None
+            )
+        if op.name not in ("stablehlo.broadcast_in_dim", "stablehlo.convert"):
+            return None
+        inner = self._counted(self.flow.operand(value, 0), depth - 1)
+        if inner is None or op.name == "stablehlo.convert":
+            return inner
+        at = work.sizes(_DIMS, op.detail)
+        return at[inner] if inner < len(at) and not self._spreads(value, at[inner]) else None
+
+    def _spreads(self, value: Value, dimension: int) -> bool:
+        """Return whether ``value`` repeats its operand along ``dimension``."""
+        op = self.ops[value.at]
+        if op.name == "stablehlo.convert":
+            inner = self.flow.operand(value, 0)
+            return inner is not None and self._spreads(inner, dimension)
+        if op.name != "stablehlo.broadcast_in_dim":
+            return False
+        at, before = work.sizes(_DIMS, op.detail), types.tensor(op.inputs[0]).shape or ()
+        after = types.tensor(op.outputs[0]).shape or ()
+        return dimension not in at or (before[at.index(dimension)] == 1 != after[dimension])
+
+    def _is_zero(self, value: Value | None) -> bool:
+        for _ in range(DEPTH):
+            op = self.ops[value.at] if value is not None else None
+            if value is None or op is None:
+                return False
+            if op.name == "stablehlo.constant":
+                return _ZERO.search(op.detail) is not None
+            if op.name not in ("stablehlo.broadcast_in_dim", "stablehlo.convert"):
+                return False
+            value = self.flow.operand(value, 0)
+        return False
+
+
+def _copies(module: Module) -> list[int]:
+    """Return for each operation how many operations of its region compute the same; XLA computes it once. An
+    operation with a region is equal to no other."""
+    numbers: list[int] = []
+    known: dict[object, int] = {}
+    parents = {op.parent for op in module.ops}
+    for index, op in enumerate(module.ops):
+        operands = tuple(numbers[o] if 0 <= o < index else o for o in op.operands)
+        whole = len(operands) == len(op.inputs) and index not in parents
+        key = (op.block, op.function, op.name, op.detail, operands, op.inputs, op.outputs) if whole else index
+        numbers.append(known.setdefault(key, index))
+    counts = Counter(numbers)
+    return [counts[number] for number in numbers]
+
+
+def _in_turn(
+    first: Sequence[object],
+    second: Sequence[object],
+    third: Sequence[object],
+    summed: Set[object],
+    size: Mapping[object, int],
+) -> int:
+    """Return the flops of the product of three arrays, where the first is multiplied by the second, and the
+    result by the third. Arrays are given as their dimensions; those in ``summed`` are added up as soon as no
+    other array has them."""
+    both = {*first, *second}
+    left = both - (summed - set(third))
+    return 2 * math.prod(size[d] for d in both) + 2 * math.prod(size[d] for d in left.union(third))
+
+
+def _product(op: Op) -> _Product | None:
+    """Return the dimensions of the matrix product ``op``; None: ``op`` is none, or a size is unknown."""
+    shapes = [types.tensor(text).shape for text in op.inputs]
+    if op.name != DOT or len(shapes) != 2:
+        return None
+    known = [tuple(n for n in shape or () if n is not None) for shape in shapes]
+    dimensions = [
+        (work.sizes(_LEFT[name], op.detail), work.sizes(_RIGHT[name], op.detail))
+        for name in ("contracting_dims", "batching_dims")
+    ]
+    p = _Product((known[0], known[1]), *dimensions)
+    for side in (0, 1):
+        used = [*p.contracted[side], *p.batch[side]]
+        if (
+            shapes[side] is None
+            or len(known[side]) != len(shapes[side] or ())
+            or max(used, default=0) >= len(known[side])
+        ):
+            return None
+    return p

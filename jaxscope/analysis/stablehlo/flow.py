@@ -1,0 +1,142 @@
+"""Follow values through a StableHLO module: which operation makes an operand, and which operations use a
+result.
+
+JAX lowers many of its functions (``jnp.diag``, ``jax.nn.one_hot``) as functions of the module. Values are
+followed into these functions and out of them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jaxscope.analysis.stablehlo.module import CALLS, NOT_OPERATIONS, Module, Op
+
+DEPTH = 20  # how many calls within each other are followed
+
+
+class Value(NamedTuple):
+    """The result of an operation.
+
+    Attributes:
+      at: the index of the operation in ``Module.ops``.
+      calls: the indices of the calls through which the operation was reached, outermost first.
+    """
+
+    at: int
+    calls: tuple[int, ...] = ()
+
+
+class Flow:
+    """The makers and the users of the values of a module.
+
+    Attributes:
+      users: index of an operation -> the indices of the operations that read its results.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.users = users(module)
+        self._functions = {f.name: k for k, f in enumerate(module.functions)}
+        self._called: list[list[int]] = [[] for _ in module.functions]
+        for index, op in enumerate(module.ops):
+            callee = self.callee(op)
+            if callee is not None:
+                self._called[callee].append(index)
+
+    def callee(self, op: Op) -> int | None:
+        """Return the index of the function that ``op`` calls; None: it calls no function of the module."""
+        return self._functions.get(op.callee or "") if op.name in CALLS else None
+
+    def operand(self, value: Value, k: int) -> Value | None:
+        """Return the value that operand ``k`` of the operation ``value.at`` is. None: the argument of the
+        program or of a loop's body, or unknown."""
+        ops, calls = self.module.ops, value.calls
+        operand, function = _operand(ops, value.at, k), ops[value.at].function
+        while operand is not None and operand < 0:
+            if calls:
+                call, calls = calls[-1], calls[:-1]
+            elif len(self._called[function]) == 1:
+                [call] = self._called[function]
+            else:
+                return None
+            function = ops[call].function
+            operand = _operand(ops, call, -1 - operand)
+        return None if operand is None else self._result(Value(operand, calls), ops[value.at].inputs[k])
+
+    def _result(self, value: Value, wanted: str) -> Value | None:
+        """Return the operation that makes a result of ``value``: itself, or the one in the function that it
+        calls.
+
+        Args:
+          wanted: the type of the result.
+        """
+        op = self.module.ops[value.at]
+        callee = self.callee(op)
+        if callee is None:
+            return value
+        function = self.module.functions[callee]
+        if op.outputs.count(wanted) != 1 or len(value.calls) > DEPTH or function.end <= function.first:
+            return None
+        end = Value(function.end - 1, (*value.calls, value.at))
+        return (
+            self.operand(end, op.outputs.index(wanted))
+            if self.module.ops[end.at].name in NOT_OPERATIONS
+            else None
+        )
+
+    def inside(self, call: int, operand: int) -> list[tuple[int, int]] | None:
+        """Return what reads a value in the function to which it is passed, as (operation, operand).
+
+        Args:
+          call: the index of the operation that calls the function.
+          operand: the value, as ``Op.operands`` of the call has it.
+
+        Returns:
+          Pairs of the index of an operation in the called function and the value as this operation's operands
+          have it. None: ``call`` calls no function of the module, or it is not known which argument the value
+          is.
+        """
+        op = self.module.ops[call]
+        callee = self.callee(op)
+        if callee is None or len(op.operands) != len(op.inputs):
+            return None
+        function = self.module.functions[callee]
+        passed = [-1 - k for k, each in enumerate(op.operands) if each == operand]
+        inside = range(function.first, function.end)
+        return [(i, each) for i in inside for each in passed if each in self.module.ops[i].operands]
+
+    def after(self, index: int) -> list[tuple[int, int]] | None:
+        """Return what reads the results of the function that the ``return`` at ``index`` ends, in the
+        functions that call it, as (operation, operand). None: it ends the program or a region."""
+        op = self.module.ops[index]
+        calls = self._called[op.function]
+        if op.parent is not None or not calls:
+            return None
+        return [(user, call) for call in calls for user in self.users.get(call, ())]
+
+
+def users(module: Module) -> dict[int, list[int]]:
+    """Return a dict: index of an operation -> the indices of the operations that read its results, without
+    calls and returns being followed."""
+    found: dict[int, list[int]] = {}
+    for index, op in enumerate(module.ops):
+        for operand in op.operands:
+            if operand >= 0:
+                found.setdefault(operand, []).append(index)
+    return found
+
+
+def _operand(ops: tuple[Op, ...], index: int, k: int) -> int | None:
+    """Return operand ``k`` of an operation as ``Op.operands`` has it; None: it is an argument of a region, or
+    not known.
+
+    ``Op.operands`` leaves arguments of regions out. If there are any, the other operands are found by their
+    types.
+    """
+    op = ops[index]
+    if len(op.operands) == len(op.inputs):
+        return op.operands[k] if k < len(op.operands) else None
+    if len(op.operands) != 1 or k >= len(op.inputs) or op.inputs.count(op.inputs[k]) != 1:
+        return None
+    operand = op.operands[0]
+    return operand if operand >= 0 and op.inputs[k] in ops[operand].outputs else None

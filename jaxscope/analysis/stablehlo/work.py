@@ -1,0 +1,94 @@
+"""Estimate how many operations an operation of a lowered program computes, from the shapes in the text."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from jaxscope.analysis.stablehlo import types
+from jaxscope.analysis.stablehlo.matmuls import PRODUCTS
+from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS, NOT_OPERATIONS, Module, Op
+from jaxscope.analysis.stablehlo.sources import Sources
+
+# Operations that compute nothing; those with regions have the operations inside.
+_MOVES = frozenset(
+    f"stablehlo.{name}"
+    for name in ("broadcast_in_dim", "reshape", "transpose", "iota", "slice", "concatenate", "convert")
+) | {"stablehlo.while", "stablehlo.case", "stablehlo.if", "stablehlo.get_tuple_element"}
+_CONTRACTED = re.compile(r"contracting_dims = \[([\d, ]*)\]")
+_LENGTHS = re.compile(r"length = \[([\d, ]*)\]")
+# LAPACK's, cuSOLVER's and XLA's names of matrix decompositions, and of solvers with two operands
+_DECOMPOSES = re.compile(
+    r"cholesky|potrf|getrf|geqrf|orgqr|syevd|heevd|geev|gesdd|gesvd|eigh|lu_decomp|\bqr", re.I
+)
+_SOLVES = re.compile(r"trsm|triangular_solve|getrs|potrs", re.I)
+_COMPARED = 20  # A comparison of a sort takes as long as about so many flops (a CPU core, JAX 0.10.2).
+
+
+def operations(op: Op) -> int:
+    """Return the operations of one execution of ``op``; 0 if it computes nothing, or a shape is unknown.
+
+    These are elements of the result for an elementwise operation, flops for a matrix product, n^3 for the
+    decomposition of a matrix with n rows, 5 n log2(n) for a Fourier transform of n numbers, 20 n log2(n) for
+    a sort of n numbers.
+    """
+    if op.name in CONSTANTS or op.name in CALLS or op.name in NOT_OPERATIONS or op.name in _MOVES:
+        return 0
+    inputs = [types.tensor(text) for text in op.inputs]
+    elements = max((types.tensor(text).elements or 0 for text in op.outputs), default=0)
+    name = op.callee or op.name
+    if op.name in PRODUCTS and inputs:
+        return 2 * elements * _contracted(op)
+    if op.name == "stablehlo.fft":
+        return int(5 * elements * math.log2(max(2, math.prod(sizes(_LENGTHS, op.detail)))))
+    shape = inputs[0].shape if inputs else None
+    if op.name == "stablehlo.sort" and shape:
+        return int(_COMPARED * elements * math.log2(max(2, *(n or 0 for n in shape))))
+    if shape and len(shape) >= 2 and None not in shape and _DECOMPOSES.search(name):
+        return math.prod(n or 0 for n in shape) * min(n or 0 for n in shape[-2:])
+    if len(inputs) > 1 and _SOLVES.search(name):
+        columns = (inputs[1].shape or (1,))[-1] if len(inputs[1].shape or ()) > 1 else 1
+        return (inputs[0].elements or 0) * (columns or 0)
+    if op.name == "stablehlo.reduce" and inputs:
+        return inputs[0].elements or 0
+    return elements
+
+
+class Shares:
+    """The shares of single operations in all operations of a program.
+
+    Attributes:
+      counts: for each operation of the module, how many operations it computes, in all copies of its
+        function.
+    """
+
+    def __init__(self, module: Module, sources: Sources) -> None:
+        self.counts = [operations(op) * sources.times[op.function] for op in module.ops]
+        self._total = sum(self.counts)
+        self._looped = any(n and sources.in_loop(i) for i, n in enumerate(self.counts))
+
+    def of(self, index: int) -> float | None:
+        """Return the share of the operation ``module.ops[index]``; None: unknown, because operations are in
+        loops."""
+        return None if self._looped or not self._total else self.counts[index] / self._total
+
+
+def sizes(pattern: re.Pattern[str], detail: str) -> list[int]:
+    """Return the numbers that the first group of ``pattern`` lists in the text of an operation: ``[0,
+    2]``."""
+    found = pattern.search(detail)
+    return [int(n) for n in found[1].split(",") if n.strip()] if found is not None else []
+
+
+def _contracted(op: Op) -> int:
+    """Return how many products are added up for each element of the result of a matrix product or
+    convolution; for a convolution an estimate from the size of the kernel."""
+    inputs = [types.tensor(text) for text in op.inputs[:2]]
+    if op.name != "stablehlo.convolution":
+        shape = inputs[0].shape or ()
+        at = sizes(_CONTRACTED, op.detail)
+        return math.prod(shape[i] or 0 for i in at if i < len(shape)) if at else 1
+    kernel = inputs[1] if len(inputs) > 1 else None
+    if kernel is None or not kernel.shape or None in kernel.shape:
+        return 0
+    return (kernel.elements or 0) // max(n or 1 for n in kernel.shape)

@@ -1,0 +1,77 @@
+"""Rule JX211: products of matrices and Fourier transforms for which another form needs far fewer
+operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxscope.analysis.stablehlo.cheaper_forms import ONE_HOT, REAL, CheaperForm
+from jaxscope.model.records import Function, Program
+from jaxscope.model.run import Run
+from jaxscope.rules.each_program import runs_often, users
+from jaxscope.rules.programs import evidence, running_share
+from jaxscope.rules.registry import rule
+from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Finding, Fix
+from jaxscope.schema.messages import message
+
+TIMES, TRANSFORM_TIMES = 4, 2  # A form that needs so many times as many operations is reported.
+SHARE = 0.1  # of the program's operations
+# Operations of one call that another form saves; fewer take a few milliseconds at most. MANY is for a call
+# that is not repeated.
+LEAST, MANY = 20_000_000, 2_000_000_000
+
+TITLES = {
+    "order": message("product-order"),
+    "diagonal": message("product-of-diagonal"),
+    "one-hot": message("product-of-one-hot"),
+    "diagonal-used": message("product-for-diagonal"),
+    "real-transform": message("transform-of-real"),
+}
+FIXES = {
+    "order": message("fix-product-order"),
+    "diagonal": message("fix-scale-rows"),
+    "one-hot": message("fix-take-rows"),
+    "diagonal-used": message("fix-diagonal-alone"),
+    "real-transform": message("fix-rfft"),
+}
+
+
+@rule("JX211", "costly-form", WARNING)
+def costly_form(run: Run) -> Iterator[Finding]:
+    for p, f, texts in users(run):
+        for form in texts.stablehlo.cheaper_forms if texts.stablehlo is not None else ():
+            if not _matters(run, p, f, form):
+                continue
+            times = form.operations // max(1, form.cheaper)
+            title = message(
+                "costly-form", function=f.display_name, what=TITLES[form.kind], times=f"{times:,}"
+            )
+            line = form.source or p.compilations[-1].site
+            # Tensor processing units multiply matrices faster than they pick rows.
+            minor = form.kind == REAL or (form.kind == ONE_HOT and run.platform == "tpu")
+            saved = None if form.share is None else form.share * (1 - form.cheaper / form.operations)
+            yield Finding(
+                code="JX211",
+                severity=NOTE if minor else WARNING,
+                certainty=CERTAIN,
+                title=title,
+                function=f.id,
+                source=line,
+                evidence=evidence(p, title, line),
+                fix=Fix(FIXES[form.kind], "cheaper_form", {"form": form.kind}),
+                subject=(line, form.kind),
+                seconds=None if saved is None else running_share(run, f, saved),
+                at_most=True,
+            )
+
+
+def _matters(run: Run, p: Program, f: Function, form: CheaperForm) -> bool:
+    times = TRANSFORM_TIMES if form.kind == REAL else TIMES
+    saved = form.operations - form.cheaper
+    if (
+        form.operations < times * form.cheaper
+        or saved < LEAST
+        or (form.share is not None and form.share < SHARE)
+    ):
+        return False
+    return saved >= MANY or form.in_loop or runs_often(run, p.compilations[-1], f.calls)

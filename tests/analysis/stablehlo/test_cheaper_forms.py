@@ -1,0 +1,87 @@
+"""Products of matrices and Fourier transforms that have a cheaper form, in programs lowered by the JAX at hand.
+
+The operations are those by construction: a product of n x k and k x m matrices takes 2 n k m.
+"""
+
+import pytest
+
+from jaxscope.analysis.stablehlo.reading import analyze
+
+N = 300
+FOUND = {
+    # name: (the function, its arguments, {kind: (operations, operations of the cheaper form)})
+    "matrices first": ("lambda a, b, v: a @ b @ v", "a, b, v", {"order": (2 * N**3 + 2 * N**2, 4 * N**2)}),
+    "vector last": ("lambda a, b, v: v @ (a @ b)", "a, b, v", {"order": (2 * N**3 + 2 * N**2, 4 * N**2)}),
+    "transposed": ("lambda a, b, v: (a @ b).T @ v", "a, b, v", {"order": (2 * N**3 + 2 * N**2, 4 * N**2)}),
+    "for each": ("jax.vmap(lambda v: a @ b @ v)", "a[:3]", {"order": (2 * N**3 + 6 * N**2, 12 * N**2)}),
+    "own matrix for each": (
+        "jax.vmap(lambda a, v: a @ b @ v)", "jnp.stack([a, b]), a[:2]", {"order": (4 * N**3 + 4 * N**2, 8 * N**2)}
+    ),
+    "forward of a gradient": (
+        "jax.grad(lambda a, b, v: jnp.sum((a @ b @ v) ** 2))", "a, b, v", {"order": (2 * N**3 + 2 * N**2, 4 * N**2)}
+    ),
+    "linear attention": (
+        "lambda q, k, v: jnp.einsum('hqk,khd->qhd', jnp.einsum('qhd,khd->hqk', q, k), v)", "x, x, x",
+        {"order": (2 * 2 * 2 * 256**2 * 16, 2 * 2 * 2 * 256 * 16**2)},
+    ),
+    "rows scaled": ("lambda a, v: jnp.diag(v) @ a", "a, v", {"diagonal": (2 * N**3, N**2)}),
+    "columns scaled": ("lambda a, v: a @ jnp.diag(v)", "a, v", {"diagonal": (2 * N**3, N**2)}),
+    "identity scaled": ("lambda a, v: (jnp.eye(len(v)) * v) @ a", "a, v", {"diagonal": (2 * N**3, N**2)}),
+    "scaled in a gradient": (
+        "jax.grad(lambda v, a: jnp.sum((jnp.diag(v) @ a) ** 2))", "v, a", {"diagonal": (2 * N**3, N**2)}
+    ),
+    "scaled for each": ("jax.vmap(lambda v, a: jnp.diag(v) @ a)", "a[:2], jnp.stack([a, b])", {"diagonal": (4 * N**3, 2 * N**2)}),
+    "rows picked": ("lambda a, i: jax.nn.one_hot(i, 300) @ a", "a, i", {"one-hot": (2 * 50 * N**2, 50 * N)}),
+    "rows of eye": ("lambda a, i: jnp.eye(300)[i] @ a", "a, i", {"one-hot": (2 * 50 * N**2, 50 * N)}),
+    "diagonal": ("lambda a, b: jnp.diag(a @ b)", "a, b", {"diagonal-used": (2 * N**3, 2 * N**2)}),
+    "variances": ("lambda a, b: jnp.sqrt(jnp.diag(a - b @ b.T))", "a, b", {"diagonal-used": (2 * N**3, 2 * N**2)}),
+    "diagonal by einsum": ("lambda a, b: jnp.einsum('ii->i', a @ b)", "a, b", {"diagonal-used": (2 * N**3, 2 * N**2)}),
+    "trace": ("lambda a, b: jnp.trace(a @ b)", "a, b", {"diagonal-used": (2 * N**3, 2 * N**2)}),
+    "diagonals": ("jax.vmap(lambda a: jnp.diag(a @ a.T))", "jnp.stack([a, b])", {"diagonal-used": (4 * N**3, 4 * N**2)}),
+    "real transform": ("jnp.fft.fft", "signal", {"real-transform": (5 * 2**14 * 14, 5 * 2**13 * 14)}),
+    "real transform, and back": (
+        "lambda x: jnp.fft.ifft(jnp.fft.fft(x) * 2).real", "signal", {"real-transform": (5 * 2**14 * 14, 5 * 2**13 * 14)}
+    ),
+}  # fmt: skip
+NOT_FOUND = {
+    "vector first": ("lambda a, b, v: a @ (b @ v)", "a, b, v"),
+    "square": ("lambda a, b: a @ b @ a.T", "a, b"),
+    "also returned": ("lambda a, b, v: (a @ b @ v, a @ b)", "a, b, v"),
+    "carried through a loop": (
+        "lambda a, b, v: jax.lax.fori_loop(0, 9, lambda _, x: x - a @ b @ x, v)", "a, b, v"  # XLA computes a @ b once
+    ),
+    "diagonal added": ("lambda a, v: (a + jnp.diag(v)) @ v", "a, v"),
+    "one column beside": ("lambda a, v: jnp.diag(v[:-1], 1) @ a", "a, v"),
+    "hessian": ("lambda v, a: jax.hessian(lambda v: jnp.sum(jnp.tanh(a @ jnp.sin(v)) ** 2))(v)", "v, a"),
+    "jacobian": ("lambda v, a: jax.jacfwd(lambda v: a @ (v * v))(v)", "v, a"),
+    "all directions": (
+        "lambda v, a: jax.vmap(lambda e: jax.jvp(lambda v: a @ (v * v), (v,), (e,))[1])(jnp.eye(len(v)))", "v, a"
+    ),
+    "all linearized directions": ("lambda v, a: jax.vmap(jax.linearize(lambda v: a @ (v * v), v)[1])(jnp.eye(len(v)))", "v, a"),
+    "one-hot columns": ("lambda a, i: jax.nn.one_hot(i, 300).T @ a[:50]", "a, i"),  # adds rows up
+    "labels": ("lambda a, i: -jnp.sum(jax.nn.one_hot(i, 300) * jax.nn.log_softmax(a[:50]))", "a, i"),
+    "whole also used": ("lambda a, b: (jnp.diag(a @ b), (a @ b).sum())", "a, b"),
+    "complex": ("lambda x: jnp.fft.fft(jnp.exp(1j * x))", "signal"),
+    "rfft": ("jnp.fft.rfft", "signal"),
+}  # fmt: skip
+CODE = """
+a, b = jnp.ones((300, 300)), jnp.ones((300, 300))
+v, i, x, signal = jnp.ones(300), jnp.arange(50), jnp.ones((256, 2, 16)), jnp.ones(2**14)
+"""
+
+
+@pytest.mark.capture
+@pytest.mark.subprocess
+def test_the_forms_and_their_operations_are_found_and_nothing_else(lower, monkeypatch):
+    monkeypatch.setattr("jaxscope.analysis.stablehlo.cheaper_forms.LEAST", 1)
+    cases = {name: case[:2] for name, case in (FOUND | NOT_FOUND).items()}
+    code = CODE + "".join(
+        f"save({name!r}, jax.jit({f}), {arguments})\n" for name, (f, arguments) in cases.items()
+    )
+    found = {
+        name: {form.kind: (form.operations, form.cheaper) for form in analyze(text).cheaper_forms}
+        for name, text in lower(code).texts.items()
+    }
+    assert {name: forms for name, forms in found.items() if forms} == {
+        n: forms for n, (*_, forms) in FOUND.items()
+    }
