@@ -170,17 +170,21 @@ class Transfers:
           in_calls: whether copies made for a call of a jitted function count.
         """
         installed: FrameType | None = None
-        f = frame
+        f, codes = frame, self._codes
         while f is not None:
-            code = self._code(f)
-            if code.owner == _JAX:
-                if (code.call and not in_calls) or code.via == jax_internals.CALLBACK:
+            code = f.f_code
+            known = codes.get(id(code))
+            if known is None or known.code is not code:
+                known = self._code(f)
+            owner = known.owner
+            if owner == _JAX:
+                if (known.call and not in_calls) or known.via == jax_internals.CALLBACK:
                     return None
-                if via != jax_internals.CONSTANT:
-                    via = code.via or via
-            elif code.owner == _PROGRAM:
+                if known.via and via != jax_internals.CONSTANT:
+                    via = known.via
+            elif owner == _PROGRAM:
                 break
-            elif code.owner == _LIBRARY and installed is None:
+            elif owner == _LIBRARY and installed is None:
                 installed = f
             f = f.f_back
         f = f or installed
@@ -253,7 +257,7 @@ class Transfers:
             row.checks += ahead is not None
             row.ahead += bool(ahead)
         with self._lock:
-            before, row.last = row.last, time.perf_counter_ns()
+            before, row.last = row.last, time.perf_counter_ns() if began is None else began + (ns or 0)
             row.first = row.first or row.last
             row.count += count
             row.views += count if view else 0
