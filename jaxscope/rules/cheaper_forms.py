@@ -26,6 +26,7 @@ TITLES = {
     "one-hot": message("product-of-one-hot"),
     "diagonal-used": message("product-for-diagonal"),
     "real-transform": message("transform-of-real"),
+    "large-kernel": message("convolution-with-large-kernel"),
 }
 FIXES = {
     "order": message("fix-product-order"),
@@ -33,6 +34,7 @@ FIXES = {
     "one-hot": message("fix-take-rows"),
     "diagonal-used": message("fix-diagonal-alone"),
     "real-transform": message("fix-rfft"),
+    "large-kernel": message("fix-fftconvolve"),
 }
 
 

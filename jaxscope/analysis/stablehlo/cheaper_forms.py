@@ -20,7 +20,8 @@ from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module, Op
 from jaxscope.analysis.stablehlo.sources import LOOPS, Sources
 from jaxscope.schema.keys import Frame
 
-ORDER, DIAGONAL, ONE_HOT, USED, REAL = "order", "diagonal", "one-hot", "diagonal-used", "real-transform"
+ORDER, DIAGONAL, ONE_HOT, USED = "order", "diagonal", "one-hot", "diagonal-used"
+REAL, KERNEL = "real-transform", "large-kernel"
 DOT = "stablehlo.dot_general"
 LEAST = 1 << 20  # operations in one call: products with fewer are not listed
 SAME_PLACES = frozenset(
@@ -60,6 +61,8 @@ class CheaperForm(msgspec.Struct, frozen=True):
       kind: ``order``: a product that is multiplied by another one; ``diagonal``, ``one-hot``: a factor has
         this structure; ``diagonal-used``: only the diagonal of the product is used; ``real-transform``: a
         complex transform of real numbers.
+        ``large-kernel``: a convolution in several dimensions, of one channel, for which Fourier transforms
+        need fewer operations.
       operations: floating-point operations of one execution.
       cheaper: those of the cheaper form.
       share: the share of ``operations`` in all of the program's operations; None: unknown, because operations
@@ -82,7 +85,7 @@ def find(module: Module, sources: Sources) -> list[CheaperForm]:
     largest: dict[object, CheaperForm] = {}
     shares = work.Shares(module, sources)
     for index, op in enumerate(module.ops):
-        if op.name not in (DOT, "stablehlo.fft") or not shares.counts[index] or sources.backward(index):
+        if op.name not in (DOT, "stablehlo.fft", "stablehlo.convolution") or not shares.counts[index] or sources.backward(index):
             continue
         for kind, operations, cheaper in search.forms(index):
             if operations - cheaper < LEAST:
@@ -132,6 +135,8 @@ class _Search:
         """Return (kind, operations, operations of the cheaper form) for the product or transform at
         ``index``."""
         op = self.ops[index]
+        if op.name == "stablehlo.convolution":
+            return _by_transform(op)
         if op.name != DOT:
             return self._transform(index)
         p = _product(op)
@@ -388,6 +393,21 @@ def _in_turn(
     both = {*first, *second}
     left = both - (summed - set(third))
     return 2 * math.prod(size[d] for d in both) + 2 * math.prod(size[d] for d in left.union(third))
+
+
+def _by_transform(op: Op) -> list[tuple[str, int, int]]:
+    """Return what a convolution of one channel needs with Fourier transforms: one of the input, one of the
+    kernel, and one back, each of real numbers."""
+    found = work.convolution(op)
+    if found is None:
+        return []
+    array, kernel = found
+    spatial = [name for name in kernel if name.isdigit()]
+    if kernel["o"] != 1 or kernel.get("i") != 1 or len(spatial) < 2 or "dilate = [1" not in op.detail:
+        return []
+    n = math.prod(array[name] + kernel[name] - 1 for name in spatial)
+    whole = array["b"] * 3 * 5 * n * math.ceil(math.log2(n + 1)) // 2
+    return [(KERNEL, work.operations(op), whole)]
 
 
 def _product(op: Op) -> _Product | None:

@@ -16,6 +16,7 @@ _MOVES = frozenset(
     for name in ("broadcast_in_dim", "reshape", "transpose", "iota", "slice", "concatenate", "convert")
 ) | {"stablehlo.while", "stablehlo.case", "stablehlo.if", "stablehlo.get_tuple_element"}
 _CONTRACTED = re.compile(r"contracting_dims = \[([\d, ]*)\]")
+_LABELS = re.compile(r"dim_numbers = \[([^\]]*)\]x\[([^\]]*)\]")
 _LENGTHS = re.compile(r"length = \[([\d, ]*)\]")
 # LAPACK's, cuSOLVER's and XLA's names of matrix decompositions, and of solvers with two operands
 _DECOMPOSES = re.compile(
@@ -64,13 +65,17 @@ class Shares:
 
     def __init__(self, module: Module, sources: Sources) -> None:
         self.counts = [operations(op) * sources.times[op.function] for op in module.ops]
+        self._in_loop = sources.in_loop
+        self._looped = sum(n for i, n in enumerate(self.counts) if sources.in_loop(i))
         self._total = sum(self.counts)
-        self._looped = any(n and sources.in_loop(i) for i, n in enumerate(self.counts))
 
     def of(self, index: int) -> float | None:
-        """Return the share of the operation ``module.ops[index]``; None: unknown, because operations are in
-        loops."""
-        return None if self._looped or not self._total else self.counts[index] / self._total
+        """Return the share of the operation ``module.ops[index]``. If the program has loops, this is its
+        share of the operations in loops; None: it is in no loop, so that its share is unknown."""
+        if self._looped and not self._in_loop(index):
+            return None
+        total = self._looped or self._total
+        return self.counts[index] / total if total else None
 
 
 def sizes(pattern: re.Pattern[str], detail: str) -> list[int]:
@@ -82,13 +87,27 @@ def sizes(pattern: re.Pattern[str], detail: str) -> list[int]:
 
 def _contracted(op: Op) -> int:
     """Return how many products are added up for each element of the result of a matrix product or
-    convolution; for a convolution an estimate from the size of the kernel."""
+    convolution."""
     inputs = [types.tensor(text) for text in op.inputs[:2]]
     if op.name != "stablehlo.convolution":
         shape = inputs[0].shape or ()
         at = sizes(_CONTRACTED, op.detail)
         return math.prod(shape[i] or 0 for i in at if i < len(shape)) if at else 1
-    kernel = inputs[1] if len(inputs) > 1 else None
-    if kernel is None or not kernel.shape or None in kernel.shape:
-        return 0
-    return (kernel.elements or 0) // max(n or 1 for n in kernel.shape)
+    kernel = convolution(op)
+    return math.prod(kernel[1].values()) // max(1, kernel[1]["o"]) if kernel is not None else 0
+
+
+def convolution(op: Op) -> tuple[dict[str, int], dict[str, int]] | None:
+    """Return the sizes of the input and of the kernel of a convolution by the names of their dimensions:
+    ``b``, ``f``, ``0``, ``1`` and ``o``, ``i``, ``0``, ``1``. None: ``op`` is none, or a size is unknown."""
+    found = _LABELS.search(op.detail) if op.name == "stablehlo.convolution" else None
+    shapes = [types.tensor(text).shape or () for text in op.inputs]
+    if found is None or len(shapes) != 2:
+        return None
+    named = []
+    for labels, shape in zip(found.groups(), shapes, strict=True):
+        names = [name.strip() for name in labels.split(",")]
+        if len(names) != len(shape) or None in shape:
+            return None
+        named.append({name: n for name, n in zip(names, shape, strict=True) if n is not None})
+    return (named[0], named[1]) if "o" in named[1] and "b" in named[0] else None

@@ -128,6 +128,11 @@ TEMPLATES = {
     "product-of-one-hot": "multiplies by a one-hot matrix, only to pick rows of the other matrix",
     "product-for-diagonal": "multiplies two matrices, and uses only the diagonal of their product",
     "transform-of-real": "computes the complex Fourier transform of real numbers",
+    "convolution-with-large-kernel": "computes a convolution with a large kernel element by element",
+    "fix-fftconvolve": (
+        "use jax.scipy.signal.fftconvolve, which computes the same convolution with Fourier transforms:"
+        " convolve2d(x, kernel, mode='same') becomes fftconvolve(x, kernel, mode='same')"
+    ),
     "fix-product-order": (
         "move the parentheses so that the smaller product is computed first: A @ B @ v, which is (A @ B) @ v,"
         " becomes A @ (B @ v)"

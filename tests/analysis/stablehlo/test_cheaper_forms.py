@@ -38,6 +38,10 @@ FOUND = {
     "diagonal by einsum": ("lambda a, b: jnp.einsum('ii->i', a @ b)", "a, b", {"diagonal-used": (2 * N**3, 2 * N**2)}),
     "trace": ("lambda a, b: jnp.trace(a @ b)", "a, b", {"diagonal-used": (2 * N**3, 2 * N**2)}),
     "diagonals": ("jax.vmap(lambda a: jnp.diag(a @ a.T))", "jnp.stack([a, b])", {"diagonal-used": (4 * N**3, 4 * N**2)}),
+    "large kernel": (
+        "lambda a, k: jax.scipy.signal.convolve2d(a, k, mode='same')", "a, k",
+        {"large-kernel": (2 * N**2 * 31**2, 3 * 5 * 330**2 * 17 // 2)},
+    ),
     "real transform": ("jnp.fft.fft", "signal", {"real-transform": (5 * 2**14 * 14, 5 * 2**13 * 14)}),
     "real transform, and back": (
         "lambda x: jnp.fft.ifft(jnp.fft.fft(x) * 2).real", "signal", {"real-transform": (5 * 2**14 * 14, 5 * 2**13 * 14)}
@@ -62,10 +66,16 @@ NOT_FOUND = {
     "labels": ("lambda a, i: -jnp.sum(jax.nn.one_hot(i, 300) * jax.nn.log_softmax(a[:50]))", "a, i"),
     "whole also used": ("lambda a, b: (jnp.diag(a @ b), (a @ b).sum())", "a, b"),
     "complex": ("lambda x: jnp.fft.fft(jnp.exp(1j * x))", "signal"),
+    "small kernel": ("lambda a, k: jax.scipy.signal.convolve2d(a, k[:3, :3], mode='same')", "a, k"),
+    "channels": (
+        "lambda x, k: jax.lax.conv_general_dilated(x, k, (1, 1), 'SAME', dimension_numbers=('NHWC', 'HWIO', 'NHWC'))",
+        "jnp.ones((1, 64, 64, 3)), jnp.ones((31, 31, 3, 3))",
+    ),
     "rfft": ("jnp.fft.rfft", "signal"),
 }  # fmt: skip
 CODE = """
 a, b = jnp.ones((300, 300)), jnp.ones((300, 300))
+k = jnp.ones((31, 31))
 v, i, x, signal = jnp.ones(300), jnp.arange(50), jnp.ones((256, 2, 16)), jnp.ones(2**14)
 """
 
