@@ -212,8 +212,10 @@ def loops(run: Run, times: list[LineTime], least: float) -> list[Loop]:
     calls = _with_calls(run)
     nested = [(list(_around(run, reversed(t.stack))), t) for t in times]
     nested = [([loop for loop in around if loop in calls] or around, t) for around, t in nested]
-    found = _innermost(nested, 0, least)
-    return [replace(loop, calls=(loop.line, loop.last) in calls) for loop in found]
+    found: dict[tuple[Frame, int], list[LineTime]] = {}  # several loops may call the function of one loop
+    for loop in _innermost(nested, 0, least):
+        found.setdefault((loop.line, loop.last), []).extend(loop.times)
+    return [Loop(line, last, (line, last) in calls, inside) for (line, last), inside in found.items()]
 
 
 def _with_calls(run: Run) -> set[tuple[Frame, int]]:

@@ -26,6 +26,7 @@ from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import JAX_ROOTS
 
 CODE = "JX133"  # the rule that reports such lines
+OPERATIONS = "JX605"  # the rule that reports loops which run operations
 MOST_SIZES = 64  # number of array sizes that are compared with each other
 ALIKE = 3  # if so many operations were compiled for two sizes, the size is the cause
 MOST_LINES = 3  # lines that are named for one loop
@@ -329,7 +330,7 @@ def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
     for finding in found:
         if finding.function is not None and finding.seconds:
             advised.add(finding.function)
-        if finding.code == CODE:
+        if finding.code in (CODE, OPERATIONS):
             sources = (finding.source, *(e.source for e in finding.evidence))
             lines.update((line.file, line.line) for line in sources if line is not None)
     parts: dict[tuple[bool, tuple[str, int] | None], list[Unadvised]] = {}

@@ -43,6 +43,23 @@ def lines(run: Run) -> set[tuple[str, int]]:
     return {(at.file, at.line) for t in found for at in (t.source, t.caller) if at is not None}
 
 
+def small_copies(run: Run) -> set[tuple[str, int]]:
+    """Return (file, number) of the lines that copied at least FEWEST small arrays of the host to devices, in a
+    loop that calls jitted functions: JX604 does not report them."""
+    return {
+        (t.source.file, t.source.line)
+        for t in model.transfers(run)
+        if t.source is not None and _copies_items(t) and not _inside_an_inner_loop(run, t)
+    }
+
+
+def _copies_items(t: Transfer) -> bool:
+    """Return whether ``t`` copies at least FEWEST small arrays of the host, as the program requests."""
+    if t.direction != TO_DEVICE or t.kind not in COPIES or t.count is None or t.count < FEWEST:
+        return False
+    return t.bytes_each is not None and t.bytes_each <= SMALL
+
+
 @rule("JX603", "element-reads", WARNING)
 def one_at_a_time(run: Run) -> Iterator[Finding]:
     for t in model.transfers(run):
@@ -69,9 +86,9 @@ def one_at_a_time(run: Run) -> Iterator[Finding]:
 def copied_one_at_a_time(run: Run) -> Iterator[Finding]:
     for t in model.transfers(run):
         each = t.bytes_each
-        if t.direction != TO_DEVICE or t.source is None or t.count is None or t.count < FEWEST:
+        if t.source is None or t.count is None or each is None or not _copies_items(t):
             continue
-        if each is None or each > SMALL or t.kind not in COPIES or not _inside_an_inner_loop(run, t):
+        if not _inside_an_inner_loop(run, t):
             continue
         above = model.called_at(run, t)
         helper = None if above is None else message("helper-line", line=t.source, caller=above)

@@ -24,7 +24,7 @@ from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import JAX_ROOTS, WRAPPER_ROOTS
-from jaxscope.schema.line_times import CALLING, OPERATIONS, PYTHON, WAITING, LineTime
+from jaxscope.schema.line_times import CALLING, COPYING, OPERATIONS, PYTHON, WAITING, LineTime
 from jaxscope.schema.messages import Field, Message, Names, Percent, Seconds, message
 
 OPERATIONS_SHARE, OPERATIONS_MUCH = 0.05, 0.15  # shares of the measured time: a note, a warning
@@ -85,12 +85,20 @@ def _is_small(c: Compilation, texts: Texts) -> bool:
 def _operations(run: Run) -> list[Loop]:
     """Return the loops that spend much time in operations outside jit."""
     reads = element_reads.lines(run)  # JX603 has their time
+    copies = element_reads.small_copies(run)  # jnp.stack of NumPy arrays copies them one at a time.
+    entries = line_times.entries(run)
+    operations = {_at(t) for doing, t in entries if doing == OPERATIONS}
     times = [
         t
-        for doing, t in line_times.entries(run)
-        if doing == OPERATIONS and not any((f.file, f.line) in reads for f in t.stack)
+        for doing, t in entries
+        if doing == OPERATIONS or (doing == COPYING and _at(t) in operations & copies)
+        if not any((f.file, f.line) in reads for f in t.stack)
     ]
     return _loops(run, times, OPERATIONS_SHARE)
+
+
+def _at(t: LineTime) -> tuple[str, int]:
+    return t.stack[0].file, t.stack[0].line
 
 
 def _scan_of(run: Run, loop: Loop) -> loop_calls.Scan | None:
@@ -144,7 +152,10 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
     elif code == "JX605":
         text = message("operations-in-loop", **fields)
         fix = Fix(message("fix-jit-iteration"), "jit")
-        if scan is not None:
+        copied = sum(t.seconds for t in loop.times if _at(t) in element_reads.small_copies(run))
+        if 2 * copied > loop.seconds:
+            fix = Fix(message("fix-join-on-host"), "numpy")
+        elif scan is not None:
             fix = _scanned(scan)
         elif any(draws_one(sources.line(run, line)) for line, _ in lines):
             fix = Fix(message("fix-draw-on-host"), "numpy")

@@ -85,7 +85,11 @@ def find(module: Module, sources: Sources) -> list[CheaperForm]:
     largest: dict[object, CheaperForm] = {}
     shares = work.Shares(module, sources)
     for index, op in enumerate(module.ops):
-        if op.name not in (DOT, "stablehlo.fft", "stablehlo.convolution") or not shares.counts[index] or sources.backward(index):
+        if (
+            op.name not in (DOT, "stablehlo.fft", "stablehlo.convolution")
+            or not shares.counts[index]
+            or sources.backward(index)
+        ):
             continue
         for kind, operations, cheaper in search.forms(index):
             if operations - cheaper < LEAST:

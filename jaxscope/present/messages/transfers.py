@@ -107,6 +107,10 @@ TEMPLATES = {
         "draw the random numbers with NumPy (numpy.random.default_rng), or all of them with one call of"
         " jax.random, and convert that array with np.asarray"
     ),
+    "fix-join-on-host": (
+        "join the arrays with NumPy (numpy.stack, numpy.concatenate, numpy.array) instead of jnp: jnp copies"
+        " each array of the host to the device by itself"
+    ),
     "time-of-line": "about {seconds} at this line",
     "fix-python-in-loop": (
         "prepare the data of the next iteration in another thread or process while the device computes, with"
