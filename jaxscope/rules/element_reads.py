@@ -44,8 +44,8 @@ def lines(run: Run) -> set[tuple[str, int]]:
 
 
 def small_copies(run: Run) -> set[tuple[str, int]]:
-    """Return (file, number) of the lines that copied at least FEWEST small arrays of the host to devices, in a
-    loop that calls jitted functions: JX604 does not report them."""
+    """Return (file, number) of the lines that copied at least FEWEST small arrays of the host to devices, in
+    a loop that calls jitted functions: JX604 does not report them."""
     return {
         (t.source.file, t.source.line)
         for t in model.transfers(run)
