@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 
 from jaxscope.analysis.causes import OF_FUNCTIONS
-from jaxscope.analysis.jit_decorators import Jitted
+from jaxscope.analysis.jit_decorators import Jitted, names_of
+from jaxscope.analysis.loop_calls import root
+from jaxscope.analysis.rewrap_site import last_name, syntax
 from jaxscope.model import transfers
 from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation, Function
@@ -20,6 +23,40 @@ RANDOM = frozenset({"random", "prng"})  # JAX's modules of random draws
 DRAWS = frozenset({"_normal", "_normal_real", "_truncated_normal", "_uniform", "_randint", "_bernoulli"})
 # Modules of JAX whose functions no method and no operator of an array calls
 IMPORTED = RANDOM | {"fft", "scipy", "nn", "image"}
+
+
+# Methods of scipy.optimize.minimize that use no gradient
+_WITHOUT = frozenset({"nelder-mead", "powell", "cobyla", "cobyqa"})
+
+
+def called_by_scipy(source: str | None, line: int) -> ast.Call | None:
+    """Return the call of SciPy to which the function that contains ``line`` is passed, as in
+    ``minimize(objective, x0)``: SciPy calls the function, and needs its result at once. None: there is
+    none."""
+    found = syntax(source) if source is not None else None
+    if found is None:
+        return None
+    around = [
+        block
+        for block in found.blocks
+        if isinstance(block, ast.FunctionDef) and block.lineno <= line <= (block.end_lineno or 0)
+    ]
+    names = names_of(found.imports, {"scipy"})
+    function = max(around, key=lambda block: block.lineno).name if names and around else None
+    for call in (c for calls in found.calls.values() for c in calls):
+        if root(call.func) in names and any(last_name(argument) == function for argument in call.args):
+            return call
+    return None
+
+
+def without_gradient(call: ast.Call) -> bool:
+    """Return whether ``call`` is one of ``scipy.optimize.minimize`` without a gradient, with a method that
+    uses one: SciPy then estimates the gradient, with one more call of the function for each parameter."""
+    given = {k.arg: k.value for k in call.keywords}
+    method = given.get("method")
+    named = isinstance(method, ast.Constant) and str(method.value).lower()
+    full = last_name(call.func) != "minimize" or len(call.args) > 3 or {"jac", None} & set(given)
+    return not full and named not in _WITHOUT
 
 
 def draws(f: Function) -> bool:

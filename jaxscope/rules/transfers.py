@@ -34,7 +34,7 @@ from jaxscope.model import transfers as model
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import BETWEEN, NOT_ASKED, TO_DEVICE, TO_HOST, Transfer
-from jaxscope.rules import element_reads
+from jaxscope.rules import element_reads, library_calls
 from jaxscope.rules.registry import rule
 from jaxscope.rules.shardings import moved
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix, fix_of
@@ -160,6 +160,9 @@ def _waiting(run: Run) -> Iterator[tuple[Transfer, Finding]]:
             continue
         if t.steps is None and reached_now_and_then(source, t.source.line) and not _beside_a_call(run, t):
             continue
+        call = library_calls.called_by_scipy(source, t.source.line)
+        if call is not None and not library_calls.without_gradient(call):
+            continue  # SciPy needs the value before it can go on
         above = model.called_at(run, t) if t.steps is None else None
         if above is not None and reached_now_and_then(sources.of(run)(above.file), above.line):
             continue
@@ -185,7 +188,7 @@ def _waiting(run: Run) -> Iterator[tuple[Transfer, Finding]]:
                     ),
                     *_gap(t, outside),
                 ],
-                fix=_instead(t, source),
+                fix=_instead(run, t, source),
                 seconds=avoidable,
                 timed=True,
             ),
@@ -350,7 +353,9 @@ def _expression(t: Transfer) -> str:
     return t.text or {"np.asarray": "np.asarray()", "print": "printing"}.get(t.kind, f"{t.kind}()")
 
 
-def _instead(t: Transfer, source: str | None) -> Fix:
+def _instead(run: Run, t: Transfer, source: str | None) -> Fix:
+    if t.source is not None and library_calls.called_by_scipy(source, t.source.line) is not None:
+        return Fix(message("fix-give-the-gradient"), "gradient")
     if t.kind == "bool" and t.source is not None and ends_the_loop(source, t.source.line):
         return Fix(message("fix-test-less-often"), "read_less_often")
     if t.kind == "bool" and t.text is not None and _COUNTS.search(t.text):
@@ -359,7 +364,7 @@ def _instead(t: Transfer, source: str | None) -> Fix:
         return Fix(message("fix-decide-on-device"), "decide_on_device")
     if t.kind in ("print", "format"):
         return Fix(message("fix-print-less"), "read_less_often")
-    if t.text is not None and FROM_PYTHON.search(t.text):
+    if t.text is not None and FROM_PYTHON.search(t.text) and not _calls_jitted(run, t):
         return Fix(message("fix-compute-on-host"), "numpy")
     if draws_one(t.text):
         return Fix(message("fix-draw-on-host"), "numpy")
@@ -369,6 +374,14 @@ def _instead(t: Transfer, source: str | None) -> Fix:
     if t.source is not None and keeps_its_value(source, t.source.line):
         return Fix(message("fix-copy-several"), "read_less_often")
     return Fix(message("fix-read-less"), "read_less_often")
+
+
+def _calls_jitted(run: Run, t: Transfer) -> bool:
+    """Return whether the line of ``t`` calls a jitted function of the user."""
+    functions = (f for f in run.functions.values() if f.user)
+    return any(
+        c.entry == "call" and _line(c.site) == _line(t.source) for f in functions for c in f.compilations
+    )
 
 
 def _bytes(n: int | None) -> Field:

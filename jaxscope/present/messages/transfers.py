@@ -46,6 +46,11 @@ TEMPLATES = {
         " use jax.lax.while_loop"
     ),
     "fix-print-less": "print only in every Nth iteration",
+    "fix-give-the-gradient": (
+        "scipy.optimize.minimize estimates the gradient from more calls of this function, one for each"
+        " parameter. Jit jax.value_and_grad of what this function computes, return (float(value),"
+        " numpy.asarray(gradient)) from it, and pass jac=True to minimize"
+    ),
     "fix-compute-on-host": (
         "this line makes an array of a Python number or a NumPy array, and reads the result back: compute it"
         " in Python or NumPy, without jnp"
