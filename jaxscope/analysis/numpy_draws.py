@@ -8,6 +8,7 @@ numbers are meant to be constant.
 from __future__ import annotations
 
 import ast
+from typing import TypeAlias
 
 from jaxscope.analysis.rewrap_site import FUNCTION, last_name, syntax
 
@@ -15,11 +16,13 @@ _NO_DRAW = frozenset(
     {"seed", "default_rng", "RandomState", "Generator", "Random", "SeedSequence", "get_state"}
 )
 _MAKERS = frozenset({"default_rng", "RandomState"})
+_Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+MOST = 30  # functions that are looked at
 
 
-def find(source: str | None, name: str, line: int) -> tuple[int, str] | None:
-    """Return (line, text) of the first place where the function ``name`` draws a random number with NumPy or
-    Python: ``(12, "np.random.normal")``.
+def find(source: str | None, name: str, line: int) -> tuple[int, str, str] | None:
+    """Return (line, text, function) of the first place where the function ``name``, or a function of the same
+    module that it names, draws a random number with NumPy or Python: ``(12, "np.random.normal", "augment")``.
 
     None if there is no such place. None also if the function uses a callback into Python: the callback runs
     in each call, and the draw may be in it. ``line`` is the first line of the function, with its decorators.
@@ -30,23 +33,39 @@ def find(source: str | None, name: str, line: int) -> tuple[int, str] | None:
     body = [n for n in found.blocks if isinstance(n, FUNCTION) and n.name == name and _begins(n) == line]
     if len(body) != 1:
         return None
+    bodies = _with_called(found.tree, body[0])
     names, makers = _random_modules(found.imports), set[str]()
     for node in found.tree.body:
         value = node.value if isinstance(node, ast.Assign) else None
         if isinstance(node, ast.Assign) and isinstance(value, ast.Call) and last_name(value.func) in _MAKERS:
             makers |= {t.id for t in node.targets if isinstance(t, ast.Name)}
-    calls = [n for statement in body[0].body for n in ast.walk(statement) if isinstance(n, ast.Call)]
-    if any("callback" in (last_name(c.func) or "") for c in calls):
+    nodes = [(f, n) for f in bodies for statement in f.body for n in ast.walk(statement)]
+    calls = [(f, n) for f, n in nodes if isinstance(n, ast.Call)]
+    if any("callback" in (last_name(c.func) or "") for _, c in calls):
         return None
     drawn = [
-        c
-        for c in calls
+        (bodies.index(function), c.lineno, c.col_offset, ast.unparse(c.func))
+        for function, c in calls
         if isinstance(c.func, ast.Attribute)
         and c.func.attr not in _NO_DRAW
         and (ast.unparse(c.func.value) in names or ast.unparse(c.func.value) in makers)
     ]
-    first = min(drawn, key=lambda c: (c.lineno, c.col_offset), default=None)
-    return (first.lineno, ast.unparse(first.func)) if first is not None else None
+    at, line, _, text = min(drawn, default=(0, 0, 0, ""))
+    return (line, text, bodies[at].name) if drawn else None
+
+
+def _with_called(tree: ast.Module, function: _Function) -> list[_Function]:
+    """Return ``function`` and the functions of the module that it names in its body, and those that they
+    name: while JAX traces ``function``, they run, too."""
+    known = {n.name: n for n in tree.body if isinstance(n, FUNCTION)}
+    bodies, left = [function], [function]
+    while left and len(bodies) < MOST:
+        for node in (n for statement in left.pop().body for n in ast.walk(statement)):
+            named = known.get(node.id) if isinstance(node, ast.Name) else None
+            if named is not None and named not in bodies:
+                bodies.append(named)
+                left.append(named)
+    return bodies
 
 
 def _begins(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Hashable, Iterator, Sequence
 
-from jaxscope.analysis import rewrap_site
+from jaxscope.analysis import numpy_draws, rewrap_site
 from jaxscope.analysis.paths import root
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.stablehlo.constants import Constant
@@ -51,7 +51,7 @@ def captured_constant(run: Run) -> Iterator[Finding]:
     found: dict[Hashable, list[tuple[Program, Function, Constant]]] = {}
     for p, f, texts in users(run):
         for c in texts.stablehlo.constants if texts.stablehlo is not None else ():
-            if not c.splat and c.bytes is not None and c.bytes >= MIB:
+            if not c.splat and c.bytes is not None and c.bytes >= MIB and not _is_drawn(run, f, c):
                 same = (c.name, tuple(c.names), c.bytes, c.source) if c.source is not None else (f.id, id(c))
                 found.setdefault(same, []).append((p, f, c))
     for members in found.values():
@@ -73,6 +73,15 @@ def captured_constant(run: Run) -> Iterator[Finding]:
                 words = message("fix-pass-inner", constant=c.name, function=f.display_name)
             fix = Fix(words, "pass_argument", {"name": c.name})
             yield _finding("JX507", WARNING, CERTAIN, text, p, f, fix, c.source)
+
+
+def _is_drawn(run: Run, f: Function, c: Constant) -> bool:
+    """Return whether ``c`` has no name, and its line is in a function that draws random numbers with NumPy
+    while ``f`` is traced: JX134 has both."""
+    if c.name is not None or c.source is None or f.seen.file is None or f.seen.line is None:
+        return False
+    drawn = numpy_draws.find(sources.of(run)(f.seen.file), f.seen.name, f.seen.line)
+    return drawn is not None and c.source.function.rpartition(".")[2] == drawn[2]
 
 
 def _fields(c: Constant) -> dict[str, Field]:

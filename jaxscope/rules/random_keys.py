@@ -68,9 +68,9 @@ def _drawn_while_traced(run: Run, f: Function, last: Compilation) -> Finding | N
     found = numpy_draws.find(sources.of(run)(f.seen.file), f.seen.name, f.seen.line)
     if found is None:
         return None
-    line, call = found
+    line, call, drawing = found
     text = message("drawn-while-traced", function=f.display_name, call=call)
-    at = Frame(f.seen.file, line, f.seen.qualname)
+    at = Frame(f.seen.file, line, f.seen.qualname if drawing == f.seen.name else drawing)
     return Finding(
         code="JX134",
         severity=WARNING,
