@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import math
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import NamedTuple
@@ -23,13 +24,15 @@ from jaxscope.rules import memory_scale
 from jaxscope.rules.each_program import of_compiled
 from jaxscope.rules.programs import and_more, evidence, small
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import LIKELY, NOTE, Finding, Fix, fix_of
+from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix, fix_of
 from jaxscope.schema.messages import Bytes, Message, Names, Words, message
 
 IN_PLACE = "flax.nnx.jit"  # puts the arrays that a call returns into the objects that it was passed
 FILTER_JIT = "equinox.filter_jit"  # it has no donate_argnames
 PMAP = "jax.pmap"  # it has no donate_argnames
 WORTH_ONE_CALL = 0.1  # share of a device's memory: less is not reported for a program that is called once
+MOSTLY, COPIED = 0.6, 4 << 20  # share of the bytes that a program accesses, and bytes: then it is a warning
+COMPUTES = 64  # bytes: a program with more than one operation for so many does not only copy
 LARGE = 0.1  # an argument with at least this share of the bytes is named
 
 
@@ -89,7 +92,8 @@ def _possible(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple
     needed = _needed(run, f, possible) if shared is not None else _needed(run, f, possible) | _twice(f)
     free = [d for d in possible if d.path in gone and root(d.path or "") not in needed]
     memory = memory_scale.of_program(run, p)
-    if _bytes(free) < max(memory_scale.WORTH_A_NOTE * memory, small(p)):
+    mostly = _mostly_copies(p, free)
+    if _bytes(free) < max(memory_scale.WORTH_A_NOTE * memory, small(p)) and not mostly:
         return
     if _bytes(free) < WORTH_ONE_CALL * memory and _is_called_once(run, p):
         return
@@ -107,6 +111,7 @@ def _possible(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple
         more=and_more(len(free)),
         bytes=Bytes(_bytes(free)),
         each=message("on-each-device") if _on_several_devices(p) else None,
+        mostly=message("mostly-copies") if mostly else None,
         when=message("program-ended" if gone[first.path or ""] == "exit" else "looked-next"),
     )
     now = dict.fromkeys(root(d.path) for d in every if d.path and d.status != "possible")
@@ -116,7 +121,18 @@ def _possible(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple
         words = _copy_first(shared, fix.words)
         fix = Fix(words, "donate", {**fix.arguments, "copy": shared.copy, "copy_of": shared.original})
     line = p.compilations[-1].site
-    yield first.path, Finding("JX506", NOTE, LIKELY, text, f.id, line, evidence(p, text, line), fix)
+    severity = WARNING if mostly else NOTE
+    yield first.path, Finding("JX506", severity, LIKELY, text, f.id, line, evidence(p, text, line), fix)
+
+
+def _mostly_copies(p: Program, free: Sequence[Donation]) -> bool:
+    """Return whether most of what the program reads and writes is the arrays ``free``, which it would change
+    in place if they were donated: it reads each of them and writes its copy."""
+    compiled = p.compilations[-1].compiled
+    cost, size = compiled.cost if compiled is not None else {}, _bytes(free)
+    if size < COPIED or "flops" not in cost or cost["flops"] > size / COMPUTES:
+        return False
+    return 2 * size >= MOSTLY * cost.get("bytes accessed", math.inf)
 
 
 def _is_called_once(run: Run, p: Program) -> bool:

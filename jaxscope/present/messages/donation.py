@@ -7,8 +7,9 @@ TEMPLATES = {
     "fix-unused-donation": "do not donate it, or return a result with the same shape, dtype and sharding",
     "possible-donation": (
         "{function} could donate {path}{more} ({bytes}{each}), so that XLA reuses the memory: {when} no"
-        " longer held the old arrays"
+        " longer held the old arrays{mostly}"
     ),
+    "mostly-copies": ". Most of what this function does now is to copy them",
     "on-each-device": " on each device",
     "program-ended": "when the program ended, it",
     "looked-next": "soon after the call, the program",
