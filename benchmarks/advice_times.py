@@ -64,6 +64,13 @@ def forms() -> None:
         jax.random.normal(keys[1], (1000, 1000)),
         jnp.arange(1000),
     )
+
+    def many(key: jax.Array, logits: jax.Array) -> jax.Array:
+        return jax.random.categorical(key, logits, shape=(1000,))
+
+    def chosen(key: jax.Array, logits: jax.Array) -> jax.Array:
+        return jax.random.choice(key, 1000, (1000,), p=jax.nn.softmax(logits))
+
     table, signals = jax.random.normal(keys[2], (5000, 64)), jax.random.normal(keys[2], (64, 65536))
     written: list[tuple[str, Callable[..., Any], str, Callable[..., Any], tuple[Any, ...]]] = [
         ("A @ B @ v", lambda a, b: a @ b @ a[0], "A @ (B @ v)", lambda a, b: a @ (b @ a[0]), (a, b)),
@@ -82,6 +89,7 @@ def forms() -> None:
             lambda a, b: jnp.sum(a * b.T, 1),
             (a, b),
         ),
+        ("categorical", many, "choice", chosen, (keys[0], a[0])),
         ("fft(x)", jnp.fft.fft, "rfft(x)", jnp.fft.rfft, (signals,)),
     ]
     for name, one, instead, other, arguments in written:

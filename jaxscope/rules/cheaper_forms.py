@@ -15,10 +15,12 @@ from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.messages import message
 
 TIMES, TRANSFORM_TIMES = 4, 2  # A form that needs so many times as many operations is reported.
+ERROR = 2  # An operation takes up to so many times as long as others on average.
 SHARE = 0.1  # of the program's operations
 # Operations of one call that another form saves; fewer take a few milliseconds at most. MANY is for a call
 # that is not repeated.
 LEAST, MANY = 20_000_000, 2_000_000_000
+IN_LOOP = 10  # the least number of iterations that is assumed for a loop of the program
 
 TITLES = {
     "order": message("product-order"),
@@ -26,6 +28,7 @@ TITLES = {
     "one-hot": message("product-of-one-hot"),
     "diagonal-used": message("product-for-diagonal"),
     "real-transform": message("transform-of-real"),
+    "drawn-by-scores": message("categorical-of-many"),
     "large-kernel": message("convolution-with-large-kernel"),
 }
 FIXES = {
@@ -34,6 +37,7 @@ FIXES = {
     "one-hot": message("fix-take-rows"),
     "diagonal-used": message("fix-diagonal-alone"),
     "real-transform": message("fix-rfft"),
+    "drawn-by-scores": message("fix-choice"),
     "large-kernel": message("fix-fftconvolve"),
 }
 
@@ -51,7 +55,8 @@ def costly_form(run: Run) -> Iterator[Finding]:
             line = form.source or p.compilations[-1].site
             # Tensor processing units multiply matrices faster than they pick rows.
             minor = form.kind == REAL or (form.kind == ONE_HOT and run.platform == "tpu")
-            saved = None if form.share is None else form.share * (1 - form.cheaper / form.operations)
+            saved = 1 - form.cheaper / form.operations
+            at_most = None if form.share is None else min(1.0, ERROR * form.share) * saved
             yield Finding(
                 code="JX211",
                 severity=NOTE if minor else WARNING,
@@ -62,18 +67,14 @@ def costly_form(run: Run) -> Iterator[Finding]:
                 evidence=evidence(p, title, line),
                 fix=Fix(FIXES[form.kind], "cheaper_form", {"form": form.kind}),
                 subject=(line, form.kind),
-                seconds=None if saved is None else running_share(run, f, saved),
+                seconds=None if at_most is None else running_share(run, f, at_most),
                 at_most=True,
             )
 
 
 def _matters(run: Run, p: Program, f: Function, form: CheaperForm) -> bool:
     times = TRANSFORM_TIMES if form.kind == REAL else TIMES
-    saved = form.operations - form.cheaper
-    if (
-        form.operations < times * form.cheaper
-        or saved < LEAST
-        or (form.share is not None and form.share < SHARE)
-    ):
+    saved, least = form.operations - form.cheaper, LEAST // IN_LOOP if form.in_loop else LEAST
+    if form.operations < times * form.cheaper or saved < least or (form.share or 1.0) < SHARE:
         return False
     return saved >= MANY or form.in_loop or runs_often(run, p.compilations[-1], f.calls)

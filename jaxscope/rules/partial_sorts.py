@@ -47,7 +47,7 @@ def sort_for_few(run: Run) -> Iterator[Finding]:
                 evidence=evidence(p, text, line),
                 fix=Fix(_instead(s), "top_k", {"k": s.used}),
                 subject=(line,),
-                seconds=None if s.share is None else running_share(run, f, s.share),
+                seconds=running_share(run, f, 1.0),
                 at_most=True,
             )
 

@@ -103,6 +103,7 @@ STATED = {
     "JX211": (
         f"at least {cheaper_forms.LEAST:,} operations in one call ({cheaper_forms.MANY:,} if",
         f"at least {share(cheaper_forms.SHARE)} of the program's operations",
+        f"{cheaper_forms.LEAST // cheaper_forms.IN_LOOP:,} in one",
         "at most a quarter" if cheaper_forms.TIMES == 4 else "",
     ),
     "JX210": (f"{jacobians.TIMES} times as many", f"at least {jacobians.FEWEST} passes"),

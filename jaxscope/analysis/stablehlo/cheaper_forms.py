@@ -21,8 +21,10 @@ from jaxscope.analysis.stablehlo.sources import LOOPS, Sources
 from jaxscope.schema.keys import Frame
 
 ORDER, DIAGONAL, ONE_HOT, USED = "order", "diagonal", "one-hot", "diagonal-used"
-REAL, KERNEL = "real-transform", "large-kernel"
+REAL, KERNEL, CHOICE = "real-transform", "large-kernel", "drawn-by-scores"
 DOT = "stablehlo.dot_general"
+FORMS = frozenset({DOT, "stablehlo.fft", "stablehlo.convolution", "stablehlo.add"})
+DRAW = 100  # operations for a random number of Threefry
 LEAST = 1 << 20  # operations in one call: products with fewer are not listed
 SAME_PLACES = frozenset(
     f"stablehlo.{name}"
@@ -63,7 +65,8 @@ class CheaperForm(msgspec.Struct, frozen=True):
         complex transform of real numbers.
         ``large-kernel``: a convolution in several dimensions, of one channel, for which Fourier transforms
         need fewer operations.
-      operations: floating-point operations of one execution.
+        ``drawn-by-scores``: several draws of ``jax.random.categorical`` from the same probabilities.
+      operations: operations of one execution.
       cheaper: those of the cheaper form.
       share: the share of ``operations`` in all of the program's operations; None: unknown, because operations
         are in loops.
@@ -85,18 +88,14 @@ def find(module: Module, sources: Sources) -> list[CheaperForm]:
     largest: dict[object, CheaperForm] = {}
     shares = work.Shares(module, sources)
     for index, op in enumerate(module.ops):
-        if (
-            op.name not in (DOT, "stablehlo.fft", "stablehlo.convolution")
-            or not shares.counts[index]
-            or sources.backward(index)
-        ):
+        times = sources.times[op.function]
+        if op.name not in FORMS or not times or sources.backward(index):
             continue
         for kind, operations, cheaper in search.forms(index):
             if operations - cheaper < LEAST:
                 continue
-            form = CheaperForm(
-                kind, operations, cheaper, shares.of(index), sources.in_loop(index), sources.frame(index)
-            )
+            share = shares.of(index, times * operations)
+            form = CheaperForm(kind, operations, cheaper, share, sources.in_loop(index), sources.frame(index))
             known = largest.get((form.source, kind))
             if known is None or known.operations < operations:
                 largest[form.source, kind] = form
@@ -141,6 +140,8 @@ class _Search:
         op = self.ops[index]
         if op.name == "stablehlo.convolution":
             return _by_transform(op)
+        if op.name == "stablehlo.add":
+            return self._categorical(index)
         if op.name != DOT:
             return self._transform(index)
         p = _product(op)
@@ -156,6 +157,27 @@ class _Search:
             )  # It moves constant products out of loops.
             found += [] if found else self._diagonal_used(index, p)
         return found
+
+    def _categorical(self, index: int) -> list[tuple[str, int, int]]:
+        """Return what ``jax.random.categorical`` needs that draws several numbers from the same
+        probabilities: it adds them to a random number for each probability of each draw, and takes the
+        largest. The cheaper form adds the probabilities up once, and searches the sums for one random number
+        for each draw."""
+        op = self.ops[index]
+        shape = [n or 0 for n in types.tensor(op.outputs[0]).shape or ()]
+        users = [self.ops[user].callee or "" for user in self.flow.users.get(index, ())]
+        if len(shape) < 2 or len(users) != 1 or not users[0].startswith("argmax"):
+            return []
+        for side in (0, 1):
+            drawn, scores = (self.flow.operand(Value(index), k) for k in (side, 1 - side))
+            called = [self.ops[call].callee or "" for call in drawn.calls[:1]] if drawn is not None else []
+            if scores is None or not any(name.startswith("_gumbel") for name in called):
+                continue
+            draws = math.prod(n for d, n in enumerate(shape[:-1]) if self._spreads(scores, d))
+            rows, choices = math.prod(shape[:-1]) // draws, shape[-1]
+            search = draws * (DRAW + math.ceil(math.log2(choices + 1))) + 3 * choices
+            return [(CHOICE, DRAW * math.prod(shape), rows * search)]
+        return []
 
     def _transform(self, index: int) -> list[tuple[str, int, int]]:
         op = self.ops[index]

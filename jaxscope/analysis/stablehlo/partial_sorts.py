@@ -8,7 +8,7 @@ import re
 
 import msgspec
 
-from jaxscope.analysis.stablehlo import flow, types, work
+from jaxscope.analysis.stablehlo import flow, types
 from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
@@ -33,7 +33,6 @@ class PartialSort(msgspec.Struct, frozen=True):
       used: the largest number of elements of a row that the program uses: the first or the last ones.
       shuffles: whether the sort shuffles the row (``jax.random.permutation``, ``jax.random.choice``).
       source: the user's line; None: unknown.
-      share: its share of the program's operations; None: unknown.
     """
 
     rows: int
@@ -41,11 +40,10 @@ class PartialSort(msgspec.Struct, frozen=True):
     used: int
     shuffles: bool
     source: Frame | None
-    share: float | None = None
 
 
 def find(module: Module, sources: Sources) -> list[PartialSort]:
-    users, shares = flow.users(module), work.Shares(module, sources)
+    users = flow.users(module)
     found = []
     for index, op in enumerate(module.ops):
         shape = types.tensor(op.outputs[0]).shape if op.name == SORT and op.outputs else None
@@ -59,7 +57,7 @@ def find(module: Module, sources: Sources) -> list[PartialSort]:
         if used and FEW * used <= length:
             shuffles = module.functions[op.function].name.startswith(SHUFFLE)
             rows = math.prod(sizes) // length
-            found.append(PartialSort(rows, length, used, shuffles, sources.frame(index), shares.of(index)))
+            found.append(PartialSort(rows, length, used, shuffles, sources.frame(index)))
     return found
 
 

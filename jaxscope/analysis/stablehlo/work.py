@@ -23,6 +23,7 @@ _DECOMPOSES = re.compile(
     r"cholesky|potrf|getrf|geqrf|orgqr|syevd|heevd|geev|gesdd|gesvd|eigh|lu_decomp|\bqr", re.I
 )
 _SOLVES = re.compile(r"trsm|triangular_solve|getrs|potrs", re.I)
+ROUNDS = 5  # of Threefry
 _COMPARED = 20  # A comparison of a sort takes as long as about so many flops (a CPU core, JAX 0.10.2).
 
 
@@ -66,16 +67,23 @@ class Shares:
     def __init__(self, module: Module, sources: Sources) -> None:
         self.counts = [operations(op) * sources.times[op.function] for op in module.ops]
         self._in_loop = sources.in_loop
-        self._looped = sum(n for i, n in enumerate(self.counts) if sources.in_loop(i))
-        self._total = sum(self.counts)
+        looped = [i for i, n in enumerate(self.counts) if n and sources.in_loop(i)]
+        # Loops of JAX's own functions are the rounds of Threefry.
+        users = any(sources.own(i).frame is not None for i in looped)
+        self._looped = sum(self.counts[i] for i in looped) if users else 0
+        self._total = sum(self.counts) + (0 if users else (ROUNDS - 1) * sum(self.counts[i] for i in looped))
 
-    def of(self, index: int) -> float | None:
-        """Return the share of the operation ``module.ops[index]``. If the program has loops, this is its
-        share of the operations in loops; None: it is in no loop, so that its share is unknown."""
+    def of(self, index: int, count: int | None = None) -> float | None:
+        """Return the share of the operation ``module.ops[index]``. If the user's code has loops, this is its
+        share of the operations in loops; None: it is in no loop, so that its share is unknown.
+
+        Args:
+          count: how many operations it stands for, in all copies of its function; None: its own.
+        """
         if self._looped and not self._in_loop(index):
             return None
         total = self._looped or self._total
-        return self.counts[index] / total if total else None
+        return min(1.0, (self.counts[index] if count is None else count) / total) if total else None
 
 
 def sizes(pattern: re.Pattern[str], detail: str) -> list[int]:

@@ -129,6 +129,14 @@ TEMPLATES = {
     "product-for-diagonal": "multiplies two matrices, and uses only the diagonal of their product",
     "transform-of-real": "computes the complex Fourier transform of real numbers",
     "convolution-with-large-kernel": "computes a convolution with a large kernel element by element",
+    "categorical-of-many": (
+        "draws from the same probabilities several times with jax.random.categorical, which needs a random"
+        " number for each probability and each draw"
+    ),
+    "fix-choice": (
+        "use jax.random.choice, which needs one random number for each draw: categorical(key, logits,"
+        " shape=(m,)) becomes choice(key, n, (m,), p=jax.nn.softmax(logits)), where n is the number of logits"
+    ),
     "fix-fftconvolve": (
         "use jax.scipy.signal.fftconvolve, which computes the same convolution with Fourier transforms:"
         " convolve2d(x, kernel, mode='same') becomes fftconvolve(x, kernel, mode='same')"

@@ -42,6 +42,14 @@ FOUND = {
         "lambda a, k: jax.scipy.signal.convolve2d(a, k, mode='same')", "a, k",
         {"large-kernel": (2 * N**2 * 31**2, 3 * 5 * 330**2 * 17 // 2)},
     ),
+    "resampled": (
+        "lambda key, v: jax.random.categorical(key, v, shape=(500,))", "key, v",
+        {"drawn-by-scores": (100 * 500 * N, 500 * 109 + 3 * N)},
+    ),
+    "resampled for each": (
+        "jax.vmap(lambda key, v: jax.random.categorical(key, v, shape=(500,)))", "jax.random.split(key, 3), a[:3]",
+        {"drawn-by-scores": (3 * 100 * 500 * N, 3 * (500 * 109 + 3 * N))},
+    ),
     "real transform": ("jnp.fft.fft", "signal", {"real-transform": (5 * 2**14 * 14, 5 * 2**13 * 14)}),
     "real transform, and back": (
         "lambda x: jnp.fft.ifft(jnp.fft.fft(x) * 2).real", "signal", {"real-transform": (5 * 2**14 * 14, 5 * 2**13 * 14)}
@@ -71,11 +79,12 @@ NOT_FOUND = {
         "lambda x, k: jax.lax.conv_general_dilated(x, k, (1, 1), 'SAME', dimension_numbers=('NHWC', 'HWIO', 'NHWC'))",
         "jnp.ones((1, 64, 64, 3)), jnp.ones((31, 31, 3, 3))",
     ),
+    "one draw for each row": ("lambda key, a: jax.random.categorical(key, a)", "key, a"),
     "rfft": ("jnp.fft.rfft", "signal"),
 }  # fmt: skip
 CODE = """
 a, b = jnp.ones((300, 300)), jnp.ones((300, 300))
-k = jnp.ones((31, 31))
+k, key = jnp.ones((31, 31)), jax.random.key(0)
 v, i, x, signal = jnp.ones(300), jnp.arange(50), jnp.ones((256, 2, 16)), jnp.ones(2**14)
 """
 
