@@ -218,6 +218,19 @@ def loops(run: Run, times: list[LineTime], least: float) -> list[Loop]:
     return [Loop(line, last, (line, last) in calls, inside) for (line, last), inside in found.items()]
 
 
+def inner_loop(run: Run, loop: Loop, share: float) -> Frame | None:
+    """Return the first line of the loop within ``loop``, also in functions that it calls, around at least
+    ``share`` of its seconds; None: there is none."""
+    seconds: dict[Frame, float] = {}
+    for t in loop.times:
+        for line, last in _around(run, t.stack):
+            if (line, last) == (loop.line, loop.last):
+                break
+            seconds[line] = seconds.get(line, 0.0) + t.seconds - t.blocked
+    most = max(seconds, key=lambda line: seconds[line], default=None)
+    return most if most is not None and seconds[most] >= share * loop.seconds else None
+
+
 def _with_calls(run: Run) -> set[tuple[Frame, int]]:
     """Return the loops that call jitted functions of the user, each as (first line, number of the last
     line)."""

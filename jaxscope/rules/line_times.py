@@ -18,7 +18,7 @@ from jaxscope.model import line_times, sources
 from jaxscope.model.line_times import Loop
 from jaxscope.model.records import Compilation, cached_until_changed
 from jaxscope.model.run import Run
-from jaxscope.rules import element_reads
+from jaxscope.rules import element_reads, root_cause
 from jaxscope.rules.each_program import users
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
@@ -32,6 +32,7 @@ PYTHON_SHARE, PYTHON_MUCH = 0.15, 0.4
 CALLS_SHARE, CALLS_MUCH = 0.1, 0.3
 # Operations plus bytes of a program, which a CPU core needs about 30 microseconds for: as long as a call.
 SMALL = 150_000
+INNER = 0.3  # share of the time of a loop: a loop within it with as much is named
 LINES = 3  # that are named
 NUMERIC = frozenset({"numpy", "scipy", "pandas"})
 
@@ -159,6 +160,8 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
             fix = _scanned(scan)
         elif any(draws_one(sources.line(run, line)) for line, _ in lines):
             fix = Fix(message("fix-draw-on-host"), "numpy")
+        else:
+            fix = root_cause.with_inner_loop(fix, line_times.inner_loop(run, loop, INNER))
     else:
         text, fix = message("python-in-loop", **fields), Fix(message("fix-python-in-loop"), "prefetch")
     return Finding(

@@ -40,13 +40,14 @@ def work_repeated_in_loop(run: Run) -> Iterator[Finding]:
             continue
         names = tuple(dict.fromkeys(name for w in parts for name in w.arguments))
         lines = tuple(dict.fromkeys(str(at.line) for w in parts for at in w.lines))
-        known = "lines-known" if len(lines) > 1 else "line-known"
         text = message(
             "work-repeated-in-loop",
             function=f.display_name,
             loop=loop,
             share=Percent(share),
-            lines=message(known, lines=Names(lines, MOST, "lines")),
+            lines=message(
+                "lines-known" if len(lines) > 1 else "line-known", lines=Names(lines, MOST, "lines")
+            ),
             arguments=Names(names, MOST),
         )
         site = p.compilations[-1].site

@@ -295,6 +295,23 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
     return kept
 
 
+def with_inner_loop(fix: Fix, inner: Frame | None) -> Fix:
+    """Return the advice ``fix`` to jit the body of a loop, with what to do about a loop ``inner`` within it,
+    which JAX would write out."""
+    if inner is None:
+        return fix
+    arguments = {**fix.arguments, "inner": [inner.file, inner.line, inner.function]}
+    return Fix(message("fix-inner-loop", fix=fix.words, loop=inner), fix.kind, arguments)
+
+
+def _of_both(fix: Fix, running: Finding) -> Fix:
+    """Return the advice ``fix`` to jit what compiles, with what the finding ``running`` says about a loop
+    within the loop that runs it."""
+    other = fix_of(running)
+    inner = other.arguments.get("inner") if other is not None else None
+    return with_inner_loop(fix, Frame(*inner) if inner else None)
+
+
 def _with_time_to_run(findings: list[Finding]) -> list[Finding]:
     """Return ``findings``, but merge one about the compilations of operations outside jit (JX133) with one
     about the time of a loop that runs these operations (JX605), if jit solves both. The merged finding has
@@ -311,7 +328,7 @@ def _with_time_to_run(findings: list[Finding]) -> list[Finding]:
                 first,
                 severity=WARNING if WARNING in (f.severity, running.severity) else first.severity,
                 evidence=[*first.evidence, Evidence(second.title, source=second.source), *second.evidence],
-                fix=f.fix,
+                fix=_of_both(fix, running),
                 seconds=(f.seconds or 0.0) + (running.seconds or 0.0),
                 at_most=f.at_most,
             )

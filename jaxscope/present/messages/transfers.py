@@ -126,6 +126,11 @@ TEMPLATES = {
         "put these operations into one jitted function, and call it once in each iteration. What depends only"
         " on Python numbers can be computed with math or NumPy"
     ),
+    "fix-inner-loop": (
+        "{fix}. JAX would write the Python loop at {loop} out, once for each of its turns, and compile it"
+        " again for another number of turns: stack the arrays that it goes through, and use jax.vmap (or"
+        " jax.lax.scan) in its place"
+    ),
     "large-transfer-to-host": (
         "{what}{helper} copies arrays from the device to the host: {n} times, {bytes} in total"
     ),
