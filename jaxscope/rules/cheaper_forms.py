@@ -44,10 +44,14 @@ FIXES = {
 
 @rule("JX211", "costly-form", WARNING)
 def costly_form(run: Run) -> Iterator[Finding]:
+    """Yield a finding for each line and form; if several functions contain it, only for the first."""
+    seen = set[tuple[object, str]]()
     for p, f, texts in users(run):
         for form in texts.stablehlo.cheaper_forms if texts.stablehlo is not None else ():
-            if not _matters(run, p, f, form):
+            same = form.source or f.id, form.kind
+            if same in seen or not _matters(run, p, f, form):
                 continue
+            seen.add(same)
             times = form.operations // max(1, form.cheaper)
             title = message(
                 "costly-form", function=f.display_name, what=TITLES[form.kind], times=f"{times:,}"
