@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxscope.analysis.stablehlo.cheaper_forms import ONE_HOT, REAL, CheaperForm
+from jaxscope.analysis.stablehlo.cheaper_forms import KERNEL, ONE_HOT, REAL, CheaperForm
+from jaxscope.model import sources
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import runs_often, users
@@ -49,7 +50,7 @@ def costly_form(run: Run) -> Iterator[Finding]:
     for p, f, texts in users(run):
         for form in texts.stablehlo.cheaper_forms if texts.stablehlo is not None else ():
             same = form.source or f.id, form.kind
-            if same in seen or not _matters(run, p, f, form):
+            if same in seen or not _matters(run, p, f, form) or not _is_written(run, form):
                 continue
             seen.add(same)
             times = form.operations // max(1, form.cheaper)
@@ -74,6 +75,13 @@ def costly_form(run: Run) -> Iterator[Finding]:
                 seconds=None if at_most is None else running_share(run, f, at_most),
                 at_most=True,
             )
+
+
+def _is_written(run: Run, form: CheaperForm) -> bool:
+    """Return whether the user's line has the function that the advice is about: other functions of JAX use
+    Fourier transforms, too, and a correlation is not what ``fftconvolve`` computes."""
+    name = {REAL: "fft", KERNEL: "convolve"}.get(form.kind)
+    return name is None or (form.source is not None and name in sources.line(run, form.source))
 
 
 def _matters(run: Run, p: Program, f: Function, form: CheaperForm) -> bool:

@@ -41,6 +41,9 @@ SAME_PLACES = frozenset(
         "maximum",
     )
 )
+SAME_NUMBERS = frozenset(
+    f"stablehlo.{name}" for name in ("transpose", "convert", "reshape", "broadcast_in_dim")
+)
 MASKS = frozenset(
     f"stablehlo.{name}"
     for name in ("convert", "transpose", "broadcast_in_dim", "multiply", "select", "gather")
@@ -49,6 +52,7 @@ JAX_DIAGONALS = re.compile(r"(diagonal|_diag|trace)(_\d+)?")  # JAX's functions 
 _LEFT = {name: re.compile(name + r" = \[([\d, ]*)\]") for name in ("contracting_dims", "batching_dims")}
 _RIGHT = {name: re.compile(name + r" = \[[\d, ]*\] x \[([\d, ]*)\]") for name in _LEFT}
 _DIMS = re.compile(r"dims = \[([\d, ]*)\]")
+_STEPS = re.compile(r"(?:stride|lhs_dilate|rhs_dilate) = \[([\d, ]*)\]")
 _OFFSET = re.compile(r"offset_dims = \[([\d, ]*)\]")
 _EQUAL = re.compile(r"\bEQ\b")
 _IOTA = re.compile(r"dim = (\d+)")
@@ -133,6 +137,13 @@ class _Search:
         self.sources = sources
         self.flow = Flow(module)
         self.copies = _copies(module)
+        self._masks: dict[tuple[int, tuple[int, ...]], _Mask | None] = {}
+        self._diagonal: dict[tuple[int, int], bool] = {}
+        self.real_back = self._all_real()
+
+    def _readers(self, index: int) -> list[int]:
+        """Return the operations that read the result at ``index``, each once."""
+        return list(dict.fromkeys(self.flow.users.get(index, ())))
 
     def forms(self, index: int) -> list[tuple[str, int, int]]:
         """Return (kind, operations, operations of the cheaper form) for the product or transform at
@@ -145,8 +156,8 @@ class _Search:
         if op.name != DOT:
             return self._transform(index)
         p = _product(op)
-        if p is None:
-            return []
+        if p is None or all(self._is_constant(self.flow.operand(Value(index), k)) for k in (0, 1)):
+            return []  # XLA computes products of constants when it compiles.
         found = []
         structure = self._structured(index, p)
         if structure is not None:
@@ -174,7 +185,9 @@ class _Search:
             if scores is None or not any(name.startswith("_gumbel") for name in called):
                 continue
             draws = math.prod(n for d, n in enumerate(shape[:-1]) if self._spreads(scores, d))
-            rows, choices = math.prod(shape[:-1]) // draws, shape[-1]
+            rows, choices = math.prod(shape[:-1]) // max(1, draws), shape[-1]
+            if draws < 2 or (rows > 1 and "vmap(" not in (self.sources.place(index).name or "")):
+                continue
             search = draws * (DRAW + math.ceil(math.log2(choices + 1))) + 3 * choices
             return [(CHOICE, DRAW * math.prod(shape), rows * search)]
         return []
@@ -186,7 +199,19 @@ class _Search:
             return []
         before = types.tensor(self.ops[made.at].inputs[0]).dtype or ""
         whole = work.operations(op)
-        return [] if before.startswith("complex") else [(REAL, whole, whole // 2)]
+        return [] if before.startswith("complex") or not self.real_back else [(REAL, whole, whole // 2)]
+
+    def _all_real(self) -> bool:
+        """Return whether the program only uses the real parts of its inverse Fourier transforms."""
+        inverse = [i for i, op in enumerate(self.ops) if op.name == "stablehlo.fft" and "= IFFT" in op.detail]
+        return all(self._only_real(user, index, DEPTH) for index in inverse for user in self._readers(index))
+
+    def _only_real(self, user: int, operand: int, depth: int) -> bool:
+        op = self.ops[user]
+        if op.name not in NOT_OPERATIONS and self.flow.callee(op) is None:
+            return op.name == "stablehlo.real"
+        further = self.flow.after(user) if op.name in NOT_OPERATIONS else self.flow.inside(user, operand)
+        return depth > 0 and bool(further) and all(self._only_real(u, o, depth - 1) for u, o in further or ())
 
     def _structured(self, index: int, p: _Product) -> str | None:
         """Return the structure of a factor: ``DIAGONAL`` or ``ONE_HOT``; None: no structure is known."""
@@ -196,11 +221,11 @@ class _Search:
             if mask is None or len(p.contracted[side]) != 1 or p.contracted[side][0] not in mask.dimensions:
                 continue
             if len(mask.dimensions) == 1:
-                return ONE_HOT
-            name = self.sources.place(index).name or ""
-            if ("vmap(" in name and "jvp(" in name) or (mask.bare and ("jvp(" in name or "vmap(" in name)):
-                continue  # the identity matrix with which a derivative in all directions begins
-            return DIAGONAL
+                return None if p.batch[0] else ONE_HOT
+            name, sizes = self.sources.place(index).name or "", {p.shapes[side][d] for d in mask.dimensions}
+            if mask.bare or len(sizes) != 1 or mask.dimensions.intersection(p.batch[side]):
+                continue  # the identity matrix, with which derivatives in all directions begin; H of a filter
+            return None if "vmap(" in name and "jvp(" in name else DIAGONAL
         return None
 
     def _order(self, index: int, p: _Product) -> list[tuple[str, int, int]]:
@@ -235,14 +260,22 @@ class _Search:
     def _diagonal_used(self, index: int, p: _Product) -> list[tuple[str, int, int]]:
         if len(p.free(0)) != 1 or len(p.free(1)) != 1 or not self._only_diagonal(index, DEPTH):
             return []
+        if p.batch[0] and "vmap(" not in (self.sources.place(index).name or ""):
+            return []  # jnp.diagonal of a batch is that of its first two dimensions.
         return [(USED, p.flops(), p.flops() // max(p.shapes[side][p.free(side)[0]] for side in (0, 1)))]
 
     def _only_diagonal(self, index: int, depth: int) -> bool:
         """Return whether the program reads only the diagonal of the result at ``index``."""
-        users = self.flow.users.get(index, [])
+        users = self._readers(index)
         return bool(users) and all(self._reads_diagonal(user, index, depth) for user in users)
 
     def _reads_diagonal(self, user: int, operand: int, depth: int) -> bool:
+        known = self._diagonal.get((user, operand))
+        if known is None:
+            known = self._diagonal[user, operand] = self._reads_the_diagonal(user, operand, depth)
+        return known
+
+    def _reads_the_diagonal(self, user: int, operand: int, depth: int) -> bool:
         op = self.ops[user]
         if depth == 0:
             return False
@@ -253,6 +286,8 @@ class _Search:
             further = self.flow.after(user) if callee is None else self.flow.inside(user, operand)
             return bool(further) and all(self._reads_diagonal(u, o, depth - 1) for u, o in further or ())
         if op.name == "stablehlo.select":
+            if len(op.operands) != 3 or op.operands[1] != operand or op.operands[2] == operand:
+                return False  # The diagonal is what the program does not use.
             mask = self._mask(self.flow.operand(Value(user), 0), DEPTH)
             return mask is not None and len(mask.dimensions) == 2
         return op.name in SAME_PLACES and self._only_diagonal(user, depth - 1)
@@ -267,7 +302,31 @@ class _Search:
         ):
             return False
         f = self.flow.module.functions[callee]
-        return all(self.sources.own(i).frame is None for i in range(f.first, f.end))
+        inside = range(f.first, f.end)
+        return all(self.sources.own(i).frame is None for i in inside) and self._is_main_diagonal(
+            inside, DEPTH
+        )
+
+    def _is_main_diagonal(self, inside: range, depth: int) -> bool:
+        """Return whether the function with the operations ``inside``, or one that it calls, compares two
+        indices: those of a diagonal with an offset are not equal."""
+        for index in inside if depth > 0 else ():
+            op, callee = self.ops[index], self.flow.callee(self.ops[index])
+            if op.name == "stablehlo.compare" and _EQUAL.search(op.detail):
+                mask = self._compared(Value(index))
+                return mask is not None and len(mask.dimensions) == 2
+            f = self.flow.module.functions[callee] if callee is not None else None
+            if f is not None and self._is_main_diagonal(range(f.first, f.end), depth - 1):
+                return True
+        return False
+
+    def _is_constant(self, value: Value | None) -> bool:
+        for _ in range(DEPTH):
+            op = self.ops[value.at] if value is not None else None
+            if value is None or op is None or op.name not in SAME_NUMBERS:
+                return op is not None and op.name == "stablehlo.constant"
+            value = self.flow.operand(value, 0)
+        return False
 
     def _through_transposes(self, index: int) -> list[tuple[int, int, list[int]]] | None:
         """Return the operations that use a product, as (operation, operand, order): dimension k of the
@@ -281,7 +340,7 @@ class _Search:
                 op = self.ops[user]
                 if op.name == "stablehlo.transpose":
                     left.append((user, [order[d] for d in work.sizes(_DIMS, op.detail)]))
-                elif op.name == DOT and op.operands.count(value) == 1:
+                elif op.name == DOT and len(op.operands) == 2 and op.operands.count(value) == 1:
                     found.append((user, value, order))
                 else:
                     return None
@@ -302,12 +361,18 @@ class _Search:
         not, or that is unknown."""
         if value is None or depth == 0:
             return None
+        if value not in self._masks:
+            self._masks[value] = self._new_mask(value, depth)
+        return self._masks[value]
+
+    def _new_mask(self, value: Value, depth: int) -> _Mask | None:
         op = self.ops[value.at]
         if op.name == "stablehlo.compare":
             return self._compared(value) if _EQUAL.search(op.detail) else None
         if op.name not in MASKS:
             return None
-        masks = [self._mask(self.flow.operand(value, k), depth - 1) for k in range(len(op.inputs))]
+        factors = (0, 1) if op.name == "stablehlo.multiply" else (0,)
+        masks = [self._mask(self.flow.operand(value, k), depth - 1) for k in factors]
         if op.name == "stablehlo.multiply":
             diagonal = next((m for m in masks if m is not None and len(m.dimensions) == 2), None)
             return None if diagonal is None else _Mask(diagonal.dimensions, False)
@@ -429,7 +494,8 @@ def _by_transform(op: Op) -> list[tuple[str, int, int]]:
         return []
     array, kernel = found
     spatial = [name for name in kernel if name.isdigit()]
-    if kernel["o"] != 1 or kernel.get("i") != 1 or len(spatial) < 2 or "dilate = [1" not in op.detail:
+    steps = [n for numbers in _STEPS.findall(op.detail) for n in numbers.split(",")]
+    if kernel["o"] != 1 or kernel.get("i") != 1 or len(spatial) < 2 or any(n.strip() != "1" for n in steps):
         return []
     n = math.prod(array[name] + kernel[name] - 1 for name in spatial)
     whole = array["b"] * 3 * 5 * n * math.ceil(math.log2(n + 1)) // 2

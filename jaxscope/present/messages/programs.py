@@ -122,44 +122,43 @@ TEMPLATES = {
         " jax.lax.top_k(jax.random.uniform(key, ({length},)), {used})[1]. If some of them may be equal, use"
         " jax.random.randint(key, ({used},), 0, {length})"
     ),
-    "costly-form": "{function} {what}: {times} times as many operations as needed",
-    "product-order": "multiplies three matrices in a costly order",
-    "product-of-diagonal": "multiplies by a diagonal matrix, whose zeros take part in the product",
-    "product-of-one-hot": "multiplies by a one-hot matrix, only to pick rows of the other matrix",
+    "costly-form": "{function} {what}, which takes {times} times as many operations as another form",
+    "product-order": "multiplies three arrays in a costly order",
+    "product-of-diagonal": "multiplies by a diagonal matrix as if it were full: most products are with 0",
+    "product-of-one-hot": "multiplies by a one-hot matrix, only to pick rows or columns of the other matrix",
     "product-for-diagonal": "multiplies two matrices, and uses only the diagonal of their product",
     "transform-of-real": "computes the complex Fourier transform of real numbers",
-    "convolution-with-large-kernel": "computes a convolution with a large kernel element by element",
-    "categorical-of-many": (
-        "draws from the same probabilities several times with jax.random.categorical, which needs a random"
-        " number for each probability and each draw"
-    ),
+    "convolution-with-large-kernel": "computes a convolution with a large kernel directly",
+    "categorical-of-many": "draws many times from the same probabilities with jax.random.categorical",
     "fix-choice": (
-        "use jax.random.choice, which needs one random number for each draw: categorical(key, logits,"
-        " shape=(m,)) becomes choice(key, n, (m,), p=jax.nn.softmax(logits)), where n is the number of logits"
+        "use jax.random.choice, which needs one random number for each draw, and draws other numbers of the"
+        " same distribution: categorical(key, logits, shape=(m,)) becomes choice(key, n, (m,),"
+        " p=jax.nn.softmax(logits)), where n is the number of logits"
     ),
     "fix-fftconvolve": (
         "use jax.scipy.signal.fftconvolve, which computes the same convolution with Fourier transforms:"
         " convolve2d(x, kernel, mode='same') becomes fftconvolve(x, kernel, mode='same')"
     ),
     "fix-product-order": (
-        "move the parentheses so that the smaller product is computed first: A @ B @ v, which is (A @ B) @ v,"
-        " becomes A @ (B @ v)"
+        "move the parentheses so that the product with the smallest result is computed first: A @ B @ v,"
+        " which is (A @ B) @ v, becomes A @ (B @ v)"
     ),
     "fix-scale-rows": (
         "scale the rows or the columns: jnp.diag(d) @ A becomes d[:, None] * A, and A @ jnp.diag(d) becomes A"
         " * d"
     ),
     "fix-take-rows": (
-        "take the rows by their indices: jax.nn.one_hot(i, n) @ A becomes A[i]. For an index that is not in"
-        " 0, ..., n - 1, the product gives zeros, while A[i] gives another row"
+        "take the rows by their indices: jax.nn.one_hot(i, n) @ A becomes A[i], and A @ jax.nn.one_hot(i,"
+        " n).T becomes A[:, i]. For an index that is not in 0, ..., n - 1, the product gives zeros, while"
+        " A[i] gives another row"
     ),
     "fix-diagonal-alone": (
         "compute the diagonal alone: jnp.diag(A @ B) becomes jnp.sum(A * B.T, axis=1), and jnp.trace(A @ B)"
         " becomes jnp.sum(A * B.T)"
     ),
     "fix-rfft": (
-        "use jnp.fft.rfft, rfft2 or rfftn, and irfft with the length n for the way back: they compute half of"
-        " the results. The other half is their complex conjugates"
+        "use jnp.fft.rfft, rfft2 or rfftn, which compute half of the results; the other half is their complex"
+        " conjugates. For the way back, irfft(y, n) gives n real numbers"
     ),
     "jacobian-in-reverse": (
         "{function} computes a Jacobian in reverse mode, with {passes} backward passes, one for each output;"

@@ -13,7 +13,7 @@ FOUND = {
     "matrices first": ("lambda a, b, v: a @ b @ v", "a, b, v", {"order": (2 * N**3 + 2 * N**2, 4 * N**2)}),
     "vector last": ("lambda a, b, v: v @ (a @ b)", "a, b, v", {"order": (2 * N**3 + 2 * N**2, 4 * N**2)}),
     "transposed": ("lambda a, b, v: (a @ b).T @ v", "a, b, v", {"order": (2 * N**3 + 2 * N**2, 4 * N**2)}),
-    "for each": ("jax.vmap(lambda v: a @ b @ v)", "a[:3]", {"order": (2 * N**3 + 6 * N**2, 12 * N**2)}),
+    "for each": ("jax.vmap(lambda a, b, v: a @ b @ v, (None, None, 0))", "a, b, a[:3]", {"order": (2 * N**3 + 6 * N**2, 12 * N**2)}),
     "own matrix for each": (
         "jax.vmap(lambda a, v: a @ b @ v)", "jnp.stack([a, b]), a[:2]", {"order": (4 * N**3 + 4 * N**2, 8 * N**2)}
     ),
@@ -80,11 +80,36 @@ NOT_FOUND = {
         "jnp.ones((1, 64, 64, 3)), jnp.ones((31, 31, 3, 3))",
     ),
     "one draw for each row": ("lambda key, a: jax.random.categorical(key, a)", "key, a"),
+    "all but the diagonal": ("lambda a: jnp.where(jnp.eye(300, dtype=bool), -1e9, a @ a.T).max(axis=1)", "a"),
+    "another diagonal": ("lambda a, b: jnp.diag(a @ b, k=1)", "a, b"),
+    "diagonal of a batch": ("lambda a: jnp.diagonal(a @ a)", "jnp.ones((40, 40, 40))"),
+    "rows of their own": ("lambda key, a: jax.random.categorical(key, a / 0.8, axis=-1)", "key, a"),
+    "phases": ("lambda x: jnp.fft.ifft(jnp.exp(-1j * x) * jnp.fft.fft(x))", "signal"),
+    "element of each row": ("lambda a, i: jnp.einsum('bv,bv->b', jax.nn.one_hot(i, 300), a[:50])", "a, i"),
+    "observed part": ("lambda a: jnp.eye(2, 300) @ a @ jnp.eye(2, 300).T", "a"),
+    "constants": ("lambda v: numbers.T @ numbers @ v", "v"),
+    "stretched": (
+        "lambda x, k: jax.lax.conv_transpose(x, k, (2, 2), 'SAME', dimension_numbers=('NHWC', 'HWIO', 'NHWC'))",
+        "jnp.ones((1, 64, 64, 1)), jnp.ones((31, 31, 1, 1))",
+    ),
+    "columns in shard_map": (
+        "jax.shard_map(lambda a, b, x: x @ (a @ b), mesh=mesh, in_specs=(P(), P(), P('x')), out_specs=P('x'))",
+        "a[:20, :20], b[:20, :20], jnp.ones((2, 9000, 20))",
+    ),
+    "many conditions": ("many", "a, b"),
     "rfft": ("jnp.fft.rfft", "signal"),
 }  # fmt: skip
 CODE = """
 a, b = jnp.ones((300, 300)), jnp.ones((300, 300))
 k, key = jnp.ones((31, 31)), jax.random.key(0)
+import numpy as np
+from jax.sharding import PartitionSpec as P
+numbers, mesh = np.random.default_rng(0).normal(size=(300, 300)).astype("float32"), jax.sharding.Mesh(np.array(jax.devices()[:1]), ("x",))
+
+def many(a, b):
+    for i in range(40):  # in time that grows with 2**40 if each value is followed on every way
+        a = jnp.where(a > i, a * 0.9, a * a)
+    return jnp.diag(a @ b) if i < 0 else a @ b
 v, i, x, signal = jnp.ones(300), jnp.arange(50), jnp.ones((256, 2, 16)), jnp.ones(2**14)
 """
 

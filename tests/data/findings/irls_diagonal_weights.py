@@ -23,7 +23,7 @@ def newton_step(beta, x, y):
 
 @jax.jit
 def smooth(values, basis):
-    return basis @ basis.T @ values  # must: JX211 ~ three matrices in a costly order
+    return basis @ basis.T @ values  # must: JX211 ~ three arrays in a costly order
 
 
 folds = [make(fold) for fold in range(4)]
