@@ -7,6 +7,7 @@ product is used.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections import Counter
@@ -95,7 +96,11 @@ def find(module: Module, sources: Sources) -> list[CheaperForm]:
         times = sources.times[op.function]
         if op.name not in FORMS or not times or sources.backward(index):
             continue
-        for kind, operations, cheaper in search.forms(index):
+        try:
+            forms = search.forms(index)
+        except (IndexError, KeyError, ValueError):
+            continue  # A damaged text has operations without types, or dimensions that do not exist.
+        for kind, operations, cheaper in forms:
             if operations - cheaper < LEAST:
                 continue
             share = shares.of(index, times * operations)
@@ -139,7 +144,6 @@ class _Search:
         self.copies = _copies(module)
         self._masks: dict[tuple[int, tuple[int, ...]], _Mask | None] = {}
         self._diagonal: dict[tuple[int, int], bool] = {}
-        self.real_back = self._all_real()
 
     def _readers(self, index: int) -> list[int]:
         """Return the operations that read the result at ``index``, each once."""
@@ -201,7 +205,8 @@ class _Search:
         whole = work.operations(op)
         return [] if before.startswith("complex") or not self.real_back else [(REAL, whole, whole // 2)]
 
-    def _all_real(self) -> bool:
+    @functools.cached_property
+    def real_back(self) -> bool:
         """Return whether the program only uses the real parts of its inverse Fourier transforms."""
         inverse = [i for i, op in enumerate(self.ops) if op.name == "stablehlo.fft" and "= IFFT" in op.detail]
         return all(self._only_real(user, index, DEPTH) for index in inverse for user in self._readers(index))
