@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
@@ -174,13 +174,17 @@ def read(process: Process, event: ArraysSeen) -> Snapshot:
     addressable = sh.device_ids(event.addressable)
     own = None if addressable is None else set(addressable)
     by_device: dict[int, int] = dict.fromkeys(addressable or (), 0)
+    peaks = {m.device: m.peak for m in event.memory if m.peak is not None}
     groups = []
-    total: int | None = 0
+    count, unknown = event.count, False
     for g in event.groups:
         group, devices = _group(g, event.shardings)
+        if _failed(group, devices or (), peaks):
+            count -= group.count
+            continue
         if group.own_bytes is None or devices is None:
             groups.append(group)
-            total = None
+            unknown = True
             continue
         here = [d for d in devices if own is None or d in own]
         groups.append(msgspec.structs.replace(group, all_bytes=group.own_bytes * len(here)))
@@ -189,15 +193,13 @@ def read(process: Process, event: ArraysSeen) -> Snapshot:
     for d, twice in event.overlap.items():
         if d in by_device:
             by_device[d] = max(0, by_device[d] - twice)
-    if total is not None:
-        total = sum(by_device.values())
     return Snapshot(
         process=process,
         why=event.why,
         t_ns=event.t_ns,
         step=event.step,
-        count=event.count,
-        bytes=total,
+        count=count,
+        bytes=None if unknown else sum(by_device.values()),
         by_device=by_device,
         groups=groups,
         memory=list(event.memory),
@@ -208,6 +210,18 @@ def read(process: Process, event: ArraysSeen) -> Snapshot:
         lengths=event.lengths,
         bounded=event.bounded,
     )
+
+
+def _failed(group: Group, devices: Collection[int], peaks: Mapping[int, int]) -> bool:
+    """Return whether JAX could not allocate the arrays of ``group``, on ``devices``: one array alone
+    is larger than the most bytes that its device has ever had in use (``peaks``: {device: bytes}).
+
+    A GPU allocates when it runs the program, after the call has returned. The array of a failed allocation is
+    live until its variable is, has its full size, and raises the error wherever it is used (JAX 0.11, H200).
+    """
+    if group.device_bytes is None or group.memory_kind not in (None, "device"):
+        return False
+    return any(group.device_bytes > peaks[d] * max(1, group.count) for d in devices if d in peaks)
 
 
 class Sum(msgspec.Struct, frozen=True):

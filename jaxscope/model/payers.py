@@ -402,12 +402,12 @@ def _one_after_the_other(a: dict[str, int], b: dict[str, int]) -> bool:
     return max(times[0]) < min(times[1]) or max(times[1]) < min(times[0])
 
 
-def resized_lines(run: Run) -> Counter[tuple[str, int]]:
+def resized_lines(run: Run) -> dict[tuple[str, int], list[Compilation]]:
     """Return the lines that called a function of the user with arrays of another shape, so that JAX compiled
-    it again: {(file, line): seconds of these recompiles}."""
-    found = Counter[tuple[str, int]]()
+    it again: {(file, line): these recompiles}."""
+    found = dict[tuple[str, int], list[Compilation]]()
     for f in run.functions.values():
         for c in recompilations(f, run) if f.user else ():
             if c.site is not None and causes.of(run, c)[0].kind in SHAPES:
-                found[c.site.file, c.site.line] += c.seconds  # type: ignore[assignment]
+                found.setdefault((c.site.file, c.site.line), []).append(c)
     return found

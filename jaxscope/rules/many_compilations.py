@@ -374,16 +374,17 @@ def _needs_the_value(kind: str, line: str) -> bool:
 
 
 def _beside_a_resized_function(
-    run: Run, p: Payer, cost: float, resized: Mapping[tuple[str, int], float]
+    run: Run, p: Payer, cost: float, resized: Mapping[tuple[str, int], Sequence[Compilation]]
 ) -> bool:
     """Return whether the line of ``p``, which makes JAX compile operations outside jit, or another line of
     its loop, calls a user's function that recompiles for another size. The line then needs no finding: that
     function has one, and the operations of the line compute the function's arguments or results. If they cost
-    more than TIMES the seconds of the function's recompiles, the line has a finding of its own.
+    more than TIMES the seconds of the function's recompiles, or are compiled for more than TIMES as many
+    sizes, the line has a finding of its own.
 
     Args:
       cost: seconds that the advice for the line saves.
-      resized: (file, line) of such calls -> seconds of the recompiles.
+      resized: (file, line) of such calls -> the recompiles.
     """
     if (p.line.file, p.line.line) in resized:
         return True
@@ -392,8 +393,10 @@ def _beside_a_resized_function(
     loop = loop_around(sources.of(run)(p.line.file), p.line.line) if mostly else None
     if loop is None:
         return False
-    inside = [s for (f, n), s in resized.items() if f == p.line.file and loop[0] <= n <= loop[1]]
-    return bool(inside) and TIMES * sum(inside) >= cost
+    calls = [found for (f, n), found in resized.items() if f == p.line.file and loop[0] <= n <= loop[1]]
+    inside = [c for found in calls for c in found]
+    often = max(Counter(c.function.seen.name for c in p.again).values())
+    return often <= TIMES * len(inside) and cost <= TIMES * sum(c.seconds for c in inside)
 
 
 def _repeats(p: Payer, why: Message | None) -> Message | None:

@@ -4,6 +4,7 @@ tolerances that float32 does not resolve."""
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Hashable, Iterator, Sequence
 
 from jaxscope.analysis import key_reuse, line_names
@@ -27,6 +28,8 @@ from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Count, Message, Names, message
 
 HALF = frozenset({"bf16", "f16", "bfloat16", "float16"})
+# GPUs that compute float64 at half the rate of float32 or faster, by the data sheets of their makers
+FULL_DOUBLES = re.compile(r"\b(P100|V100|A100|A30|A800|H100|H200|H800|GH200|B200|GB200|MI[123]\d\d\w?)\b")
 SPREADS = 3  # if so many lines have matrix products in a wider type, one cause is assumed
 # dtype -> 2 to the number of its significant bits. A sum of equal numbers that is so many times as large as
 # one of them does not change when one more is added, since half the distance to the next number is rounded to
@@ -153,6 +156,7 @@ def _spread_finding(run: Run, p: Program, f: Function, text: Message, begins: Up
 @rule("JX303", "float64", WARNING)
 def float64(run: Run) -> Iterator[Finding]:
     programs = list(users(run))
+    slower = run.platform != "cpu" and not all(d.kind and FULL_DOUBLES.search(d.kind) for d in run.devices)
     mixed = any({*_floats(p)} - {"float64"} for p, _, _ in programs)
     returned = {
         group.function.id
@@ -164,7 +168,7 @@ def float64(run: Run) -> Iterator[Finding]:
         doubles = texts.stablehlo.doubles if texts.stablehlo is not None else None
         if doubles is None or not doubles.operations:
             continue
-        if run.platform == "cpu" and _is_requested(p, mixed=mixed):
+        if not slower and _is_requested(p, mixed=mixed):
             continue
         if f.id in returned:
             continue  # JX102 reports it, with the reason

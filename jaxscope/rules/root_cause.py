@@ -316,7 +316,7 @@ def _with_time_to_run(findings: list[Finding]) -> list[Finding]:
     """Return ``findings``, but merge one about the compilations of operations outside jit (JX133) with one
     about the time of a loop that runs these operations (JX605), if jit solves both. The merged finding has
     the title of the one with more seconds."""
-    kept = _with_time_of_writes(findings)
+    kept = _with_time_of_line(findings)
     for running in [f for f in kept if f.code == "JX605"]:
         lines = _lines(running)
         for f in [f for f in kept if f.code == "JX133" and f.seconds and lines & _lines(f)]:
@@ -337,24 +337,27 @@ def _with_time_to_run(findings: list[Finding]) -> list[Finding]:
     return kept
 
 
-def _with_time_of_writes(findings: list[Finding]) -> list[Finding]:
-    """Return ``findings``, but merge one about writes into a large array outside jit (JX607) with one about
-    the time of operations in a loop (JX605), if most of that time is at the line of the writes."""
+def _with_time_of_line(findings: list[Finding]) -> list[Finding]:
+    """Return ``findings``, but merge one about writes into a large array outside jit (JX607), or about items
+    that are copied one at a time (JX604), with one about the time of operations in a loop (JX605), if most of
+    that time is at the same line."""
     kept = list(findings)
     for running in [f for f in findings if f.code == "JX605"]:
-        writes = next((f for f in kept if f.code == "JX607" and _same_line(f.source, running.source)), None)
-        if writes is not None:
+        line = next(
+            (f for f in kept if f.code in ("JX604", "JX607") and _same_line(f.source, running.source)), None
+        )
+        if line is not None:
             both = msgspec.structs.replace(
-                writes,
-                severity=WARNING if WARNING in (writes.severity, running.severity) else writes.severity,
+                line,
+                severity=WARNING if WARNING in (line.severity, running.severity) else line.severity,
                 evidence=[
-                    *writes.evidence,
+                    *line.evidence,
                     Evidence(running.title, source=running.source),
                     *running.evidence,
                 ],
                 seconds=running.seconds,
             )
-            kept = [both if f is writes else f for f in kept if f is not running]
+            kept = [both if f is line else f for f in kept if f is not running]
     return kept
 
 

@@ -10,7 +10,7 @@ from jaxscope.log import store
 from jaxscope.model import arrays
 from jaxscope.model.load import load
 from jaxscope.schema import events as ev
-from jaxscope.schema.arrays import ArrayGroup
+from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
 from jaxscope.schema.keys import Frame, Sharding
 
 MESH = (("data", 4, "Auto"), ("model", 2, "Auto"))
@@ -102,6 +102,24 @@ def test_a_log_with_damaged_figures_is_still_read(run_of):
     zero = ArrayGroup("y", 1, (0, 4), "float32", 0, None, 1)
     [look] = arrays.snapshots(run_of(seen(bad, zero, addressable="all of them")))
     assert look.groups[0].replication is None and look.groups[1].device_bytes == 0
+
+
+def test_an_array_that_could_not_be_allocated_takes_no_memory(run_of):
+    # a GPU allocates after the call has returned: such arrays are live and have their full size
+    memory = [DeviceMemory(0, in_use=100, peak=200, limit=1000)]
+    device = Sharding("SingleDeviceSharding", "SingleDeviceSharding(0)", "0", None, None, "device")
+    groups = [group("x", 3, size=128), group("failed", 2, size=256)]
+    [look] = arrays.snapshots(run_of(seen(*groups, addressable="0", memory=memory, shardings=[device])))
+    assert ([g.path for g in look.groups], look.count, look.bytes) == (["x"], 3, 3 * 128)
+
+
+def test_arrays_in_host_memory_may_be_larger_than_what_the_device_has_had_in_use(run_of):
+    host = Sharding("SingleDeviceSharding", "SingleDeviceSharding(0)", "0", None, None, "pinned_host")
+    memory = [DeviceMemory(0, in_use=100, peak=200, limit=1000)]
+    [look] = arrays.snapshots(
+        run_of(seen(group("kept", size=256), shardings=[host], addressable="0", memory=memory))
+    )
+    assert look.count == 1 and look.bytes == 256
 
 
 def test_the_share_without_a_name_is_by_bytes(run_of):

@@ -245,9 +245,17 @@ for n in range(9):
 """
 
 
-@pytest.mark.parametrize(("line", "kinds", "number"), [(3, "tree", 0), (5, "shape", 0), (7, "shape", 1)])
+@pytest.mark.parametrize(
+    ("line", "kinds", "sizes", "number"),
+    [
+        (3, "tree", 12, 0),
+        (5, "shape", 12, 0),
+        (5, "shape", 2, 1),  # the operations are compiled for many more sizes than the function
+        (7, "shape", 12, 1),
+    ],
+)
 def test_operations_in_the_loop_of_a_function_that_recompiles_for_its_size_have_that_root(
-    tmp_path, run, line, kinds, number
+    tmp_path, run, line, kinds, sizes, number
 ):
     program = tmp_path / "train.py"
     program.write_text(GROWING)
@@ -262,7 +270,9 @@ def test_operations_in_the_loop_of_a_function_that_recompiles_for_its_size_have_
         )
         site = Frame(str(program), line, "<module>")
         log.compiled(ADD, key(*leaves, tree=str(len(leaves))), (0.0, 0.0, 1.0), site=site, **at)
-        log.compiled(STEP, key(leaf("x", n)), (0.0, 0.0, 1.0), site=Frame(str(program), 4, "<module>"))
+        if n <= sizes:
+            took = (0.0, 0.0, 12.0 / sizes)
+            log.compiled(STEP, key(leaf("x", n)), took, site=Frame(str(program), 4, "<module>"))
     log.end()
     assert len(barrage(run)) == number
 

@@ -58,6 +58,12 @@ def test_float64_that_a_program_asks_for_is_a_note_on_a_gpu(tmp_path, dtypes, se
     assert [f.severity for f in doubles(tmp_path, TEXT, dtypes, platform="gpu")] == [severity]
 
 
+@pytest.mark.parametrize(("kind", "number"), [("NVIDIA H200", 0), ("NVIDIA GeForce RTX 4090", 1)])
+def test_float64_that_was_asked_for_is_no_finding_on_a_gpu_that_is_as_fast_with_it(tmp_path, kind, number):
+    assert len(doubles(tmp_path, TEXT, ["float64"], platform="gpu", kind=kind)) == number
+    assert len(doubles(tmp_path / "mixed", TEXT, ["float64", "float32"], platform="gpu", kind=kind)) == 1
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -70,9 +76,9 @@ def test_the_line_is_that_of_an_operation_not_that_of_the_call(tmp_path, text):
     assert f.source.line == 9
 
 
-def doubles(tmp_path, text, dtypes, other=None, platform="cpu"):
+def doubles(tmp_path, text, dtypes, other=None, platform="cpu", kind="cpu"):
     log = Log(store.create(tmp_path / "run"))
-    log.backend(platform=platform)
+    log.backend(platform=platform, kind=kind)
     log.say(STEP)
     leaves = [leaf(f"x{n}", 8, dtype=dtype) for n, dtype in enumerate(dtypes)]
     log.compiled(STEP, key(*leaves), program="aa11", texts={"stablehlo": text})
