@@ -1,5 +1,5 @@
 """Measure on which lines of the user the main thread spends its time, and with what: compiling, waiting for
-values, operations outside jit, or the line's own Python code and calls.
+values, checking them for NaN, operations outside jit, or the line's own Python code and calls.
 
 The stack of the main thread is sampled in C (``jaxscope/_stacks.c``), at first 50 times a second, later 5
 times a second. A sample counts for the seconds since the sample before it. The samples are added up here, and
@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import os
+import sys
 import time
 from collections.abc import Callable
 from types import CodeType
@@ -22,6 +23,7 @@ from jaxscope.jax_internals.names import (
     AROUND,
     CALL_FRAME,
     CALLS_AHEAD_OF_TIME,
+    CHECKING_FRAMES,
     COMPILING_FRAMES,
     COPYING_FRAMES,
     WAITING_FRAMES,
@@ -31,6 +33,7 @@ from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import JAX_ROOTS
 from jaxscope.schema.line_times import (
     CALLING,
+    CHECKING,
     COMPILING,
     COPYING,
     OPERATIONS,
@@ -46,12 +49,15 @@ GROWN = 1.5
 FIRST_S = 5.0  # seconds after which the times are first written
 MOST_CALLERS = 6  # lines of the user that are kept of one stack
 MOST = 300  # entries of one event
+# Settings of JAX with which each call or operation takes longer
+DEBUGGING = ("jax_debug_nans", "jax_debug_infs", "jax_disable_jit")
 
 # What the main thread does while one of these functions of JAX runs
 _FRAMES = {
     COMPILING: COMPILING_FRAMES,
     WAITING: WAITING_FRAMES,
     COPYING: COPYING_FRAMES,
+    CHECKING: CHECKING_FRAMES,
     CALLING: frozenset({CALL_FRAME}),
 }
 
@@ -145,7 +151,14 @@ class LineTimer:
             )
             for at, (seconds, blocked, samples) in sorted(known, key=lambda item: -item[1][0])[:MOST]
         ]
-        return LineTimes(seconds=round(self._seconds, 6), lines=lines)
+        debugging = shield.attempt("debug_settings", _debugging) or []
+        return LineTimes(seconds=round(self._seconds, 6), lines=lines, debugging=debugging)
+
+
+def _debugging() -> list[str]:
+    """Return the settings of JAX for debugging that take time at each call, and that are on now."""
+    config = getattr(sys.modules.get("jax"), "config", None)
+    return [name for name in DEBUGGING if getattr(config, name, False)]
 
 
 def sampler() -> Any:
@@ -204,7 +217,7 @@ class _Stacks:
         column = self._position(codes[users[0]], instructions[users[0]])[1]
         if any(fact.jax for fact in above):
             known = {fact.doing for fact in above}
-            doing = next((d for d in (WAITING, COPYING, CALLING) if d in known), OPERATIONS)
+            doing = next((d for d in (CHECKING, WAITING, COPYING, CALLING) if d in known), OPERATIONS)
             return _Place(doing, callers, column)
         library = frames.package_of(codes[users[0] - 1].co_filename) or STANDARD_LIBRARY if above else None
         return _Place(PYTHON, callers, column, library=library)

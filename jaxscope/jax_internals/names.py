@@ -78,6 +78,10 @@ WAITING_FRAMES = frozenset(
     {*COPY_METHODS, "block_until_ready", "_value", "effects_barrier"}
     | {name for name, via in TRANSFER_FRAMES.items() if via in _READS}
 )
+# The functions of JAX that check results for NaN and infinity (the settings jax_debug_nans, jax_debug_infs)
+CHECKING_FRAMES = frozenset(
+    {"_nan_check_posthook", *(name for name, via in TRANSFER_FRAMES.items() if via == "debug_nans")}
+)
 # The call of a program that the user's program compiled ahead of time, by qualified name
 CALLS_AHEAD_OF_TIME = ("Compiled.__call__", "Compiled.call")
 # Modules whose functions are only around what JAX does: they flatten trees, shorten tracebacks, and are

@@ -402,6 +402,17 @@ def _one_after_the_other(a: dict[str, int], b: dict[str, int]) -> bool:
     return max(times[0]) < min(times[1]) or max(times[1]) < min(times[0])
 
 
+@cached_until_changed
+def call_lines(run: Run) -> set[tuple[str, int]]:
+    """Return the lines that called a jitted function of the user for which JAX compiled, as (file, line)."""
+    return {
+        (c.site.file, c.site.line)
+        for f in run.functions.values()
+        for c in (f.compilations if f.user else ())
+        if c.site is not None and c.entry == "call"
+    }
+
+
 def resized_lines(run: Run) -> dict[tuple[str, int], list[Compilation]]:
     """Return the lines that called a function of the user with arrays of another shape, so that JAX compiled
     it again: {(file, line): these recompiles}."""

@@ -11,6 +11,7 @@ from jaxscope.present.spans import Span
 from jaxscope.present.text import Places, brief, seconds
 from jaxscope.schema.line_times import (
     CALLING,
+    CHECKING,
     COMPILING,
     COPYING,
     OPERATIONS,
@@ -27,6 +28,7 @@ _NAMES = {
     COMPILING: "tracing, lowering and compiling",
     WAITING: "waiting for values",
     COPYING: "copying to devices",
+    CHECKING: "checking results for NaN",
     OPERATIONS: "operations outside jit",
     CALLING: "calling a jitted function, or waiting for earlier work",
     PYTHON: "Python code",

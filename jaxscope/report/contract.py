@@ -1216,10 +1216,10 @@ class LineTime(Entry):
 
     Attributes:
       doing: the activity. ``compiling``: JAX traces, lowers or compiles. ``waiting``: for values of devices.
-        ``copying``: to devices. ``operations``: operations outside jit and other code of JAX. ``calling``: a
-        jitted function that was compiled before. ``python``: the line's own code, other libraries, calls that
-        were not recognized. ``sleeping``: the same as ``python``, while it waits for a lock, a file or a
-        device.
+        ``copying``: to devices. ``checking``: results for NaN or infinity. ``operations``: operations outside
+        jit and other code of JAX. ``calling``: a jitted function that was compiled before. ``python``: the
+        line's own code, other libraries, calls that were not recognized. ``sleeping``: the same as
+        ``python``, while it waits for a lock, a file or a device.
       share: ``seconds`` divided by the measured seconds.
       samples: number of samples that hit the line. The error of ``seconds`` is about ``seconds /
         sqrt(samples)``.

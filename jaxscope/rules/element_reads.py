@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from jaxscope.analysis import element_reads
 from jaxscope.analysis.rewrap_site import loop_around
-from jaxscope.model import line_times, sources
+from jaxscope.model import line_times, payers, sources
 from jaxscope.model import transfers as model
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import NOT_ASKED, TO_DEVICE, TO_HOST, Transfer
@@ -110,12 +110,7 @@ def copied_one_at_a_time(run: Run) -> Iterator[Finding]:
 def _inside_an_inner_loop(run: Run, t: Transfer) -> bool:
     """Return whether the innermost loop around the line of ``t``, or around the call of the function that
     contains the line, calls no jitted function of the user. Such a loop may collect the items of a batch."""
-    calls = {
-        (c.site.file, c.site.line)
-        for f in run.functions.values()
-        for c in (f.compilations if f.user else ())
-        if c.site is not None and c.entry == "call"
-    }
+    calls = payers.call_lines(run)
     for at in (t.source, t.caller):
         text = sources.of(run)(at.file) if at is not None else None
         loop = loop_around(text, at.line, comprehensions=True) if at is not None else None

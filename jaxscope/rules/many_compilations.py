@@ -277,12 +277,7 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
     avoided, in the order of the source. A finding is a warning if the line recompiles at least BARRAGE times,
     or functions that a library jits at least PROGRAMS times; else a note."""
     least, resized = SHARE * payers.total_seconds(run), payers.resized_lines(run)
-    called = {
-        (c.site.file, c.site.line)
-        for f in run.functions.values()
-        for c in f.compilations
-        if f.user and c.site is not None and c.entry == "call"
-    }
+    called = payers.call_lines(run)
     row_by_row = [(f.source.file, lines) for f, lines in loop_calls.for_each_row(run) if f.source is not None]
     found = sorted(payers.payers(run), key=lambda p: (p.line.file, p.line.line))
     loops = [_iteration(run, p) for p in found]

@@ -57,6 +57,7 @@ MODULES = (
     "transfers",
     "element_reads",
     "line_times",
+    "debug_settings",
     "copied_arrays",
     "shardings",
     "replicated_work",

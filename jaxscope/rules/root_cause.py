@@ -27,6 +27,8 @@ from jaxscope.schema.messages import Count, Field, Message, Names, Words, messag
 
 LINES = 4  # lines with eager operations that are named one by one
 NAMES = 3  # functions that are named, or operations of one line
+# Rules about operations outside jit. All operations are outside jit while it is disabled.
+OUTSIDE_JIT = frozenset({"JX133", "JX605", "JX607"})
 WIDE = frozenset({"float64", "complex128", "int64", "uint64"})
 
 
@@ -262,7 +264,7 @@ def _name(miss: Miss) -> str:
 
 def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
     """Return ``findings``, but merge a finding about a cause with the findings about recompiles that follow
-    from it. Such recompiles need no separate fix. There are four cases:
+    from it. Such recompiles need no separate fix. There are five cases:
 
     A result that is not sharded as requested (JX503) makes the next function recompile, because that function
     receives it with the wrong sharding and returns it with the requested one (JX115).
@@ -274,8 +276,13 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
     that are computed from it, so that several functions recompile.
 
     Operations outside jit in a loop take time when they are compiled (JX133) and when they run (JX605).
+
+    If jit is disabled (JX609), the operations of jitted functions run outside jit.
     """
-    kept = _with_what_was_passed_on(run, _without_what_jit_takes_in(run, list(findings)))
+    kept = list(findings)
+    if any(f.code == "JX609" and f.subject == ("jax_disable_jit",) for f in kept):
+        kept = [f for f in kept if f.code not in OUTSIDE_JIT]
+    kept = _with_what_was_passed_on(run, _without_what_jit_takes_in(run, kept))
     kept = _of_one_class(run, kept)
     kept = _with_time_to_run(kept)
     for refused in [f for f in kept if f.code == "JX503"]:

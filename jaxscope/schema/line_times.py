@@ -8,11 +8,12 @@ from jaxscope.schema.event import Event
 from jaxscope.schema.keys import Frame
 
 # What the main thread does at a line. COMPILING: JAX traces, lowers or compiles. WAITING: for values of
-# devices. COPYING: arrays to devices. CALLING: a jitted function that is compiled already. OPERATIONS: the
-# line runs operations outside jit, or other code of JAX. PYTHON: it runs its own code, or code of other
-# libraries; this may be a call of a jitted function that was not recognized.
+# devices. COPYING: arrays to devices. CHECKING: results for NaN (jax_debug_nans). CALLING: a jitted function
+# that is compiled already. OPERATIONS: the line runs operations outside jit, or other code of JAX. PYTHON: it
+# runs its own code, or code of other libraries; this may be a call of a jitted function that was not
+# recognized.
 COMPILING, WAITING, COPYING, CALLING = "compiling", "waiting", "copying", "calling"
-OPERATIONS, PYTHON = "operations", "python"
+CHECKING, OPERATIONS, PYTHON = "checking", "operations", "python"
 SLEEPING = "sleeping"  # a part of ``python``: the thread waits for a lock, a file, or in C code for a device
 STANDARD_LIBRARY = "python"  # for ``LineTime.library``
 
@@ -21,8 +22,9 @@ class LineTime(msgspec.Struct, frozen=True, omit_defaults=True):
     """The seconds that the main thread spent at one line doing one thing, measured by samples of its stack.
 
     Attributes:
-      doing: ``compiling``, ``waiting`` (for values of devices), ``copying`` (to devices), ``calling`` (a
-        compiled function), ``operations`` (outside jit, or other code of JAX) or ``python`` (any other code).
+      doing: ``compiling``, ``waiting`` (for values of devices), ``copying`` (to devices), ``checking``
+        (results for NaN), ``calling`` (a compiled function), ``operations`` (outside jit, or other code of
+        JAX) or ``python`` (any other code).
       stack: the user's frames, innermost first. While JAX traces, the first frame is the line that made JAX
         trace.
       traced: the user's frames that JAX traces, innermost first; empty: it traces none.
@@ -51,7 +53,10 @@ class LineTimes(Event, frozen=True, tag="LineTimes"):
       seconds: the wall time that was sampled. It is more than the sum over ``lines`` if no line of the user
         was on the stack, or if there were too many lines.
       lines: one entry for each pair of a stack and what the thread did there, the longest first.
+      debugging: the settings of JAX for debugging that were on when the event was written, such as
+        ``jax_debug_nans``.
     """
 
     seconds: float = 0.0
     lines: list[LineTime] = []
+    debugging: list[str] = []

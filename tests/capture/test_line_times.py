@@ -14,7 +14,7 @@ import pytest
 
 from jaxscope.capture import line_times
 from jaxscope.schema import events as ev
-from jaxscope.schema.line_times import COMPILING, OPERATIONS, PYTHON, WAITING
+from jaxscope.schema.line_times import CHECKING, COMPILING, OPERATIONS, PYTHON, WAITING
 
 _stacks = pytest.importorskip("jaxscope._stacks", reason="not built: no C compiler when it was installed")
 
@@ -266,6 +266,25 @@ def test_each_line_has_the_time_that_it_takes_and_what_it_is_spent_on(record):
     in_prepare = [t for t in event.lines if t.doing == PYTHON and t.stack[0].function == "prepare"]
     assert where(in_prepare[0].stack[1]) == "x = prepare()"
     assert sum(t.seconds for t in event.lines) <= event.seconds + 1e-3
+
+
+CHECKED = """
+import jax, jax.numpy as jnp
+
+jax.config.update("jax_debug_nans", True)
+x = jnp.ones(2_000_000)
+for i in range(60):
+    x = x * 1.01
+"""
+
+
+@pytest.mark.capture
+def test_the_checks_for_nan_have_their_own_time_and_the_setting_is_named(record):
+    event = record(textwrap.dedent(CHECKED)).of(ev.LineTimes)[-1]
+    assert event.debugging == ["jax_debug_nans"]
+    assert {t.stack[0].line for t in event.lines if t.doing == CHECKING} >= {
+        CHECKED.splitlines().index("    x = x * 1.01") + 1
+    }
 
 
 @pytest.mark.capture

@@ -33,7 +33,7 @@ SLOW = bool(os.environ.get("JAXSCOPE_TEST_SLOW"))
 RULES = {code: r for code, r in registry.rules().items() if (SLOW or not r.slow) and not r.needs_comparison}
 HERE = {code: r for code, r in RULES.items() if r.target is None}
 # Rules about a share of the time of the whole program: a recording each
-SHARES = ("JX605", "JX606", "JX608")
+SHARES = ("JX605", "JX606", "JX608", "JX609")
 AIMED = {code: r for code, r in RULES.items() if r.target is not None}
 # The advice that "Use instead" of a page applies, by its slug in present.messages.
 APPLIES = {
@@ -57,7 +57,7 @@ APPLIES = {
     "JX508": "fix-put-before-the-calls", "JX509": "fix-shard-over-mesh", "JX510": "fix-less-memory",
     "JX511": "fix-put-where-used", "JX512": "fix-shard-batch", "JX513": "fix-checkpoint", "JX601": "fix-copy-several", "JX602": "fix-put-once",
     "JX603": "fix-copy-whole", "JX604": "fix-copy-batch", "JX605": "fix-jit-iteration",
-    "JX606": "fix-python-in-loop", "JX607": "fix-write-in-jit", "JX608": "fix-scan-loop",
+    "JX606": "fix-python-in-loop", "JX607": "fix-write-in-jit", "JX608": "fix-scan-loop", "JX609": "fix-setting-off",
 }  # fmt: skip
 _BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 RUNNER = """

@@ -10,6 +10,7 @@ from jaxscope.rules import (
     arguments,
     cheaper_forms,
     copied_arrays,
+    debug_settings,
     devices,
     donation,
     fast_path,
@@ -156,6 +157,7 @@ STATED = {
         f"From {line_times.CALLS_MUCH:.0%} on".replace("%", " %"),
         f"{line_times.SMALL:,} together",
     ),
+    "JX609": (f"at least {share(debug_settings.SHARE)} of its time",),
     "JX602": (f"at least {b(transfers.LARGE)} at a time", f"{n(transfers.OFTEN)} times or more"),
 }
 

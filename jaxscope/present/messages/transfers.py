@@ -122,6 +122,19 @@ TEMPLATES = {
         " NumPy operations on whole arrays. Move array computations of this code into the jitted function,"
         " and plot, log or save less often"
     ),
+    "results-checked": (
+        "JAX checks the results of each call and operation for NaN or infinity ({settings}): about {seconds}"
+        " ({share} of the measured time)"
+    ),
+    "jit-disabled": (
+        "jit is disabled (jax_disable_jit): jitted functions run their operations one by one, which takes"
+        " about {seconds} ({share} of the measured time)"
+    ),
+    "fix-setting-off": "turn {settings} off{where}: it is meant for debugging",
+    "setting-made-at": " (set at {lines})",
+    "setting-of-environment": (
+        " (no line of your code seems to set it: look for an environment variable such as {variable})"
+    ),
     "fix-jit-iteration": (
         "put these operations into one jitted function, and call it once in each iteration. What depends only"
         " on Python numbers can be computed with math or NumPy"

@@ -1,0 +1,27 @@
+"""A setting for debugging is still on: jitted functions run their operations one by one."""
+
+import jax
+import jax.numpy as jnp
+
+jax.config.update("jax_disable_jit", True)  # JX609
+
+
+@jax.jit
+def step(weights, inputs, targets):
+    def loss(weights):
+        return jnp.mean((jnp.tanh(inputs @ weights) - targets) ** 2)
+
+    value, slope = jax.value_and_grad(loss)(weights)
+    return weights - 0.1 * slope, value
+
+
+def main():
+    inputs = jnp.linspace(-1.0, 1.0, 64 * 8).reshape(64, 8)
+    targets, weights = jnp.sin(inputs.sum(1)), jnp.zeros(8)
+    for _ in range(400):
+        weights, value = step(weights, inputs, targets)
+    print(f"loss {float(value):.4f}")
+
+
+if __name__ == "__main__":
+    main()
