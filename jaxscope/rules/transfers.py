@@ -128,14 +128,9 @@ def _of_several_lines(members: list[Finding]) -> Finding:
 
 
 def _waiting(run: Run) -> Iterator[tuple[Transfer, Finding]]:
+    """Yield the reads of values in steps or loops for which the program waits, each with its finding."""
     for t in model.transfers(run):
-        if (
-            t.direction != TO_HOST
-            or t.source is None
-            or t.kind in NOT_ASKED
-            or not t.count
-            or t.share is None
-        ):
+        if t.direction != TO_HOST or t.kind in NOT_ASKED or not t.count or t.share is None:
             continue
         often, looped = _in_each_step(run, t), None
         in_a_phase = t.close >= FEWEST and (t.steps is None or t.close >= FEWEST_A_STEP * t.steps)
@@ -147,52 +142,55 @@ def _waiting(run: Run) -> Iterator[tuple[Transfer, Finding]]:
             continue
         if not waits and t.views != t.count:
             continue  # the value was computed already, and only copied
-        if element_reads.whole(run, t) is not None:
-            continue  # JX603
-        if t.text is not None and SAVES.match(t.text):
-            continue  # a checkpoint needs the values, at that time
-        source = sources.of(run)(t.source.file)
-        # The program does already what this rule advises: it reads the value of the previous step, or not in
-        # each step.
-        if t.checks > 1 and 2 * t.ahead > t.checks and not _of_this_iteration(run, t):
+        if t.source is None or _is_needed_then(run, t, t.source) or element_reads.whole(run, t) is not None:
             continue
-        if kept_from_iteration_before(source, t.source.line):
-            continue
-        if t.steps is None and reached_now_and_then(source, t.source.line) and not _beside_a_call(run, t):
-            continue
-        call = library_calls.called_by_scipy(source, t.source.line)
-        if call is not None and not library_calls.without_gradient(call):
-            continue  # SciPy needs the value before it can go on
-        above = model.called_at(run, t) if t.steps is None else None
-        if above is not None and reached_now_and_then(sources.of(run)(above.file), above.line):
-            continue
-        if t.steps is None and runs_once(source, t.source.line):
-            continue  # a loop within the library that the line calls reads the values
         views = t.views == t.count
         outside = _outside_waits(run, t)
         avoidable = _avoidable(t, outside)
         copies = message("copies", n=t.count, amount=_bytes(t.bytes), share=Percent(t.share))
+        if often is None:
+            title = _read_in_a_loop(run, t, looped, avoidable)
+        else:
+            title = _read_in_each_step(run, t, often, avoidable)
+        if views:
+            copies = message("copies-without-copy", copies=copies)
         yield (
             t,
             Finding(
                 code="JX601",
                 severity=WARNING if waits and t.share >= MUCH and _matters(run, avoidable) else NOTE,
                 certainty=CERTAIN if looped is not None or (t.steps and not in_a_phase) else LIKELY,
-                title=_read_in_a_loop(run, t, looped, avoidable)
-                if often is None
-                else _read_in_each_step(run, t, often, avoidable),
+                title=title,
                 source=t.source,
-                evidence=[
-                    Evidence(
-                        message("copies-without-copy", copies=copies) if views else copies, source=t.source
-                    ),
-                    *_gap(t, outside),
-                ],
-                fix=_instead(run, t, source),
+                evidence=[Evidence(copies, source=t.source), *_gap(t, outside)],
+                fix=_instead(run, t, sources.of(run)(t.source.file)),
                 seconds=avoidable,
                 timed=True,
             ),
         )
+
+
+def _is_needed_then(run: Run, t: Transfer, at: Frame) -> bool:
+    """Return whether the program needs the values of ``t``, which the line ``at`` reads, at that time, or
+    does already what JX601 advises: it reads the value of the previous step, or not in each step."""
+    source, counted = sources.of(run)(at.file), t.steps is not None
+    if t.text is not None and SAVES.match(t.text):
+        return True  # a checkpoint
+    call = library_calls.called_by_scipy(source, at.line)
+    if call is not None and not library_calls.without_gradient(call):
+        return True  # SciPy needs the value before it can go on
+    if t.checks > 1 and 2 * t.ahead > t.checks and not _of_this_iteration(run, t):
+        return True
+    if kept_from_iteration_before(source, at.line):
+        return True
+    if counted:
+        return False
+    if reached_now_and_then(source, at.line) and not _beside_a_call(run, t):
+        return True
+    above = model.called_at(run, t)
+    if above is not None and reached_now_and_then(sources.of(run)(above.file), above.line):
+        return True
+    return runs_once(source, at.line)  # then a loop within the library that the line calls reads the values
 
 
 def _gap(t: Transfer, outside: float | None) -> Iterator[Evidence]:
