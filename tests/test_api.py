@@ -62,6 +62,7 @@ def test_a_watched_function_keeps_the_whole_interface(record, tmp_path, clean_en
     )
 
 
+@pytest.mark.long
 @pytest.mark.costly
 def test_library_wrappers_can_be_watched(record):
     run = record(
@@ -245,6 +246,7 @@ print(g.lower(1.0) is not None, repr(f), jax.grad(lambda m: m(1.0).sum())(WATCHE
 """
 
 
+@pytest.mark.long
 @pytest.mark.costly
 def test_a_watched_pytree_is_the_same_pytree(record):
     bare = record(TREES.replace("WATCHED", "(lambda f: f)"))

@@ -49,12 +49,14 @@ def commands(language_block):
     return re.findall(r"^ *- (?:run: )?(jaxscope .*)$", language_block, re.MULTILINE)
 
 
+@pytest.mark.long
 def test_the_test_that_compiles_only_passes_as_it_is_written(shell):
     done = shell(f"{sys.executable} -m pytest -q -p no:cacheprovider -p no:xdist tests/test_compiled.py")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 passed" in done.stdout
 
 
+@pytest.mark.long
 def test_both_recipes_pass_with_a_baseline_and_fail_where_the_step_got_worse(shell, project):
     github, gitlab = commands(block("yaml", "runs-on")), commands(block("yaml", "artifacts"))
     assert len(github) == len(gitlab) == 2 and github[0] == gitlab[0]
@@ -79,6 +81,7 @@ def test_both_recipes_pass_with_a_baseline_and_fail_where_the_step_got_worse(she
     assert "w is no longer donated" in first
 
 
+@pytest.mark.long
 @pytest.mark.subprocess
 def test_the_gate_in_a_test_fails_with_the_words_that_stand_there(project):
     from test_pytest_plugin import session

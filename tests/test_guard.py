@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 PROGRAM = Path(__file__).parent / "programs" / "guarded.py"
-pytestmark = pytest.mark.capture
+pytestmark = [pytest.mark.capture, pytest.mark.costly]
 
 
 @pytest.fixture(scope="module")
@@ -182,6 +182,7 @@ def test_wrong_usage_is_named(said, name):
     assert said[name]["raised"] == "UsageError" and "\n  " in said[name]["text"]
 
 
+@pytest.mark.long
 def test_under_jaxscope_run_the_same_holds(tmp_path, clean_env, said):
     again = run(tmp_path, clean_env, "-m", "jaxscope", "run", "-q", "-o", "recorded")
     other = {n for n in said if said[n]["raised"] != again[n]["raised"]} - {

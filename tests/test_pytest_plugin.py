@@ -147,6 +147,7 @@ def test_the_recording_is_kept_where_it_is_requested(marked):
     assert not list(marked[1].glob("jaxscope-*"))
 
 
+@pytest.mark.long
 @pytest.mark.capture
 def test_with_two_workers_the_same_fails_and_the_same_passes(marked, tmp_path):
     (tmp_path / "test_marked.py").write_text((DATA / "gate" / "marked.py").read_text())
@@ -166,6 +167,7 @@ def test_with_two_workers_the_same_fails_and_the_same_passes(marked, tmp_path):
     assert {p.name[:3] for p in (tmp_path / "kept").iterdir()} == {"gw0", "gw1"}
 
 
+@pytest.mark.long
 @pytest.mark.capture
 def test_under_jaxscope_run_the_tests_are_part_of_that_recording(tmp_path):
     (tmp_path / "test_few.py").write_text((DATA / "gate" / "marked.py").read_text())
@@ -419,6 +421,7 @@ TRIED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.capture
 def test_a_try_after_the_first_proves_nothing_and_set_up_may_compile(tmp_path):
     pytest.importorskip("pytest_rerunfailures"), pytest.importorskip("pytest_repeat")
@@ -448,6 +451,7 @@ def test_does_not():
 """
 
 
+@pytest.mark.long
 @pytest.mark.capture
 def test_a_mark_that_a_fixture_adds_is_checked_where_it_is_the_only_one(tmp_path):
     (tmp_path / "test_added.py").write_text(ADDED)

@@ -12,7 +12,7 @@ from jaxscope.log import reader, store
 from jaxscope.model.load import load
 from jaxscope.schema import events as ev
 
-pytestmark = pytest.mark.capture
+pytestmark = [pytest.mark.capture, pytest.mark.costly]
 
 
 def test_threads_compile_at_once_and_every_call_keeps_its_own_phases(record):

@@ -55,6 +55,7 @@ def test_static_fields_under_a_wrapper_are_named_not_dumped(record_module):
     assert all(len(s.repr) <= 300 and " at 0x" not in s.repr for m in steps for s in m.key.static)
 
 
+@pytest.mark.long
 def test_a_numpyro_sampler_records_at_the_users_line(record_module):
     run = record_module(PROGRAMS / "numpyro_nuts.py")
     sites = {m.site.file for m in run.of(ev.Missed) if m.site}

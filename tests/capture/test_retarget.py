@@ -11,7 +11,7 @@ from jaxscope.log import jobs, reader, store
 from jaxscope.schema import events as ev
 from jaxscope.targets import client
 
-pytestmark = pytest.mark.capture
+pytestmark = [pytest.mark.capture, pytest.mark.costly]
 
 PROGRAM = """
 import os, sys
@@ -166,6 +166,7 @@ def test_without_the_compiler_the_command_says_what_to_install(tmp_path, clean_e
         assert done.returncode == 2 and client.install("tpu") in done.stderr
 
 
+@pytest.mark.long
 def test_targets_of_different_sizes_are_runs_of_their_own_within_the_first(tmp_path, clean_env):
     words = ["--target", "v5e:2x2", "--target", "v6e:4x4"]
     done, events, directory = run(tmp_path, clean_env, *words, end="sys.exit(5)", check=5)

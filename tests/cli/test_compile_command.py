@@ -113,6 +113,7 @@ def test_a_target_that_is_none_is_refused_before_the_module_is_imported(tmp_path
     assert "did you mean v5e:4x4" in run(tmp_path, clean_env, "loud:f", "--target", "v5litepod-16").stderr
 
 
+@pytest.mark.long
 @pytest.mark.capture
 def test_what_does_not_compile_is_a_result_with_exit_code_1(tmp_path, clean_env):
     import importlib.util
@@ -137,6 +138,7 @@ def test_an_exception_of_the_function_is_the_users_to_see(tmp_path, clean_env):
     assert "Traceback" in done.stderr and "model.py" in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.capture
 def test_targets_of_different_sizes_are_compiled_one_after_the_other_and_stand_side_by_side(
     tmp_path, clean_env

@@ -96,6 +96,7 @@ def attempt(work, clean_env, *words):
     return done.returncode, json.loads(done.stdout) if done.stdout else None, done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.capture
 @pytest.mark.costly
 def test_a_patch_that_helps_is_better_and_a_comment_changes_nothing(repository, clean_env, tmp_path):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-pytestmark = [pytest.mark.capture, pytest.mark.costly]
+pytestmark = [pytest.mark.capture, pytest.mark.costly, pytest.mark.long]
 
 PROGRAM = """
 import os

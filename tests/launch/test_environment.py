@@ -10,7 +10,7 @@ import pytest
 from jaxscope.log import reader, store
 from jaxscope.schema import events as ev
 
-pytestmark = pytest.mark.capture
+pytestmark = [pytest.mark.capture, pytest.mark.costly]
 
 PROGRAM = """
 import os, sys, jaxscope

@@ -11,7 +11,7 @@ import pytest
 from jaxscope.log import reader, store
 from jaxscope.schema import events as ev
 
-pytestmark = pytest.mark.capture
+pytestmark = [pytest.mark.capture, pytest.mark.costly]
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 
@@ -34,6 +34,7 @@ def modules(events, kind):
     return Counter(e.module.removeprefix("jit(").removesuffix(")") for e in events if isinstance(e, kind))
 
 
+@pytest.mark.long
 def test_a_module_run_with_m_is_recorded_whole(tmp_path, clean_env):
     env = {**clean_env, "PYTHONPATH": str(PROGRAMS)}
     out = tmp_path / "counts.json"
@@ -58,6 +59,7 @@ def test_a_module_run_with_m_is_recorded_whole(tmp_path, clean_env):
     assert {Path(f).parent for f in users} == {PROGRAMS / "package_main"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("program", ["multiprocess_spawn", "multiprocess_fork"])
 def test_children_of_multiprocessing_are_followed(program, tmp_path, clean_env):
     plain = subprocess.run(

@@ -9,7 +9,7 @@ import pytest
 from jaxscope.model.load import load
 from jaxscope.report import text
 
-pytestmark = pytest.mark.capture
+pytestmark = [pytest.mark.capture, pytest.mark.costly]
 
 TRAIN = """
 import json, sys

@@ -10,7 +10,7 @@ from jaxscope.log.store import RunDir
 from jaxscope.model.load import load
 from jaxscope.report.json_report import as_json
 
-pytestmark = pytest.mark.capture
+pytestmark = [pytest.mark.capture, pytest.mark.costly]
 
 PROGRAM = """\
 import jax, jax.numpy as jnp

@@ -7,7 +7,7 @@ from jaxscope.model import diff
 from jaxscope.model.function_lookup import find_compilations
 from jaxscope.model.load import load
 
-pytestmark = pytest.mark.capture
+pytestmark = [pytest.mark.capture, pytest.mark.costly]
 
 PROGRAM = """
 import jax, jax.numpy as jnp

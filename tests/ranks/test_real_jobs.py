@@ -11,7 +11,7 @@ import pytest
 
 from jaxscope.cli import command
 
-pytestmark = [pytest.mark.capture, pytest.mark.subprocess]
+pytestmark = [pytest.mark.capture, pytest.mark.subprocess, pytest.mark.costly]
 PROGRAM = Path(__file__).parents[1] / "programs" / "ranks_that_differ.py"
 LAUNCHERS = ("mpirun", "srun")
 

@@ -131,7 +131,7 @@ def test_plain_data_parallelism_is_reported_in_one_sentence(found):
     ],
 )
 def test_bytes_are_compared_with_the_memory_of_a_device(units, limit, severity, found):
-    memory = [DeviceMemory(d, 1 << 20, 1 << 20, limit) for d in range(8)] if limit is not None else ()
+    memory = [DeviceMemory(d, 1 << 20, limit, limit) for d in range(8)] if limit is not None else ()
     rows = [array("params['emb']", 0, units), array("params['up']", 1, 0.01)]
     known = {f.severity for f in found(look(*rows, memory=memory)) if "emb" in words.title(f)}
     assert known == {severity} - {None}

@@ -6,7 +6,7 @@ from jaxscope.model.load import load
 from jaxscope.present import findings as words
 from jaxscope.rules import registry
 
-pytestmark = pytest.mark.capture
+pytestmark = [pytest.mark.capture, pytest.mark.costly]
 FOUR = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
 FSDP = """
 import jax, jax.numpy as jnp

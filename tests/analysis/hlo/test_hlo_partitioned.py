@@ -13,7 +13,7 @@ from jaxscope.analysis.hlo.calls import CallGraph
 from jaxscope.analysis.hlo.program import analyze
 from jaxscope.analysis.hlo.reader import read
 
-pytestmark = pytest.mark.capture
+pytestmark = [pytest.mark.capture, pytest.mark.costly]
 
 LINES = (TESTS / "programs" / "partitioned.py").read_text().splitlines()
 D8 = ["data"]

@@ -533,6 +533,7 @@ def test_what_is_read_in_threads_at_once_is_all_counted(record):
     assert (t.count, t.bytes) == (4000, 16_000)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("program", [name for name, loop in LOOPS.items() if loop.reads])
 def test_the_loss_a_real_training_loop_reads_is_reported_at_its_own_line(program, record_module):
     after, count = LOOPS[program].after, LOOPS[program].reads
