@@ -8,6 +8,7 @@ between them, and they are not in different branches of a condition.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
@@ -72,8 +73,10 @@ class Repeated(NamedTuple):
 
 
 def in_loops(source: str | None) -> list[Repeated]:
-    """Return the draws in the bodies of ``fori_loop``, ``scan`` and ``while_loop`` whose key is a variable
-    that the body neither gets as an argument nor sets."""
+    """Return the draws in the bodies of ``fori_loop``, ``scan`` and ``while_loop`` whose key is the same in
+    each iteration: a variable that the body neither gets as an argument nor sets, a part of the carry that it
+    returns as it got it, or a key that it splits from such a part. A call of a function of the file that
+    draws from its argument counts as a draw from a key of the carry."""
     found = syntax(source) if source is not None else None
     if found is None or "random" not in (source or ""):
         return []
@@ -99,13 +102,75 @@ def in_loops(source: str | None) -> list[Repeated]:
         scope = max(around, key=lambda n: n.lineno).name if around else "<module>"
         own = {a.arg for a in ast.walk(body.args) if isinstance(a, ast.arg)}
         own |= {n.id for n in ast.walk(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        carried = _unchanged(body, position, draws) if isinstance(body, ast.FunctionDef) else set()
         for node in ast.walk(body):
-            drawn = draws.name(node) if isinstance(node, ast.Call) else None
-            key = _key(node) if isinstance(node, ast.Call) and drawn not in (None, *_NO_DRAW) else None
-            if isinstance(node, ast.Call) and key is not None and not _names([ast.parse(key)]) & own:
+            if not isinstance(node, ast.Call):
+                continue
+            drawn = draws.name(node)
+            key = _key(node) if drawn not in (None, *_NO_DRAW) else None
+            if drawn is None and carried:
+                key = next((k for k in _drawn_from(node, defined, draws) if k in carried), None)
+            if key is not None and not (_names([ast.parse(key)]) - carried) & own:
                 name, loop = ast.unparse(node.func), ast.unparse(call.func)
                 repeated.append(Repeated(scope, key, name, node.lineno, loop))
     return repeated
+
+
+def _unchanged(body: ast.FunctionDef, argument: int, draws: _Draws) -> set[str]:
+    """Return the variables in ``body``, the body of a loop, that have the same value in each iteration: parts
+    of the carry that the body returns as it got them, and keys that it splits from them.
+
+    Args:
+      argument: the position of the loop's body among the arguments of the loop, as in ``_BODIES``: it shows
+        which loop it is.
+    """
+    returned = [n.value for n in ast.walk(body) if isinstance(n, ast.Return) and n.value is not None]
+    position = 1 if argument == _BODIES["fori_loop"] else 0
+    if len(returned) != 1 or len(body.args.args) <= position:
+        return set()
+    after: ast.expr = returned[0]
+    if argument == _BODIES["scan"]:
+        if not isinstance(after, ast.Tuple) or len(after.elts) != 2:
+            return set()
+        after = after.elts[0]
+    carry = body.args.args[position].arg
+    assigned = [n for n in ast.walk(body) if isinstance(n, ast.Assign) and len(n.targets) == 1]
+    stored = Counter(n.id for n in ast.walk(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    found = {carry} if isinstance(after, ast.Name) and after.id == carry and not stored[carry] else set()
+    for n in assigned:
+        parts = n.targets[0]
+        if not (isinstance(n.value, ast.Name) and n.value.id == carry and isinstance(parts, ast.Tuple)):
+            continue
+        if isinstance(after, ast.Tuple) and len(after.elts) == len(parts.elts) and not stored[carry]:
+            found |= {
+                a.id
+                for a, b in zip(parts.elts, after.elts, strict=True)
+                if isinstance(a, ast.Name) and isinstance(b, ast.Name) and a.id == b.id and stored[a.id] == 1
+            }
+    for n in assigned:
+        made = n.value.value if isinstance(n.value, ast.Subscript) else n.value
+        if draws.name(made) == "split" and isinstance(made, ast.Call) and _key(made) in found:
+            names = [t for t in ast.walk(n.targets[0]) if isinstance(t, ast.Name)]
+            found |= {t.id for t in names if stored[t.id] == 1}
+    return found
+
+
+def _drawn_from(call: ast.Call, defined: dict[str, list[ast.FunctionDef]], draws: _Draws) -> Iterator[str]:
+    """Yield the variables that ``call`` passes to a function of the file that draws from them. ``defined`` has
+    the functions of the file by name."""
+    functions = defined.get(call.func.id, []) if isinstance(call.func, ast.Name) else []
+    if len(functions) != 1:
+        return
+    inside = [n for n in ast.walk(functions[0]) if isinstance(n, ast.Call)]
+    keys = {_key(n) for n in inside if draws.name(n) not in (None, *_NO_DRAW)}
+    names = [a.arg for a in functions[0].args.args]
+    set_inside = {
+        n.id for n in ast.walk(functions[0]) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
+    passed = [*zip(names, call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
+    for name, value in passed:
+        if name in keys and name not in set_inside and isinstance(value, ast.Name):
+            yield value.id
 
 
 def split_before(source: str | None, key: str, line: int) -> tuple[str, str] | None:

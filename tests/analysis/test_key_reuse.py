@@ -98,6 +98,25 @@ def sample(key, x):
 """
 
 
+CARRIED = """
+from jax import lax, random
+
+def move(key, shape):
+    return random.normal(key, shape)
+
+def shift(key, shape):
+    return random.normal(random.fold_in(key, 1), shape)
+
+def sample(x, key):
+    def body(carry, i):
+        x, key = carry
+        draw = random.split(key)[1]
+        x = x + random.normal(draw, x.shape)
+        return (x, key), x
+    return lax.scan(body, (x, key), jnp.arange(9))
+"""
+
+
 @pytest.mark.parametrize(
     ("source", "keys"),
     [
@@ -112,6 +131,14 @@ def sample(key, x):
             ["key"],
         ),
         (LOOP.replace("lax.fori_loop", "repeat"), []),
+        (CARRIED, ["draw"]),  # the carry keeps the key from which the body splits
+        (CARRIED.replace("draw = random.split(key)[1]", "key, draw = random.split(key)"), []),
+        (CARRIED.replace("random.split(key)[1]", "random.fold_in(key, i)"), []),
+        (CARRIED.replace("return (x, key), x", "return (x, draw), x"), []),
+        (CARRIED.replace("x, key = carry", "x, key = carry\n        if x:\n            return carry, x"), []),
+        (CARRIED.replace("random.normal(draw", "move(draw"), ["draw"]),
+        (CARRIED.replace("random.normal(draw", "shift(draw"), []),
+        (CARRIED.replace("x, key = carry", "x, key = other(carry)"), []),
         (None, []),
     ],
 )
