@@ -156,8 +156,8 @@ def _unchanged(body: ast.FunctionDef, argument: int, draws: _Draws) -> set[str]:
 
 
 def _drawn_from(call: ast.Call, defined: dict[str, list[ast.FunctionDef]], draws: _Draws) -> Iterator[str]:
-    """Yield the variables that ``call`` passes to a function of the file that draws from them. ``defined`` has
-    the functions of the file by name."""
+    """Yield the variables that ``call`` passes to a function of the file that draws from them. ``defined``
+    has the functions of the file, by name."""
     functions = defined.get(call.func.id, []) if isinstance(call.func, ast.Name) else []
     if len(functions) != 1:
         return

@@ -375,8 +375,8 @@ TEMPLATES = {
     "fix-key-of-iteration": (
         "draw from a key that belongs to the iteration: jax.random.fold_in({key}, i), where i is the number"
         " of the iteration, an element of jax.random.split({key}, n) that scan passes to its body, or a key"
-        " that the body splits from the carry, if it returns the other new key in the carry. Change nothing if"
-        " all iterations are meant to have the same random numbers"
+        " that the body splits from the carry, if it returns the other new key in the carry. Change nothing"
+        " if all iterations are meant to have the same random numbers"
     ),
     "one-key-for-all-steps": (
         "{function} draws the same random numbers in each iteration of the loop at line {line}: {key} is"
