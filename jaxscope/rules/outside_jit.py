@@ -33,6 +33,7 @@ PLAIN = frozenset({"scipy", "numpy"})
 STEPS = frozenset({"update", "step", "init", "init_state", "evaluate"})  # methods that can be jitted
 # Libraries whose objects define new functions in each run, even if the object is the same
 MAKES_ANEW = frozenset({"numpyro"})
+TRACES = frozenset({"get_trace"})  # methods that run a model's operations one by one
 # The reason why the operations of a line are compiled again, as a clause
 BODIES, SIZES, MADE = message("because-of-bodies"), message("because-of-sizes"), message("because-made-anew")
 PARAMETERS = message("because-of-parameters")
@@ -275,6 +276,10 @@ def _for_library(
       all_seconds: the seconds of all its compilations, if there are at least SEVERAL; else 0.
     """
     anew, changing = anew_or_changing
+    at = sources.of(run)(p.line.file), p.line.line
+    if p.library in MAKES_ANEW and jit_decorators.calls(*at, TRACES):
+        why = SIZES if changing else None
+        return why, Fix(message("fix-trace-draws"), "jit"), all_seconds or repeat_seconds
     if p.library in MAKES_ANEW and (anew or changing):
         padded = message("fix-pad-first") if changing else None
         words = message("fix-jit-around-run", first=padded, library=p.library)

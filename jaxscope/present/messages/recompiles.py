@@ -508,6 +508,11 @@ TEMPLATES = {
         "{library} does not use jit for what this line calls. Jit it once{how}, and call the jitted function"
         " here; if JAX raises an error while it traces the function, change nothing"
     ),
+    "fix-trace-draws": (
+        "compute all draws at once, in compiled code: numpyro.infer.Predictive(model, posterior_samples,"
+        " parallel=True), or jax.jit(jax.vmap(f)) of a function f that computes one draw. Handlers alone run"
+        " the operations of the model one by one"
+    ),
     "fix-jit-around-run": (
         "{first}write one function under jax.jit that creates the MCMC or SVI object, runs it with"
         " progress_bar=False and returns the arrays, because outside jit {library} defines its functions"
