@@ -105,6 +105,7 @@ STATED = {
         f"at least {cheaper_forms.LEAST:,} operations in one call ({cheaper_forms.MANY:,} if",
         f"at least {share(cheaper_forms.SHARE)} of the program's operations",
         f"{cheaper_forms.LEAST // cheaper_forms.IN_LOOP:,} in one",
+        f"{cheaper_forms.FASTER} times as many, and draws",
         "at most a quarter" if cheaper_forms.TIMES == 4 else "",
     ),
     "JX210": (f"{jacobians.TIMES} times as many", f"at least {jacobians.FEWEST} passes"),
