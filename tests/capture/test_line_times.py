@@ -62,18 +62,19 @@ def test_python_code_between_calls_into_c_gets_its_own_time(sampling):
 
 
 def test_the_seconds_of_all_samples_are_those_that_passed(sampling):
-    sampling.take()
-    began = time.perf_counter()
-    spin(0.2)
-    time.sleep(0.3)  # one call into C that lasts: one sample, which has its whole time
-    spin(0.1)
-    elapsed = time.perf_counter() - began
-    samples = sampling.take()
-    assert 0.8 * elapsed < sum(s[0] for s in samples) < 1.2 * (time.perf_counter() - began)
-    in_c = [s[0] for s in samples if s[1]]
-    assert (
-        max(in_c) > 0.2 and len(samples) - len(in_c) > 5
-    )  # the machine may stop us for longer than the sleep lasts
+    for _ in range(5):  # a busy machine may stop the process, or the thread that samples it, for a while
+        sampling.take()
+        began = time.perf_counter()
+        spin(0.2)
+        time.sleep(0.3)  # one call into C that lasts: one sample, which has its whole time
+        spin(0.1)
+        elapsed = time.perf_counter() - began
+        samples = sampling.take()
+        complete = 0.8 * elapsed < sum(s[0] for s in samples) < 1.2 * (time.perf_counter() - began)
+        in_c = [s[0] for s in samples if s[1]]
+        if complete and max(in_c, default=0.0) > 0.2 and len(samples) - len(in_c) > 5:
+            return
+    pytest.fail(f"{len(samples)} samples, {in_c} in C, of {elapsed} s")
 
 
 def test_samples_that_nobody_takes_are_thinned_out_and_keep_their_sum():
