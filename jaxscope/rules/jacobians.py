@@ -10,7 +10,7 @@ from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
 from jaxscope.rules.programs import evidence, running_share
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import LIKELY, WARNING, Finding, Fix
+from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.messages import message
 
 REVERSE = frozenset({"jacrev", "jacobian"})
@@ -37,7 +37,7 @@ def jacobian_mode(run: Run) -> Iterator[Finding]:
             )
             yield Finding(
                 code="JX210",
-                severity=WARNING,
+                severity=WARNING if run.platform == "cpu" else NOTE,  # accelerators run passes in parallel
                 certainty=LIKELY,
                 title=title,
                 function=f.id,
