@@ -100,7 +100,7 @@ def in_loops(source: str | None) -> list[Repeated]:
             n for n in found.blocks if isinstance(n, FUNCTION) and n.lineno <= here <= (n.end_lineno or 0)
         ]
         scope = max(around, key=lambda n: n.lineno).name if around else "<module>"
-        own = {a.arg for a in ast.walk(body.args) if isinstance(a, ast.arg)}
+        own = {a.arg for a in ast.walk(body) if isinstance(a, ast.arg)}  # also those of functions within it
         own |= {n.id for n in ast.walk(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         carried = _unchanged(body, position, draws) if isinstance(body, ast.FunctionDef) else set()
         for node in ast.walk(body):

@@ -131,6 +131,7 @@ def sample(x, key):
             ["key"],
         ),
         (LOOP.replace("lax.fori_loop", "repeat"), []),
+        (LOOP.replace("random.normal(key", "vmap(lambda k: random.normal(k))(keys(i)"), []),
         (CARRIED, ["draw"]),  # the carry keeps the key from which the body splits
         (CARRIED.replace("draw = random.split(key)[1]", "key, draw = random.split(key)"), []),
         (CARRIED.replace("random.split(key)[1]", "random.fold_in(key, i)"), []),
