@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from jaxscope.analysis.rewrap_site import COMPREHENSIONS, FUNCTION, last_name, syntax
+from jaxscope.analysis.loop_calls import root
+from jaxscope.analysis.rewrap_site import COMPREHENSIONS, FUNCTION, Syntax, last_name, syntax
 
 _NO_DRAW = frozenset({"PRNGKey", "clone", "fold_in", "key", "key_data", "key_impl", "split", "wrap_key_data"})
 _MAKES_KEYS = frozenset({"PRNGKey", "fold_in", "key", "split"})
@@ -20,6 +21,9 @@ _MAKES_KEYS = frozenset({"PRNGKey", "fold_in", "key", "split"})
 _SELECTS = frozenset({"choice", "permutation", "shuffle"})
 # Loops of JAX, and the position of the argument that is the loop's body
 _BODIES = {"fori_loop": 2, "scan": 0, "while_loop": 1}
+_CHOOSE = frozenset({"cond", "eval_shape", "select", "switch", "where"})
+_MUTATE = frozenset({"append", "insert", "pop", "setdefault", "update"})
+_TRANSPARENT = frozenset({"checkpoint", "jit", "named_call", "named_scope", "remat"})  # decorators
 _SCOPES = (*FUNCTION, ast.Lambda, ast.ClassDef, *COMPREHENSIONS)
 _STATEMENTS = (ast.stmt, ast.IfExp, ast.ExceptHandler, ast.match_case)
 _EXITS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
@@ -80,11 +84,7 @@ def in_loops(source: str | None) -> list[Repeated]:
     found = syntax(source) if source is not None else None
     if found is None or "random" not in (source or ""):
         return []
-    draws = _Draws(found.imports)
-    defined: dict[str, list[ast.FunctionDef]] = {}
-    for n in found.blocks:
-        if isinstance(n, ast.FunctionDef):
-            defined.setdefault(n.name, []).append(n)
+    draws, defined = _Draws(found.imports), _functions(found)
     repeated = []
     for call in (c for calls in found.calls.values() for c in calls):
         position = _BODIES.get(last_name(call.func) or "")
@@ -93,7 +93,7 @@ def in_loops(source: str | None) -> list[Repeated]:
         passed = call.args[position]
         named = defined.get(passed.id, []) if isinstance(passed, ast.Name) else []
         body: ast.AST = named[0] if len(named) == 1 else passed
-        if not isinstance(body, (ast.Lambda, ast.FunctionDef)):
+        if not isinstance(body, (ast.Lambda, ast.FunctionDef)) or _is_changed(body):
             continue
         here = call.lineno
         around = [
@@ -103,17 +103,58 @@ def in_loops(source: str | None) -> list[Repeated]:
         own = {a.arg for a in ast.walk(body) if isinstance(a, ast.arg)}  # also those of functions within it
         own |= {n.id for n in ast.walk(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         carried = _unchanged(body, position, draws) if isinstance(body, ast.FunctionDef) else set()
+        chosen = _chosen(body)
         for node in ast.walk(body):
-            if not isinstance(node, ast.Call):
+            if not isinstance(node, ast.Call) or node in chosen:
                 continue
             drawn = draws.name(node)
-            key = _key(node) if drawn not in (None, *_NO_DRAW) else None
+            key = _key(node) if drawn not in (None, *_NO_DRAW, *_SELECTS) else None
             if drawn is None and carried:
                 key = next((k for k in _drawn_from(node, defined, draws) if k in carried), None)
             if key is not None and not (_names([ast.parse(key)]) - carried) & own:
                 name, loop = ast.unparse(node.func), ast.unparse(call.func)
                 repeated.append(Repeated(scope, key, name, node.lineno, loop))
     return repeated
+
+
+def _functions(found: Syntax) -> dict[str, list[ast.FunctionDef]]:
+    """Return the functions of a file by name, without methods, and without names that stand for something
+    else, too: an import, a variable or a parameter."""
+    methods = {n for c in ast.walk(found.tree) if isinstance(c, ast.ClassDef) for n in c.body}
+    others = {a.asname or a.name for n in found.imports for a in n.names}
+    others |= {a.arg for a in ast.walk(found.tree) if isinstance(a, ast.arg)} | _stored(found.tree).keys()
+    defined: dict[str, list[ast.FunctionDef]] = {}
+    for n in found.blocks:
+        if isinstance(n, ast.FunctionDef) and n not in methods and n.name not in others:
+            defined.setdefault(n.name, []).append(n)
+    return defined
+
+
+def _is_changed(body: ast.Lambda | ast.FunctionDef) -> bool:
+    """Return whether a decorator of ``body`` may pass it other arguments."""
+    decorators = body.decorator_list if isinstance(body, ast.FunctionDef) else []
+    return not {last_name(d.func if isinstance(d, ast.Call) else d) for d in decorators} <= _TRANSPARENT
+
+
+def _stored(node: ast.AST) -> Counter[str]:
+    """Return how often ``node`` sets each variable."""
+    names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    captured = [
+        n.name for n in ast.walk(node) if isinstance(n, (ast.MatchAs, ast.MatchStar)) and n.name is not None
+    ]
+    return Counter([*names, *captured])
+
+
+def _chosen(body: ast.AST) -> set[ast.AST]:
+    """Return the calls in ``body`` whose result an iteration may not use, or of which each iteration may use
+    another part: the branches of ``cond``, ``switch``, ``where`` and ``select``, and ``draw(key)[i]``."""
+    found = set[ast.AST]()
+    for n in ast.walk(body):
+        if isinstance(n, ast.Call) and last_name(n.func) in _CHOOSE:
+            found |= {inside for part in n.args for inside in ast.walk(part)}
+        elif isinstance(n, ast.Subscript) and not isinstance(n.slice, ast.Constant):
+            found |= set(ast.walk(n.value))
+    return found
 
 
 def _unchanged(body: ast.FunctionDef, argument: int, draws: _Draws) -> set[str]:
@@ -135,7 +176,13 @@ def _unchanged(body: ast.FunctionDef, argument: int, draws: _Draws) -> set[str]:
         after = after.elts[0]
     carry = body.args.args[position].arg
     assigned = [n for n in ast.walk(body) if isinstance(n, ast.Assign) and len(n.targets) == 1]
-    stored = Counter(n.id for n in ast.walk(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    inner = [n for n in ast.walk(body) if isinstance(n, (*FUNCTION, ast.Lambda)) and n is not body]
+    stored = _stored(body) + Counter(a.arg for n in inner for a in ast.walk(n.args) if isinstance(a, ast.arg))
+    for n in ast.walk(body):  # items and attributes that are set, and methods that change the object
+        if isinstance(n, (ast.Subscript, ast.Attribute)) and isinstance(n.ctx, ast.Store):
+            stored[root(n) or ""] += 1
+        elif isinstance(n, ast.Attribute) and n.attr in _MUTATE:
+            stored[root(n) or ""] += 1
     found = {carry} if isinstance(after, ast.Name) and after.id == carry and not stored[carry] else set()
     for n in assigned:
         parts = n.targets[0]
@@ -148,7 +195,8 @@ def _unchanged(body: ast.FunctionDef, argument: int, draws: _Draws) -> set[str]:
                 if isinstance(a, ast.Name) and isinstance(b, ast.Name) and a.id == b.id and stored[a.id] == 1
             }
     for n in assigned:
-        made = n.value.value if isinstance(n.value, ast.Subscript) else n.value
+        item = isinstance(n.value, ast.Subscript) and isinstance(n.value.slice, ast.Constant)
+        made = n.value.value if item and isinstance(n.value, ast.Subscript) else n.value
         if draws.name(made) == "split" and isinstance(made, ast.Call) and _key(made) in found:
             names = [t for t in ast.walk(n.targets[0]) if isinstance(t, ast.Name)]
             found |= {t.id for t in names if stored[t.id] == 1}
@@ -161,12 +209,20 @@ def _drawn_from(call: ast.Call, defined: dict[str, list[ast.FunctionDef]], draws
     functions = defined.get(call.func.id, []) if isinstance(call.func, ast.Name) else []
     if len(functions) != 1:
         return
-    inside = [n for n in ast.walk(functions[0]) if isinstance(n, ast.Call)]
-    keys = {_key(n) for n in inside if draws.name(n) not in (None, *_NO_DRAW)}
-    names = [a.arg for a in functions[0].args.args]
-    set_inside = {
-        n.id for n in ast.walk(functions[0]) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    }
+    function = functions[0]
+    if any(isinstance(n, (ast.If, ast.IfExp, ast.Match)) for n in ast.walk(function)) or _is_changed(
+        function
+    ):
+        return  # it may not draw in this call
+    chosen = _chosen(function)
+    inside = [n for n in ast.walk(function) if isinstance(n, ast.Call) and n not in chosen]
+    keys = {_key(n) for n in inside if draws.name(n) not in (None, *_NO_DRAW, *_SELECTS)}
+    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    within = [n for n in ast.walk(function) if isinstance(n, (*FUNCTION, ast.Lambda)) and n is not function]
+    set_inside = {a.arg for n in within for a in ast.walk(n.args) if isinstance(a, ast.arg)}
+    set_inside |= _stored(function).keys()
+    if any(isinstance(a, ast.Starred) for a in call.args):
+        return
     passed = [*zip(names, call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
     for name, value in passed:
         if name in keys and name not in set_inside and isinstance(value, ast.Name):

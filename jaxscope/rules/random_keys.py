@@ -203,7 +203,8 @@ def draws_in_loops(run: Run) -> Iterator[Finding]:
             at = Frame(file, one.line, one.function)
             yield Finding(
                 code="JX135",
-                severity=WARNING,
+                # A solver may need the same random numbers in each iteration.
+                severity=NOTE if one.loop.endswith("while_loop") else WARNING,
                 certainty=LIKELY,
                 title=text,
                 source=at,

@@ -107,6 +107,12 @@ def move(key, shape):
 def shift(key, shape):
     return random.normal(random.fold_in(key, 1), shape)
 
+def perhaps(key, shape):
+    return random.normal(key, shape) if shape else 0
+
+def each(key, shape):
+    return vmap(lambda key: random.normal(key, shape))(random.split(key))
+
 def sample(x, key):
     def body(carry, i):
         x, key = carry
@@ -114,6 +120,18 @@ def sample(x, key):
         x = x + random.normal(draw, x.shape)
         return (x, key), x
     return lax.scan(body, (x, key), jnp.arange(9))
+"""
+
+
+IN_PLACE = """
+from jax import lax, random
+
+def sample(state):
+    def body(state, i):
+        x = random.normal(state["key"])
+        state["key"] = random.split(state["key"])[0]
+        return state, x
+    return lax.scan(body, state, jnp.arange(9))
 """
 
 
@@ -140,6 +158,16 @@ def sample(x, key):
         (CARRIED.replace("random.normal(draw", "move(draw"), ["draw"]),
         (CARRIED.replace("random.normal(draw", "shift(draw"), []),
         (CARRIED.replace("x, key = carry", "x, key = other(carry)"), []),
+        (CARRIED.replace("[1]", "[i]"), []),  # another key in each iteration
+        (CARRIED.replace("random.normal(draw, x.shape)", "vmap(lambda draw: random.normal(draw))(keys)"), []),
+        (CARRIED.replace("random.normal(draw, x.shape)", "random.normal(draw, (9,))[i]"), []),
+        (CARRIED.replace("random.normal(draw, x.shape)", "random.permutation(draw, 9)"), []),
+        (CARRIED.replace("random.normal(draw, x.shape)", "jnp.where(i == 0, random.normal(draw), 0)"), []),
+        (CARRIED.replace("random.normal(draw", "perhaps(draw"), []),  # it may not draw
+        (CARRIED.replace("random.normal(draw", "each(draw"), []),
+        (CARRIED.replace("    def body", "    @with_keys\n    def body"), []),
+        (CARRIED.replace("return lax", "body = with_keys(body)\n    return lax"), []),
+        (IN_PLACE, []),
         (None, []),
     ],
 )
