@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
+from jaxscope.analysis import jit_decorators
 from jaxscope.analysis.rewrap_site import syntax
 from jaxscope.model import line_times, payers, sources
 from jaxscope.model.line_times import Loop
 from jaxscope.model.run import Run
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.findings import LIKELY, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.line_times import CHECKING, OPERATIONS, LineTime
 from jaxscope.schema.messages import Field, Names, Percent, Seconds, message
@@ -27,85 +28,98 @@ def debug_setting_left_on(run: Run) -> Iterator[Finding]:
     if measured is None:
         return
     entries = line_times.entries(run)
-    if checks := tuple(name for name in CHECKS if name in measured.debugging):
-        times = [t for doing, t in entries if doing == CHECKING]
-        if (
-            run.platform == "cpu"
-        ):  # the check of a jitted call waits for the computation, which is no cost of it
-            called = payers.call_lines(run)
-            times = [t for t in times if (t.stack[0].file, t.stack[0].line) not in called]
+    if checks := [name for name in CHECKS if name in measured.debugging]:
+        times = [t for doing, t in entries if doing == CHECKING and not _is_jitted_call(run, t)]
         yield from _finding(run, measured.seconds, times, checks)
     if NO_JIT in measured.debugging:
-        yield from _finding(
-            run, measured.seconds, [t for doing, t in entries if doing == OPERATIONS], (NO_JIT,)
-        )
+        times = [t for doing, t in entries if doing == OPERATIONS]
+        yield from _finding(run, measured.seconds, times, [NO_JIT])
 
 
-def _finding(
-    run: Run, measured: float, times: list[LineTime], settings: tuple[str, ...]
-) -> Iterator[Finding]:
-    """Yield the finding that ``settings`` are the reason of ``times``. Yield nothing if these are less than
-    SHARE of the ``measured`` seconds, or have few samples."""
-    seconds = sum(t.seconds for t in times)
-    if seconds < SHARE * measured or sum(t.samples for t in times) < line_times.FEWEST:
+def _is_jitted_call(run: Run, t: LineTime) -> bool:
+    """Return whether the line of ``t`` seems to call a jitted function of the user. The check of its result
+    mostly waits for the computation, which the program would do later without the check."""
+    at = t.stack[0]
+    if (at.file, at.line) in payers.call_lines(run):
+        return True
+    jitted = frozenset(f.seen.name.rpartition(".")[2] for f in run.functions.values() if f.user)
+    return jit_decorators.calls(sources.of(run)(at.file), at.line, jitted)
+
+
+def _finding(run: Run, measured: float, times: list[LineTime], settings: Sequence[str]) -> Iterator[Finding]:
+    """Yield the finding that ``settings`` are the reason of ``times``. Yield nothing if these, without those
+    in which the thread slept, are less than SHARE of the ``measured`` seconds, or have few samples."""
+    loop = Loop(times[0].stack[0], 0, False, times) if times else None
+    if loop is None or loop.seconds < SHARE * measured or loop.samples < line_times.FEWEST:
         return
-    lines = Loop(times[0].stack[0], 0, False, times).lines()[:LINES]
-    made = _lines_that_set(run, settings)
-    fields: dict[str, Field] = {"seconds": Seconds(seconds), "share": Percent(seconds / measured)}
-    without_jit = settings == (NO_JIT,)
-    where = (
-        message("setting-made-at", lines=Names(tuple(made), LINES, "lines"))
-        if made
-        else message("setting-of-environment", variable=settings[0].upper())
-    )
+    lines, made = loop.lines()[:LINES], _lines_that_set(run, settings)
+    fields: dict[str, Field] = {"seconds": Seconds(loop.seconds), "share": Percent(loop.seconds / measured)}
+    missing = [name for name in settings if name not in made]
+    if missing:
+        where = message("setting-of-environment", variable=missing[0].upper())
+    else:
+        where = message("setting-made-at", lines=Names(tuple(made.values()), LINES, "lines"))
+    which = Names(tuple(settings))
+    without_jit = settings == [NO_JIT]
     yield Finding(
         code="JX609",
         severity=WARNING,
-        certainty=CERTAIN,
+        certainty=LIKELY,
         title=message("jit-disabled", **fields)
         if without_jit
-        else message("results-checked", settings=Names(settings), **fields),
-        source=made[0] if made else lines[0][0],
+        else message("results-checked", settings=which, **fields),
+        source=next(iter(made.values()), lines[0][0]),
         evidence=[
             Evidence(message("time-of-line", seconds=Seconds(spent)), source=line) for line, spent in lines
         ],
-        fix=Fix(message("fix-setting-off", settings=Names(settings), where=where), "settings"),
-        seconds=seconds,
-        subject=settings,
+        fix=Fix(message("fix-setting-off", settings=which, where=where), "settings"),
+        seconds=loop.seconds,
+        subject=tuple(settings),
         at_most=True,
         timed=True,
     )
 
 
-def _lines_that_set(run: Run, settings: Collection[str]) -> list[Frame]:
-    """Return the lines of the user's code that turn on one of ``settings``."""
-    files = sorted({frame.file for _, t in line_times.entries(run) for frame in t.stack})
-    return [
-        Frame(file, line, "")
-        for file in files
-        for name, line in turned_on(sources.of(run)(file))
-        if name in settings
-    ]
+def _lines_that_set(run: Run, settings: Collection[str]) -> dict[str, Frame]:
+    """Return {setting: a line of the user's code that turns it on}."""
+    sampled = {frame.file for _, t in line_times.entries(run) for frame in t.stack}
+    found: dict[str, Frame] = {}
+    for file in sorted(sampled | run.sources.keys()):
+        for name, line in turned_on(sources.of(run)(file)):
+            if name in settings:
+                found.setdefault(name, Frame(file, line, ""))
+    return found
 
 
 def turned_on(source: str | None) -> Iterator[tuple[str, int]]:
     """Yield the settings of JAX that ``source`` turns on, each with the number of the line, as in
     ``jax.config.update("jax_debug_nans", True)``, ``jax.config.jax_debug_nans = True``,
-    ``jax.debug_nans(True)`` and ``jax.disable_jit()``."""
+    ``jax.debug_nans(True)``, ``jax.disable_jit()`` and ``os.environ["JAX_DEBUG_NANS"] = "1"``."""
     found = syntax(source) if source is not None else None
     for node in ast.walk(found.tree) if found is not None else ():
         if isinstance(node, ast.Assign) and _may_be_true(node.value):
             for target in node.targets:
-                if isinstance(target, ast.Attribute):
+                if isinstance(target, ast.Attribute) and ast.unparse(target.value).endswith("config"):
                     yield target.attr, node.lineno
+                elif isinstance(target, ast.Subscript) and ast.unparse(target.value).endswith("environ"):
+                    yield _text(target.slice).lower(), node.lineno
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            name, values = node.func.attr, node.args
-            if name == "update" and len(values) == 2 and isinstance(values[0], ast.Constant):
-                if isinstance(values[0].value, str) and _may_be_true(values[1]):
-                    yield values[0].value, node.lineno
-            elif not values or _may_be_true(values[0]):
+            owner, name = ast.unparse(node.func.value), node.func.attr
+            values = [*node.args, *(k.value for k in node.keywords)]
+            if name == "update" and owner.endswith("config") and len(values) == 2:
+                if _may_be_true(values[1]):
+                    yield _text(values[0]), node.lineno
+            elif name == "setdefault" and owner.endswith("environ") and len(values) == 2:
+                if _may_be_true(values[1]):
+                    yield _text(values[0]).lower(), node.lineno
+            elif owner == "jax" and (not values or _may_be_true(values[0])):
                 yield f"jax_{name}", node.lineno
 
 
+def _text(value: ast.expr) -> str:
+    """Return the text of the constant ``value``; empty if it is no text."""
+    return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""
+
+
 def _may_be_true(value: ast.expr) -> bool:
-    return not (isinstance(value, ast.Constant) and not value.value)
+    return not (isinstance(value, ast.Constant) and value.value in (False, None, "", "0", "false", "False"))
