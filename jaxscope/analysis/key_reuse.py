@@ -179,9 +179,9 @@ def _unchanged(body: ast.FunctionDef, argument: int, draws: _Draws) -> set[str]:
     inner = [n for n in ast.walk(body) if isinstance(n, (*FUNCTION, ast.Lambda)) and n is not body]
     stored = _stored(body) + Counter(a.arg for n in inner for a in ast.walk(n.args) if isinstance(a, ast.arg))
     for n in ast.walk(body):  # items and attributes that are set, and methods that change the object
-        if isinstance(n, (ast.Subscript, ast.Attribute)) and isinstance(n.ctx, ast.Store):
-            stored[root(n) or ""] += 1
-        elif isinstance(n, ast.Attribute) and n.attr in _MUTATE:
+        if (isinstance(n, (ast.Subscript, ast.Attribute)) and isinstance(n.ctx, ast.Store)) or (
+            isinstance(n, ast.Attribute) and n.attr in _MUTATE
+        ):
             stored[root(n) or ""] += 1
     found = {carry} if isinstance(after, ast.Name) and after.id == carry and not stored[carry] else set()
     for n in assigned:
