@@ -375,7 +375,7 @@ def _beside_a_resized_function(
     its loop, calls a user's function that recompiles for another size. The line then needs no finding: that
     function has one, and the operations of the line compute the function's arguments or results. If they cost
     more than TIMES the seconds of the function's recompiles, or are compiled for more than TIMES as many
-    sizes, the line has a finding of its own.
+    sizes, the line has its own finding.
 
     Args:
       cost: seconds that the advice for the line saves.
