@@ -15,6 +15,7 @@ from jaxscope.analysis.rewrap_site import FUNCTION, last_name, syntax
 Path = tuple[str, ...]  # the steps to a part of a pytree: ("[1]", "['loss']", ".mean")
 MAX_STEPS = 12
 _STEP = re.compile(r"\[(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|-?\d+)\]|\.\w+")
+_SLICE = re.compile(r"\[(-?\d{0,18}):(-?\d{0,18}):(-?\d{0,18})\]")
 _SCOPES = (*FUNCTION, ast.Lambda)
 # Calls that return their argument as it is.
 _PASSES = frozenset({"block_until_ready"})
@@ -27,7 +28,7 @@ class Uses(NamedTuple):
 
     Attributes:
       paths: the parts that are used. A path may go on after an array: ``("[1]", "['x']", "[-1]")`` for one
-        element of ``['x']``.
+        element of ``['x']``, ``("[1]", "['x']", "[::10]")`` for every tenth.
       names: (path, variable) of the parts that a call assigns to a variable.
     """
 
@@ -94,7 +95,7 @@ class _Uses:
         if len(path) > MAX_STEPS:  # x = x[0], in a loop
             above = None
         if isinstance(above, ast.Subscript) and above.value is node and isinstance(above.ctx, ast.Load):
-            step = _index(above.slice)
+            step = self._index(above.slice)
             if step is not None:
                 return self.of_value(above, (*path, step))
         elif isinstance(above, ast.Attribute) and isinstance(above.ctx, ast.Load):
@@ -133,6 +134,37 @@ class _Uses:
             elif isinstance(node, ast.Name) and node.id == target.id and isinstance(node.ctx, ast.Load):
                 self.of_value(node, path)
 
+    def _index(self, index: ast.expr) -> str | None:
+        """Return the step of a constant index: ``['x']``, ``[-1]`` or ``[::10]``; None: the index is not
+        constant. A variable that has one integer in the whole file counts as this integer. Of several
+        indices, as in ``x[-1, 0]``, the first one counts."""
+        if isinstance(index, ast.Tuple) and index.elts:
+            index = index.elts[0]
+        if isinstance(index, ast.Slice):
+            parts = [self._constant(part) for part in (index.lower, index.upper, index.step)]
+            if not all(part is None or type(part) is int for part in parts):
+                return None
+            return "[" + ":".join("" if part is None else str(part) for part in parts) + "]"
+        value = self._constant(index)
+        return f"[{value!r}]" if isinstance(value, (str, int)) and not isinstance(value, bool) else None
+
+    def _constant(self, node: ast.expr | None) -> object:
+        """Return the value of a constant expression; None for no expression; the expression itself if it is
+        not constant."""
+        if isinstance(node, ast.Name):
+            stores = [
+                n
+                for n in ast.walk(self._tree)
+                if isinstance(n, ast.Name) and n.id == node.id and n.ctx != node.ctx
+            ]
+            above = self._parents.get(stores[0]) if len(stores) == 1 else None
+            value = above.value if isinstance(above, ast.Assign) and above.targets == stores else None
+            return value.value if isinstance(value, ast.Constant) and type(value.value) is int else node
+        try:
+            return None if node is None else ast.literal_eval(node)
+        except (ValueError, TypeError, SyntaxError):
+            return node
+
     def _scope(self, node: ast.AST) -> ast.AST:
         """Return the innermost function around ``node``; the module if there is none."""
         above = self._parents.get(node)
@@ -141,31 +173,27 @@ class _Uses:
         return above or self._tree
 
 
-def _index(index: ast.expr) -> str | None:
-    """Return the step of a constant index: ``['x']`` or ``[-1]``; None: the index is not constant. Of several
-    indices, as in ``x[-1, 0]``, the first one counts."""
-    if isinstance(index, ast.Tuple) and index.elts:
-        index = index.elts[0]
-    try:
-        value = ast.literal_eval(index)
-    except (ValueError, TypeError, SyntaxError):
-        return None
-    return f"[{value!r}]" if isinstance(value, (str, int)) and not isinstance(value, bool) else None
-
-
-def parts_read(leaf: Path, uses: Collection[Path]) -> str | None:
-    """Return what ``uses`` read of the array at the path ``leaf``: ``"all"``, ``"element"`` (only single
-    elements along the first axis), or None: nothing. A step by position and one by name (``[0]`` and ``.x``)
-    may mean the same."""
-    found = None
+def rows_read(leaf: Path, uses: Collection[Path], rows: int) -> int:
+    """Return how many rows, elements along the first axis, ``uses`` read at most of the array at the path
+    ``leaf``, which has ``rows`` of them; all, if that is unknown. A step by position and one by name (``[0]``
+    and ``.x``) may mean the same."""
+    found = 0
     for use in uses:
         if any(a != b and a[0] == b[0] for a, b in zip(leaf, use, strict=False)):
             continue
         beyond = use[len(leaf) :]
-        if not beyond or not re.fullmatch(r"\[-?\d+\]", beyond[0]):
-            return "all"
-        found = "element"
-    return found
+        found += _rows(beyond[0], rows) if beyond else rows
+    return min(rows, found)
+
+
+def _rows(step: str, rows: int) -> int:
+    """Return how many of ``rows`` rows an index such as ``[-1]`` or ``[::10]`` reads; all, if it is another
+    kind of index."""
+    if re.fullmatch(r"\[-?\d{1,18}\]", step):
+        return 1
+    cut = _SLICE.fullmatch(step)
+    parts = [int(part) if part else None for part in cut.groups()] if cut is not None else [0]
+    return len(range(rows)[slice(*parts)]) if parts[-1] != 0 else rows
 
 
 def named(leaf: Path, names: Sequence[tuple[Path, str]]) -> str:

@@ -1,10 +1,12 @@
-"""Rule JX512: programs that compute the same on several devices, because all arguments are replicated."""
+"""Rules about work that several devices repeat: JX512 (all of a program, because all its arguments are
+replicated) and JX515 (some of its matrix products)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 
+from jaxscope.analysis import repeated_products
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.paths import root
 from jaxscope.analysis.programs import Texts
@@ -12,11 +14,12 @@ from jaxscope.analysis.sharding_audit import ARGUMENT, Intent, parts
 from jaxscope.model import sharding_audit
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import runs_often, users
-from jaxscope.rules.programs import evidence
+from jaxscope.rules.programs import evidence, mesh_axes
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
-from jaxscope.schema.messages import Field, message
+from jaxscope.schema.messages import Field, Names, Parts, Percent, message
 
+LINES = 3  # the most lines that a finding names
 SHARE = 0.1  # share of the flops of the largest program: a smaller program may run on every device
 
 
@@ -43,6 +46,46 @@ def replicated_computation(run: Run) -> Iterator[Finding]:
             evidence=evidence(p, text, c.site),
             fix=_shard(arguments, f.display_name, devices),
             subject=(),
+        )
+
+
+@rule("JX515", "repeated-products", WARNING)
+def repeated(run: Run) -> Iterator[Finding]:
+    """The work of a program is repeated in part: a sharding constraint asks for whole arrays, or a mesh axis
+    splits nothing."""
+    for p, f, texts in users(run):
+        c = p.compilations[-1]
+        work = repeated_products.find(texts)
+        if work is None or not runs_often(run, c, f.calls):
+            continue
+        constraint, axes = work.constraint, work.axes
+        why = fix = None
+        if constraint is not None:
+            names = Names(tuple(map(repr, axes)))
+            why = message("repeated-by-constraint", constraint=constraint.asked.text)
+            fix = Fix(message("fix-unconstrained", axes=names), "loosen_constraint", {"axes": list(axes)})
+        elif axes:
+            fix = Fix(message("fix-use-axis", axes=mesh_axes(axes)), "use_axis", {"axes": list(axes)})
+        text = message(
+            "repeated-products",
+            function=f.display_name,
+            devices=work.devices,
+            share=Percent(1 - work.needed / work.flops),
+            lines=Parts(tuple(work.lines[:LINES]), between=" and "),
+            axes=message("not-split-over", axes=mesh_axes(axes)) if axes else None,
+            why=why,
+        )
+        at = constraint.source if constraint is not None else work.lines[0]
+        yield Finding(
+            code="JX515",
+            severity=WARNING if fix is not None else NOTE,
+            certainty=LIKELY,
+            title=text,
+            function=f.id,
+            source=at,
+            evidence=evidence(p, text, at),
+            fix=fix or Fix(message("fix-look-at-shardings", function=f.display_name), "look_at_shardings"),
+            subject=axes,
         )
 
 

@@ -1,10 +1,12 @@
-"""Rule JX514: large arrays that a jitted function returns and no code reads."""
+"""Rule JX514: large arrays that a jitted function returns or stacks, and of which no code reads much."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from jaxscope.analysis import result_uses
+from jaxscope.analysis.stablehlo.stacked_results import StackedResult
 from jaxscope.analysis.stablehlo.values import Value
 from jaxscope.model import sources
 from jaxscope.model.records import Function, Program
@@ -14,53 +16,101 @@ from jaxscope.rules.each_program import users
 from jaxscope.rules.programs import MOST, evidence, small
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
-from jaxscope.schema.messages import Bytes, Names, message
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.messages import Bytes, Message, Names, Percent, message
+
+FEW = 0.25  # share of an array's rows: more than that is worth keeping as one array
 
 
 @rule("JX514", "unused-results", WARNING)
 def unused_results(run: Run) -> Iterator[Finding]:
     for p, f, texts in users(run):
-        results = texts.stablehlo.results if texts.stablehlo is not None else ()
+        lowered = texts.stablehlo
+        if lowered is None:
+            continue
         device = memory_scale.of_program(run, p)
         least = max(memory_scale.WORTH_A_NOTE * device, small(p))
-        if sum(r.device_bytes or 0 for r in results) < least:
+        found = _returned(run, p, f, lowered.results, least)
+        site = p.compilations[-1].site
+        if found is not None:
+            yield _finding(p, f, found, site, found.total >= memory_scale.WORTH_A_WARNING * device)
+        for s in lowered.stacked:
+            size = s.bytes // (lowered.num_partitions or 1)
+            if size >= least:
+                found = _stacked(f, s, size)
+                yield _finding(p, f, found, s.source or site, size >= memory_scale.WORTH_A_WARNING * device)
+
+
+class _Unread(NamedTuple):
+    """Arrays that are not read: their bytes on one device, the finding's title, its advice, and the arrays'
+    names."""
+
+    total: int
+    text: Message
+    fix: Message
+    names: list[str]
+
+
+def _finding(p: Program, f: Function, found: _Unread, at: Frame | None, warning: bool) -> Finding:
+    return Finding(
+        code="JX514",
+        severity=WARNING if warning else NOTE,
+        certainty=LIKELY,
+        title=found.text,
+        function=f.id,
+        source=at,
+        evidence=evidence(p, found.text, at),
+        fix=Fix(found.fix, "return_less", {"paths": found.names}),
+    )
+
+
+def _returned(run: Run, p: Program, f: Function, results: Sequence[Value], least: float) -> _Unread | None:
+    """Return the arrays among ``results`` of the program ``p`` of the function ``f`` that the program never
+    reads, or of which it reads few rows; None: they have less than ``least`` bytes."""
+    if sum(r.device_bytes or 0 for r in results) < least:
+        return None
+    uses = _uses(run, p, f)
+    if uses is None:
+        return None
+    unread: list[tuple[int, str]] = []
+    nearly: list[tuple[int, str]] = []
+    for r in results:
+        leaf = result_uses.steps((r.name or "?").removeprefix("result"))
+        if leaf is None or r.device_bytes is None:
             continue
-        uses = _uses(run, p, f)
-        if uses is None:
-            continue
-        unread: list[tuple[int, str]] = []
-        nearly: list[tuple[int, str]] = []
-        for r in results:
-            leaf = result_uses.steps((r.name or "?").removeprefix("result"))
-            if leaf is None or r.device_bytes is None:
-                continue
-            read = result_uses.parts_read(leaf, uses.paths)
-            if read is None:
-                unread.append((r.device_bytes, result_uses.named(leaf, uses.names)))
-            elif read == "element" and (spared := _but_one_element(r)):
-                nearly.append((spared, result_uses.named(leaf, uses.names)))
-        total = sum(size for size, _ in (*unread, *nearly))
-        if total < least:
-            continue
-        of, elements = _names(unread), _names(nearly)
-        name, size = f.display_name, Bytes(total)
-        if unread:
-            also = message("and-elements", paths=elements) if nearly else None
-            text = message("results-not-read", function=name, bytes=size, paths=of, elements=also)
-        else:
-            text = message("results-nearly-not-read", function=name, bytes=size, paths=elements)
-        fix = message("fix-return-what-is-read")
-        c = p.compilations[-1]
-        yield Finding(
-            code="JX514",
-            severity=WARNING if total >= memory_scale.WORTH_A_WARNING * device else NOTE,
-            certainty=LIKELY,
-            title=text,
-            function=f.id,
-            source=c.site,
-            evidence=evidence(p, text, c.site),
-            fix=Fix(fix, "return_less", {"paths": [name for _, name in (*unread, *nearly)]}),
-        )
+        rows = (r.shape[0] if r.shape else None) or 1
+        read = result_uses.rows_read(leaf, uses.paths, rows)
+        name = result_uses.named(leaf, uses.names)
+        if not read:
+            unread.append((r.device_bytes, name))
+        elif read <= FEW * rows:
+            nearly.append((r.device_bytes * (rows - read) // rows, name))
+    total = sum(size for size, _ in (*unread, *nearly))
+    if total < least:
+        return None
+    of, elements = _names(unread), _names(nearly)
+    name, size = f.display_name, Bytes(total)
+    if unread:
+        also = message("and-elements", paths=elements) if nearly else None
+        text = message("results-not-read", function=name, bytes=size, paths=of, elements=also)
+    else:
+        text = message("results-nearly-not-read", function=name, bytes=size, paths=elements)
+    return _Unread(total, text, message("fix-return-what-is-read"), [name for _, name in (*unread, *nearly)])
+
+
+def _stacked(f: Function, s: StackedResult, size: int) -> _Unread:
+    """Return the arrays ``s`` that a scan inside ``f`` stacks and of which ``f`` reads little. ``size``: the
+    bytes on one device that are not read."""
+    text = message(
+        "stacked-not-read",
+        function=f.display_name,
+        bytes=Bytes(size),
+        shape=repr(s.shape),
+        arrays=message("stacked-arrays", n=s.arrays) if s.arrays > 1 else message("stacked-array"),
+        share=Percent(s.share),
+        line=message("stacked-read-on", line=s.read_at) if s.read_at is not None else None,
+    )
+    return _Unread(size, text, message("fix-stack-what-is-read"), [])
 
 
 def _uses(run: Run, p: Program, f: Function) -> result_uses.Uses | None:
@@ -76,12 +126,6 @@ def _uses(run: Run, p: Program, f: Function) -> result_uses.Uses | None:
     missed = p.compilations[-1].missed
     column = missed.column if missed is not None else None
     return result_uses.of_calls(sources.of(run)(at.file), at.line, column, f.seen.name)
-
-
-def _but_one_element(r: Value) -> int:
-    """Return the bytes of the array ``r`` on one device without one element along its first axis."""
-    rows = r.shape[0] if r.shape else None
-    return (r.device_bytes or 0) * (rows - 1) // rows if rows else 0
 
 
 def _names(arrays: list[tuple[int, str]]) -> Names:

@@ -6,38 +6,46 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxscope.analysis.result_uses import named, of_calls, parts_read, steps
+from jaxscope.analysis.result_uses import named, of_calls, rows_read, steps
 
 LEAVES = ("[0]", "[1]['x']", "[1]['loss']")
+ROWS = 100  # of each array
 
 
 def read(source, line=1, column=None, name="f"):
-    """{leaf: what is read of it}; None: the source does not decide it."""
+    """{leaf: how many of its rows are read}; None: the source does not decide it."""
     uses = of_calls(dedent(source), line, column, name)
-    return None if uses is None else {leaf: parts_read(steps(leaf), uses.paths) for leaf in LEAVES}
+    return None if uses is None else {leaf: rows_read(steps(leaf), uses.paths, ROWS) for leaf in LEAVES}
 
 
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        ("state, record = f(x)\nprint(record['loss'])", (None, None, "all")),
-        ("state, record = f(x)\nprint(state, record['x'][-1], record['loss'].mean())", ("all", "element", "all")),
-        ("_, record = f(x)\nx = record['x'][-1, 0]", (None, "element", None)),
-        ("state, record = f(x)\nfor i in range(3):\n    print(record['x'][i])", (None, "all", None)),
-        ("out = f(x)\nprint(out[0])", ("all", None, None)),
-        ("out = f(x)\nplot(out)", ("all", "all", "all")),
-        ("losses = f(x)[1]['loss']\nprint(losses)", (None, None, "all")),
-        ("f(x)", (None, None, None)),
-        ("out = jax.block_until_ready(f(x))\nprint(out[1]['x'][0])", (None, "element", None)),
-        ("self.out = f(x)", ("all", "all", "all")),
-        ("def main():\n    a, b = f(x)\n    return b", (None, "all", "all")),
-        ("a, b = f(x)\nc = b\nprint(c['loss'])", (None, None, "all")),
-        ("a, *rest = f(x)", ("all", "all", "all")),
-        ("a, b = f(x)\na += 1", ("all", None, None)),
-        ("a, b = f(x)\n(y, z) = f(b['x'])\nprint(z['loss'])", (None, "all", "all")),
-        ("a, b = f(x)\ndef later():\n    return b['loss']", (None, None, "all")),
-        ("a, b = f(x)\nlog.append(b)", (None, "all", "all")),
-        ("a, b = f(x)\nb['x'][key]", (None, "all", None)),
+        ("state, record = f(x)\nprint(record['loss'])", (0, 0, ROWS)),
+        ("state, record = f(x)\nprint(state, record['x'][-1], record['loss'].mean())", (ROWS, 1, ROWS)),
+        ("_, record = f(x)\nx = record['x'][-1, 0]", (0, 1, 0)),
+        ("state, record = f(x)\nfor i in range(3):\n    print(record['x'][i])", (0, ROWS, 0)),
+        ("out = f(x)\nprint(out[0])", (ROWS, 0, 0)),
+        ("out = f(x)\nplot(out)", (ROWS, ROWS, ROWS)),
+        ("losses = f(x)[1]['loss']\nprint(losses)", (0, 0, ROWS)),
+        ("f(x)", (0, 0, 0)),
+        ("out = jax.block_until_ready(f(x))\nprint(out[1]['x'][0])", (0, 1, 0)),
+        ("self.out = f(x)", (ROWS, ROWS, ROWS)),
+        ("def main():\n    a, b = f(x)\n    return b", (0, ROWS, ROWS)),
+        ("a, b = f(x)\nc = b\nprint(c['loss'])", (0, 0, ROWS)),
+        ("a, *rest = f(x)", (ROWS, ROWS, ROWS)),
+        ("a, b = f(x)\na += 1", (ROWS, 0, 0)),
+        ("a, b = f(x)\n(y, z) = f(b['x'])\nprint(z['loss'])", (0, ROWS, ROWS)),
+        ("a, b = f(x)\ndef later():\n    return b['loss']", (0, 0, ROWS)),
+        ("a, b = f(x)\nlog.append(b)", (0, ROWS, ROWS)),
+        ("a, b = f(x)\nb['x'][key]", (0, ROWS, 0)),
+        ("_, record = f(x)\nplot(record['x'][::10, 0])", (0, 10, 0)),
+        ("_, record = f(x)\nplot(record['x'][-5:], record['x'][0])", (0, 6, 0)),
+        ("EVERY = 25\n_, record = f(x)\nplot(record['x'][::EVERY])", (0, 4, 0)),
+        ("EVERY = 25\nEVERY = 5\n_, record = f(x)\nplot(record['x'][::EVERY])", (0, ROWS, 0)),
+        ("_, record = f(x)\nplot(record['x'][::every])", (0, ROWS, 0)),
+        ("_, record = f(x)\nplot(record['x'][::0], record['loss'][:])", (0, ROWS, ROWS)),
+        ("_, record = f(x)\nplot(record['x'][None], record['loss'][1.5:])", (0, ROWS, ROWS)),
     ],
 )  # fmt: skip
 def test_a_part_is_read_if_later_code_mentions_it(source, expected):
@@ -60,9 +68,9 @@ def test_a_function_or_variable_that_may_be_read_elsewhere_is_undecided(source):
 
 def test_fields_of_a_named_tuple_may_be_read_by_position():
     uses = of_calls("x, v = f(s)\nprint(v)", 1, None, "f")
-    assert parts_read(steps(".velocity"), uses.paths) == "all"
+    assert rows_read(steps(".velocity"), uses.paths, ROWS) == ROWS
     uses = of_calls("out = f(s)\nprint(out.position)", 1, None, "f")
-    assert parts_read(steps(".velocity"), uses.paths) is None
+    assert rows_read(steps(".velocity"), uses.paths, ROWS) == 0
 
 
 def test_an_array_is_named_by_the_variable_that_has_it():
@@ -72,7 +80,7 @@ def test_an_array_is_named_by_the_variable_that_has_it():
 
 
 def test_a_variable_that_is_a_part_of_itself_ends():
-    assert read("x = f(x)\nwhile x:\n    x = x[0]") == dict.fromkeys(LEAVES, "all")
+    assert read("x = f(x)\nwhile x:\n    x = x[0]") == dict.fromkeys(LEAVES, ROWS)
 
 
 @given(st.text(max_size=40))

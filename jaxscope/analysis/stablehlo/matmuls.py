@@ -8,12 +8,12 @@ import re
 import msgspec
 
 from jaxscope.analysis.avals import short_dtype
-from jaxscope.analysis.stablehlo import types
-from jaxscope.analysis.stablehlo.module import Module
+from jaxscope.analysis.stablehlo import types, work
+from jaxscope.analysis.stablehlo.executions import Executions
+from jaxscope.analysis.stablehlo.module import PRODUCTS, Module
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
 
-PRODUCTS = frozenset({"stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution"})
 MAX_LISTED = 500
 # StableHLO's Precision attribute; without one it is DEFAULT.
 _LEVELS = ("DEFAULT", "HIGH", "HIGHEST", "PACKED_NIBBLE")
@@ -33,26 +33,33 @@ class Product(msgspec.Struct, frozen=True):
       precision: a precision of StableHLO (``HIGHEST``), or the requested algorithm (``tf32_tf32_f32 x3``).
       count: number of products, with called functions inlined and loop bodies counted once.
       source: the line; None: unknown.
+      flops: the flops of the whole arrays in one call, on all devices together; None: unknown, because of a
+        loop or a branch, or because they are in ``shard_map``.
     """
 
     operands: str
     precision: str
     count: int
     source: Frame | None
+    flops: int | None = None
 
 
 def find(module: Module, sources: Sources) -> list[Product]:
     """Return the matrix products and convolutions of a program, grouped by line of the user's code, types and
     precision. The most frequent come first."""
-    found: dict[tuple[str, str, Frame | None], int] = {}
+    found: dict[tuple[str, str, Frame | None], tuple[int, int | None]] = {}
+    executions = Executions(module, sources)
     for index, op in enumerate(module.ops):
         times = sources.times[op.function]
         if op.name not in PRODUCTS or not times or len(op.inputs) < 2 or not op.outputs:
             continue
         a, b, out = (short_dtype(types.tensor(t).dtype) for t in (*op.inputs[:2], op.outputs[0]))
         key = (f"{a} x {b} -> {out}", _precision(op.detail), sources.frame(index))
-        found[key] = found.get(key, 0) + times
-    listed = [Product(operands, precision, n, frame) for (operands, precision, frame), n in found.items()]
+        count, flops = found.get(key, (0, 0))
+        runs, once = executions.of(index), work.operations(op)
+        known = flops is not None and runs is not None and once
+        found[key] = (count + times, (flops or 0) + (runs or 0) * once if known else None)
+    listed = [Product(*key[:2], n, key[2], flops) for key, (n, flops) in found.items()]
     return sorted(listed, key=lambda p: -p.count)[:MAX_LISTED]
 
 

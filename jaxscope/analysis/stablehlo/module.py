@@ -11,6 +11,7 @@ import msgspec
 CONSTANTS = frozenset({"stablehlo.constant", "mhlo.constant"})
 NOT_OPERATIONS = frozenset({"func.return", "stablehlo.return", "sdy.return", "mhlo.return"})
 CALLS = frozenset({"func.call", "call"})
+PRODUCTS = frozenset({"stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution"})
 
 
 class Problem(msgspec.Struct, frozen=True):

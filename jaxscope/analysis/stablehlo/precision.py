@@ -8,8 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from jaxscope.analysis.stablehlo import flow, types
-from jaxscope.analysis.stablehlo.matmuls import PRODUCTS
-from jaxscope.analysis.stablehlo.module import CONSTANTS, NOT_OPERATIONS, Module
+from jaxscope.analysis.stablehlo.module import CONSTANTS, NOT_OPERATIONS, PRODUCTS, Module
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
 

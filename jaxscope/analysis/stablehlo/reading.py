@@ -25,6 +25,7 @@ from jaxscope.analysis.stablehlo import (
     residuals,
     shardings,
     shared_draws,
+    stacked_results,
     values,
 )
 from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module, Problem
@@ -58,6 +59,7 @@ class Reading(msgspec.Struct, frozen=True):
       jacobians: Jacobians of ``jax.jacrev`` and ``jax.jacfwd``.
       cheaper_forms: products of matrices and Fourier transforms that have a cheaper form.
       partial_sorts: sorts of which only few elements are used.
+      stacked: arrays that a scan stacks and of which the program reads little.
       shared_draws: random draws under ``vmap`` from one key for all elements.
       donation: donated arguments and arguments that could be donated.
       problems: the lines that could not be read.
@@ -89,6 +91,7 @@ class Reading(msgspec.Struct, frozen=True):
     jacobians: tuple[jacobians.Jacobian, ...] = ()
     cheaper_forms: tuple[cheaper_forms.CheaperForm, ...] = ()
     partial_sorts: tuple[partial_sorts.PartialSort, ...] = ()
+    stacked: tuple[stacked_results.StackedResult, ...] = ()
     shared_draws: tuple[shared_draws.SharedDraws, ...] = ()
     donation: tuple[donation.Donation, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -185,6 +188,7 @@ def of_module(
         jacobians=tuple(jacobians.find(module, sources)),
         cheaper_forms=tuple(cheaper_forms.find(module, sources)),
         partial_sorts=tuple(partial_sorts.find(module, sources)),
+        stacked=tuple(stacked_results.find(module, sources)),
         shared_draws=tuple(shared_draws.find(module, sources)),
         donation=tuple(donation.find(module, arguments, results, donated, unread, aliased)),
         problems=tuple(_problems(module, sources)),

@@ -6,8 +6,7 @@ import math
 import re
 
 from jaxscope.analysis.stablehlo import types
-from jaxscope.analysis.stablehlo.matmuls import PRODUCTS
-from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS, NOT_OPERATIONS, Module, Op
+from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS, NOT_OPERATIONS, PRODUCTS, Module, Op
 from jaxscope.analysis.stablehlo.sources import Sources
 
 # Operations that compute nothing; those with regions have the operations inside.

@@ -4,13 +4,26 @@
 TEMPLATES = {
     "results-not-read": "{function} returns {bytes} that the program never reads: {paths}{elements}",
     "results-nearly-not-read": (
-        "{function} returns {paths}, of which the program only reads single elements: {bytes} are never read"
+        "{function} returns {paths}, of which the program only reads a few elements along the first axis:"
+        " {bytes} are never read"
     ),
-    "and-elements": ", and all but single elements of {paths}",
+    "and-elements": ", and all but a few elements of {paths}",
     "fix-return-what-is-read": (
         "do not return what is never read, and return only the needed elements of the rest: XLA then does not"
         " compute or keep the others. In a scan, leave these arrays out of the second result of its body; the"
         " value of the last iteration can be part of the carry"
+    ),
+    "stacked-not-read": (
+        "{function} keeps the values of all iterations of a scan in {arrays} of shape {shape}, and reads"
+        " {share} of them{line}: {bytes} are never read"
+    ),
+    "stacked-array": "an array",
+    "stacked-arrays": "{n} arrays",
+    "stacked-read-on": " on {line}",
+    "fix-stack-what-is-read": (
+        "let the body of the scan return only what is read of these values. If every k-th iteration is read,"
+        " run k iterations in the body, with jax.lax.fori_loop; the value of the last iteration is in the"
+        " carry"
     ),
     "growing-arrays": (
         "{arrays} by {more} and {more_bytes} in each step; it has {count} ({bytes}) after step {step}"
@@ -88,6 +101,24 @@ TEMPLATES = {
     "replicated-computation": (
         "{function} computes the same on each of {devices} devices: all its arguments are replicated over"
         " them"
+    ),
+    "repeated-products": (
+        "{share} of the matrix products that the {devices} devices compute for {function} are repeated:"
+        " several devices compute the same part of the products on {lines}{axes}{why}"
+    ),
+    "not-split-over": ", which are not split over {axes}",
+    "repeated-by-constraint": ", because of the sharding constraint {constraint}",
+    "fix-unconstrained": (
+        "name {axes} in this sharding constraint where the array is to be split, or write"
+        " PartitionSpec.UNCONSTRAINED instead of None, or remove the constraint: None means that each device"
+        " has the whole dimension"
+    ),
+    "fix-use-axis": (
+        "split the batch over {axes}, too, as in PartitionSpec(('data', 'model')), or make a mesh without it"
+    ),
+    "fix-look-at-shardings": (
+        "see with jaxscope report --function {function} how its arrays are sharded, and constrain what this"
+        " line reads so that it stays split over all mesh axes"
     ),
     "fix-shard-batch": (
         "split {what} over a mesh of the devices before the call: jax.device_put({path}, NamedSharding(mesh,"

@@ -20,7 +20,7 @@ def step(params, ids):
     def loss(p):
         x = p["emb"][ids]  # gather from a table that is split by rows
         h = jax.nn.relu(x @ p["w1"])
-        h = jax.lax.with_sharding_constraint(  # must: JX401 first
+        h = jax.lax.with_sharding_constraint(  # must: JX515 first
             h, s()
         )  # "just to be safe": all-gathers the activations
         y = h @ p["w2"]

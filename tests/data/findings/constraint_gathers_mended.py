@@ -1,4 +1,4 @@
-# applies: fix-keep-axes
+# applies: fix-unconstrained
 import os
 
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")

@@ -1,0 +1,104 @@
+"""Find the lines whose matrix products several devices compute again, instead of a part each."""
+
+from __future__ import annotations
+
+import msgspec
+
+from jaxscope.analysis.programs import Texts
+from jaxscope.analysis.stablehlo.constraints import Constraint
+from jaxscope.schema.keys import Frame
+
+SHARE = 0.2  # of all flops of the devices: the least that is repeated. Padding of unequal parts is less.
+LEAST = 1 << 20  # flops in a call on all devices
+
+Line = tuple[str, int]
+
+
+class Repeated(msgspec.Struct, frozen=True):
+    """The work that devices repeat in one program. All flops are those of matrix products and convolutions in
+    one call, on all devices together.
+
+    Attributes:
+      flops: the flops that the devices compute.
+      needed: the flops that would remain if no line's products were repeated.
+      devices: number of devices.
+      lines: the lines with repeated products, that with the most repeated flops first.
+      constraint: the user's sharding constraint on what such a line computes or reads, that does not split
+        its array over ``axes``; None: there is none.
+      axes: the mesh axes that split an argument of the program, but not the array of the constraint. Without
+        a constraint, the mesh axes that split no argument.
+    """
+
+    flops: int
+    needed: int
+    devices: int
+    lines: list[Frame]
+    constraint: Constraint | None = None
+    axes: tuple[str, ...] = ()
+
+
+def find(texts: Texts) -> Repeated | None:
+    """Return the work that the devices of a program repeat; None: it is little, or unknown.
+
+    The lowered program has the flops of the whole arrays, the compiled one those of one device. If the latter
+    times the number of devices is more, devices repeat each other's products. Only lines are compared whose
+    flops both texts have.
+    """
+    hlo, lowered = texts.hlo, texts.stablehlo
+    devices = (hlo.num_partitions or 1) * (hlo.replica_count or 1) if hlo is not None else 1
+    total = (hlo.matrix_flops_at_least or 0) * devices if hlo is not None else 0
+    if hlo is None or lowered is None or devices < 2 or total < LEAST:
+        return None
+    whole: dict[Line, int | None] = {}
+    for p in lowered.products:
+        at = (p.source.file, p.source.line) if p.source is not None else None
+        if at is None or p.flops is None or whole.get(at, 0) is None:
+            if at is None:
+                continue
+            whole[at] = None
+        else:
+            whole[at] = (whole.get(at) or 0) + p.flops
+    more: dict[Frame, int] = {}
+    for line in hlo.flops_by_line:
+        known = whole.get((line.source.file, line.source.line))
+        if known and line.flops and line.flops * devices > known:
+            more[line.source] = line.flops * devices - known
+    repeated = sum(more.values())
+    if repeated < SHARE * total:
+        return None
+    lines = sorted((f for f, n in more.items() if n >= SHARE * repeated), key=lambda f: -more[f])
+    constraint, axes = _constraint(texts, lines)
+    return Repeated(total, total - repeated, devices, lines, constraint, axes)
+
+
+def _constraint(texts: Texts, lines: list[Frame]) -> tuple[Constraint | None, tuple[str, ...]]:
+    """Return (constraint, axes): the sharding constraint on the largest array that one of ``lines`` computes
+    or reads and that is not split over all mesh axes that split arguments of the program, and the axes that
+    are missing there. If there is no such constraint, return (None, the mesh axes that split no argument).
+    """
+    lowered = texts.stablehlo
+    if lowered is None:
+        return None, ()
+    split = dict.fromkeys(
+        axis.partition(":")[0]
+        for a in lowered.arguments
+        if a.sharding is not None
+        for d in a.sharding.dimensions or ()
+        for axis in d
+    )
+    at = {(f.file, f.line) for f in lines}
+    found: list[tuple[int, Constraint, tuple[str, ...]]] = []
+    for c in lowered.sharding_constraints:
+        if c.asked.dimensions is None or c.asked.open or c.backward:
+            continue
+        if at.isdisjoint(((c.source.file, c.source.line), *c.made_at, *c.used_at)):
+            continue
+        has = {axis.partition(":")[0] for d in c.asked.dimensions for axis in d}
+        missing = tuple(axis for axis in split if axis not in has)
+        if missing and not all(c.asked.dimensions):
+            found.append((c.bytes, c, missing))
+    if not found:
+        sizes = {axis: n for m in lowered.meshes for axis, n in m.axes}
+        return None, tuple(axis for axis, n in sizes.items() if n > 1 and axis not in split)
+    _, constraint, axes = max(found, key=lambda row: row[0])
+    return constraint, axes

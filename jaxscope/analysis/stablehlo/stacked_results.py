@@ -1,0 +1,100 @@
+"""Find arrays that a loop fills, one part in each iteration, and of which the program then reads little. XLA
+keeps the whole array, also if only every hundredth iteration is read."""
+
+from __future__ import annotations
+
+import msgspec
+
+from jaxscope.analysis.stablehlo import types
+from jaxscope.analysis.stablehlo.module import CALLS, NOT_OPERATIONS, Module
+from jaxscope.analysis.stablehlo.sources import LOOPS, Sources
+from jaxscope.schema.keys import Frame
+
+READ = 0.25  # share of the elements: the most that is little
+MOST = 20
+# Operations that read only as many elements of their first operand as their result has.
+_PICKS = frozenset({"stablehlo.slice", "stablehlo.dynamic_slice", "stablehlo.gather"})
+_WRITE = "stablehlo.dynamic_update_slice"
+_WRITES = "dynamic_update"  # how the names of the functions begin that JAX creates for these writes
+
+
+class StackedResult(msgspec.Struct, frozen=True):
+    """Arrays of one type that a loop fills, and of which the program reads little.
+
+    Attributes:
+      bytes: the bytes of the arrays that are not read, on all devices together.
+      shape: the shape of one array.
+      arrays: number of arrays.
+      share: the share of their elements that is read.
+      source: the line of the user's code that calls the scan; None: unknown.
+      read_at: a line that reads them; None: unknown.
+    """
+
+    bytes: int
+    shape: tuple[int, ...]
+    arrays: int
+    share: float
+    source: Frame | None
+    read_at: Frame | None
+
+
+def find(module: Module, sources: Sources) -> list[StackedResult]:
+    """Return the arrays that loops of the program fill and of which it reads little, those with the most
+    bytes first.
+
+    The text does not say which of a loop's results an operation reads. Therefore results of the same type
+    are taken together: all operations that read any of them must be slices or gathers.
+    """
+    inside: dict[int, list[int]] = {}
+    readers: dict[int, list[int]] = {i: [] for i, op in enumerate(module.ops) if op.name in LOOPS}
+    for index, op in enumerate(module.ops if readers else ()):
+        if op.parent in readers:
+            inside.setdefault(op.parent, []).append(index)
+        for made in {*op.operands} & readers.keys():
+            readers[made].append(index)
+    found = []
+    for loop in readers:
+        op = module.ops[loop]
+        if not sources.times[op.function] or sources.in_loop(loop):
+            continue
+        for type in dict.fromkeys(op.outputs):
+            one = _of_type(module, sources, loop, type, inside.get(loop, []), readers[loop])
+            if one is not None:
+                found.append(one)
+    return sorted(found, key=lambda s: -s.bytes)[:MOST]
+
+
+def _of_type(
+    module: Module, sources: Sources, loop: int, type: str, inside: list[int], readers: list[int]
+) -> StackedResult | None:
+    """Return the results with the MLIR type ``type`` of the loop ``module.ops[loop]``, if the loop only
+    writes to them and little of them is read; else None.
+
+    Args:
+      inside: indices of the operations in the loop's regions.
+      readers: indices of the operations that have a result of the loop as an operand.
+    """
+    tensor = types.tensor(type)
+    if not tensor.shape or len(tensor.shape) < 2 or not tensor.elements or not tensor.bytes:
+        return None
+    arrays = module.ops[loop].outputs.count(type)
+    for index in inside:
+        op = module.ops[index]
+        writes = op.name == _WRITE or (op.name in CALLS and (op.callee or "").startswith(_WRITES))
+        if type in op.inputs and not (writes and op.outputs == (type,)) and op.name not in NOT_OPERATIONS:
+            return None
+    read, line = 0, None
+    for index in readers:
+        op = module.ops[index]
+        if type not in op.inputs:
+            continue
+        if op.name not in _PICKS or op.inputs[0] != type:
+            return None
+        read += types.tensor(op.outputs[0]).elements or tensor.elements
+        line = line or sources.frame(index)
+    share = read / (arrays * tensor.elements)
+    if not read or share > READ:
+        return None
+    shape = tuple(n or 0 for n in tensor.shape)
+    unread = int((1 - share) * arrays * tensor.bytes)
+    return StackedResult(unread, shape, arrays, share, sources.frame(loop), line)

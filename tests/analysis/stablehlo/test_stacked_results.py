@@ -1,0 +1,60 @@
+"""Arrays that a scan stacks and of which the program reads little, in programs lowered by the JAX at hand."""
+
+import pytest
+
+from jaxscope.analysis.stablehlo.reading import analyze
+
+CODE = """
+def stack(x, n=100):
+    return jax.lax.scan(lambda c, _: (c * 1.1,) * 2, x, length=n)[1]  # scan
+
+def sparse(x):
+    ys = stack(x)
+    return ys[::25], ys[-1].sum()  # read
+
+def by_index(x, k):
+    return stack(x)[jnp.array([1, 50])], stack(x)[k]
+
+def one_column(x):
+    return stack(x)[:, 3]
+
+def returned(x):
+    ys = stack(x)
+    return ys[::25], ys
+
+def summed(x):
+    ys = stack(x)
+    return ys[::25], ys.mean()
+
+def half(x):
+    return stack(x)[::2]
+
+def carried(u):
+    return jax.lax.fori_loop(0, 10, lambda i, u: u + jnp.roll(u, 1, 0), u)[-1]
+
+def gradient(w):
+    def loss(w):
+        return jax.lax.scan(lambda h, _: ((jnp.tanh(h @ w),) * 2), jnp.ones((8, 64)), length=40)[1][-1].sum()
+    return jax.grad(loss)(w)
+
+x = jnp.ones(64)
+for f in (sparse, one_column, returned, summed, half):
+    save(f.__name__, jax.jit(f), x)
+save("by_index", jax.jit(by_index), x, 3)
+save("carried", jax.jit(carried), jnp.ones((100, 64)))
+save("gradient", jax.jit(gradient), jnp.ones((64, 64)))
+"""
+
+
+@pytest.mark.capture
+@pytest.mark.subprocess
+def test_a_stack_of_which_slices_are_read_is_found_and_no_other(lower):
+    found = lower(CODE)
+    stacked = {name: analyze(text).stacked for name, text in found.texts.items()}
+    [sparse] = stacked["sparse"]
+    assert (sparse.shape, sparse.arrays, sparse.bytes) == ((100, 64), 1, (100 - 5) * 64 * 4)
+    assert (sparse.source.line, sparse.read_at.line) == (found.line("scan"), found.line("read"))
+    assert [s.share for s in stacked["one_column"]] == [1 / 64]
+    assert sorted(s.share for s in stacked["by_index"]) == [0.01, 0.02]  # stack is lowered twice
+    rest = ("returned", "summed", "half", "carried", "gradient")
+    assert {name: stacked[name] for name in rest} == dict.fromkeys(rest, ())
