@@ -7,7 +7,7 @@ import pytest
 import jaxscope
 from jaxscope.schema import events as ev
 
-pytestmark = pytest.mark.capture
+pytestmark = [pytest.mark.capture, pytest.mark.costly]
 
 
 def calls(run, name):

@@ -53,11 +53,14 @@ def replicated_computation(run: Run) -> Iterator[Finding]:
 def repeated(run: Run) -> Iterator[Finding]:
     """The work of a program is repeated in part: a sharding constraint asks for whole arrays, or a mesh axis
     splits nothing."""
-    for p, f, texts in users(run):
+    programs = [(p, f, repeated_products.find(texts), _products(texts)) for p, f, texts in users(run)]
+    most = max((n for *_, n in programs), default=0)
+    for p, f, work, n in programs:
         c = p.compilations[-1]
-        work = repeated_products.find(texts)
-        if work is None or not runs_often(run, c, f.calls):
+        if work is None or n < SHARE * most or not runs_often(run, c, f.calls):
             continue
+        if p.asked is None and _replicated(sharding_audit.of_compilation(run, c)) is not None:
+            continue  # JX512
         constraint, axes = work.constraint, work.axes
         why = fix = None
         if constraint is not None:
@@ -78,7 +81,7 @@ def repeated(run: Run) -> Iterator[Finding]:
         at = constraint.source if constraint is not None else work.lines[0]
         yield Finding(
             code="JX515",
-            severity=WARNING if fix is not None else NOTE,
+            severity=WARNING if fix is not None and 2 * n >= most else NOTE,
             certainty=LIKELY,
             title=text,
             function=f.id,

@@ -28,6 +28,8 @@ from jaxscope.schema.messages import Count, Field, Message, Names, Words, messag
 LINES = 4  # lines with eager operations that are named one by one
 NAMES = 3  # functions that are named, or operations of one line
 # Rules about operations outside jit. All operations are outside jit while it is disabled.
+# Rules about arrays that are not split as they could be, from which repeated work may follow.
+NOT_SPLIT = frozenset({"JX401", "JX502", "JX503", "JX509", "JX512"})
 OUTSIDE_JIT = frozenset({"JX133", "JX605", "JX607"})
 WIDE = frozenset({"float64", "complex128", "int64", "uint64"})
 
@@ -264,7 +266,7 @@ def _name(miss: Miss) -> str:
 
 def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
     """Return ``findings``, but merge a finding about a cause with the findings about recompiles that follow
-    from it. Such recompiles need no separate fix. There are five cases:
+    from it. Such recompiles need no separate fix. There are six cases:
 
     A result that is not sharded as requested (JX503) makes the next function recompile, because that function
     receives it with the wrong sharding and returns it with the requested one (JX115).
@@ -278,8 +280,12 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
     Operations outside jit in a loop take time when they are compiled (JX133) and when they run (JX605).
 
     If jit is disabled (JX609), the operations of jitted functions run outside jit.
+
+    Devices repeat work (JX515, without a cause of its own) because an array is not split.
     """
     kept = list(findings)
+    not_split = {f.function for f in kept if f.code in NOT_SPLIT}
+    kept = [f for f in kept if f.code != "JX515" or f.subject or not_split.isdisjoint((f.function, None))]
     if any(f.code == "JX609" and f.subject == ("jax_disable_jit",) for f in kept):
         kept = [f for f in kept if f.code not in OUTSIDE_JIT]
     kept = _with_what_was_passed_on(run, _without_what_jit_takes_in(run, kept))

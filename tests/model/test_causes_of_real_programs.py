@@ -50,6 +50,7 @@ def said(made_once, clean_env):
 
 @pytest.mark.capture
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.costly
 def test_the_true_cause_is_named_at_its_level_and_path(said, name):
     case = said[name]
     assert case["error"] is None
@@ -59,17 +60,20 @@ def test_the_true_cause_is_named_at_its_level_and_path(said, name):
 
 
 @pytest.mark.capture
+@pytest.mark.costly
 def test_every_case_has_a_name_in_the_list(said):
     assert sorted(said) == sorted(NAMES)
 
 
 @pytest.mark.capture
+@pytest.mark.costly
 def test_a_call_that_misses_is_reported_and_one_that_hits_is_not(said):
     wrong = [name for name, case in said.items() if bool(case["compilations"]) == case["control"]]
     assert not wrong
 
 
 @pytest.mark.capture
+@pytest.mark.costly
 def test_blame_lands_in_the_program_and_not_in_a_library(said):
     assert not [name for name, case in said.items() if not case["line"]]
 

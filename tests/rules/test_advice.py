@@ -26,7 +26,7 @@ from jaxscope.schema.findings import fix_of
 from jaxscope.targets import client
 
 # One worker: the two recordings serve all of these tests.
-pytestmark = [pytest.mark.capture, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.capture, pytest.mark.timeout(1800), pytest.mark.costly]
 
 # What takes minutes is run by JAXSCOPE_TEST_SLOW=1 pytest tests/rules.
 SLOW = bool(os.environ.get("JAXSCOPE_TEST_SLOW"))

@@ -178,6 +178,7 @@ def main():
     "end", ["main()", "params = main()"]
 )  # its arrays are gone when the program ends, or not
 @pytest.mark.parametrize("options", [[], ["--step-function", "update"]])
+@pytest.mark.costly
 def test_donated_parameters_are_named_however_steps_are_counted(options, end, tmp_path, clean_env):
     (tmp_path / "train.py").write_text(PROGRAM + end)
     command = [sys.executable, "-m", "jaxscope", "run", "-q", "-o", "recorded", *options, "train.py"]

@@ -6,7 +6,7 @@ from jaxscope.model.load import load
 from jaxscope.present import findings as words
 from jaxscope.rules import registry
 
-pytestmark = pytest.mark.capture
+pytestmark = [pytest.mark.capture, pytest.mark.costly]
 PROGRAM = """
 import functools, jax, jax.numpy as jnp
 

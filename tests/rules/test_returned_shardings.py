@@ -11,7 +11,7 @@ from jaxscope.model.predictions import CONFIRMED, predictions
 from jaxscope.present import findings as words
 from jaxscope.rules import registry
 
-pytestmark = pytest.mark.capture
+pytestmark = [pytest.mark.capture, pytest.mark.costly]
 
 # Each function is called with its own result. What is put where, and what out_shardings say, is given by name.
 PROGRAM = """

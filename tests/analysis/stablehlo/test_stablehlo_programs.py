@@ -4,7 +4,7 @@ import pytest
 
 from jaxscope.analysis.stablehlo import reading
 
-pytestmark = pytest.mark.capture
+pytestmark = [pytest.mark.capture, pytest.mark.costly]
 
 LAYERS = """
 def block(p, x):
