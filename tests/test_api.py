@@ -188,6 +188,7 @@ def test_without_a_recording_step_and_watch_do_nothing():
     assert jaxscope.watch(len)([1, 2]) == 2
 
 
+@pytest.mark.long
 def test_calls_that_cannot_be_counted_from_outside_are_reported_to_be_so(record):
     """Half a count would number the steps wrongly."""
     code = """

@@ -34,6 +34,7 @@ NO_PAIR = {
 @pytest.mark.subprocess
 @pytest.mark.parametrize("kind", recipes.KINDS)
 @pytest.mark.parametrize("name", RUN)
+@pytest.mark.long
 def test_a_program_has_the_findings_that_its_comments_promise(name, kind, tmp_path):
     assert recipes.difference(name, kind, recipes.record(name, kind, tmp_path)) == ""
 

@@ -24,7 +24,7 @@ PROGRAM_NAMES = [
     pytest.param("many_kinds", marks=pytest.mark.long),
     pytest.param("nnx_train", marks=pytest.mark.long),
     pytest.param("numpyro_nuts", marks=pytest.mark.long),
-    "optax_train",
+    pytest.param("optax_train", marks=pytest.mark.long),
     pytest.param("pmap_and_shard_map", marks=pytest.mark.long),
     pytest.param("sharded", marks=pytest.mark.long),
 ]

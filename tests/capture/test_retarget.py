@@ -115,6 +115,7 @@ def test_our_lowering_is_none_of_the_programs(ran):
         ("", "jax.config.update('jax_num_cpu_devices', 4)"),
     ],
 )
+@pytest.mark.long
 def test_what_the_script_says_about_devices_itself_holds(tmp_path, clean_env, before, after):
     done, events, _ = run(tmp_path, clean_env, before=before, after=after)
     assert done.stdout.split()[1] == "4"

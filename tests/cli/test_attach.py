@@ -99,6 +99,7 @@ def echoes(t: Terminal) -> bool:
     return bool(termios.tcgetattr(t.fd)[3] & termios.ECHO)
 
 
+@pytest.mark.long
 def test_sigterm_gives_the_terminal_back_and_leaves_the_program_running(terminal, tmp_path):
     (tmp_path / "counts.py").write_text(
         "import time\nfor n in range(40):\n    print('count', n, flush=True); time.sleep(0.1)\nraise SystemExit(5)"
@@ -231,6 +232,7 @@ def test_a_view_that_fails_leaves_the_programs_output_summary_and_code(terminal,
     assert t.code() == 5
 
 
+@pytest.mark.long
 def test_a_view_that_fails_while_it_shows_something_leaves_the_programs_code(terminal, tmp_path):
     (tmp_path / "short.py").write_text(
         "import time\nprint('begun', flush=True); time.sleep(4); raise SystemExit(5)"

@@ -44,6 +44,7 @@ def test_a_shape_made_to_hurt_harms_nobody(base, place, tmp_path, shape):
 
 @pytest.mark.subprocess
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the memory of this process from /proc")
+@pytest.mark.long
 def test_a_text_of_a_gigabyte_in_a_few_bytes_takes_no_gigabyte(base, place, tmp_path):
     shutil.copytree(base, place)
     pid = os.fork()

@@ -91,6 +91,7 @@ def test_texts_that_ranks_share_are_stored_once(recorded):
     assert len(blobs) == 4, "StableHLO and HLO of two programs"
 
 
+@pytest.mark.long
 def test_the_fixture_fails_a_test_whose_ranks_differ(pytester, monkeypatch, clean_env):
     for name, value in clean_env.items():
         monkeypatch.setenv(name, value)

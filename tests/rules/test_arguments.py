@@ -257,6 +257,7 @@ for n in range(1, 6):
 
 
 @pytest.mark.capture
+@pytest.mark.long
 def test_an_array_that_is_made_in_its_final_size_compiles_once(record):
     before, after = load(record(GROWING).run), load(record(FINAL_SIZE).run)
     [f] = [f for f in registry.findings(before) if f.code == "JX101"]

@@ -175,9 +175,14 @@ def main():
 
 @pytest.mark.capture
 @pytest.mark.parametrize(
-    "end", ["main()", "params = main()"]
-)  # its arrays are gone when the program ends, or not
-@pytest.mark.parametrize("options", [[], ["--step-function", "update"]])
+    ("options", "end"),
+    [
+        ([], "main()"),  # its arrays are gone when the program ends
+        pytest.param([], "params = main()", marks=pytest.mark.long),
+        pytest.param(["--step-function", "update"], "main()", marks=pytest.mark.long),
+        pytest.param(["--step-function", "update"], "params = main()", marks=pytest.mark.long),
+    ],
+)
 @pytest.mark.costly
 def test_donated_parameters_are_named_however_steps_are_counted(options, end, tmp_path, clean_env):
     (tmp_path / "train.py").write_text(PROGRAM + end)

@@ -264,6 +264,7 @@ PADDED = PROGRAM.replace(
 
 
 @pytest.mark.capture
+@pytest.mark.long
 def test_dropping_or_padding_the_last_batch_leaves_nothing(record):
     told = gate.recompiles_after(load(record(PROGRAM).run), 2)
     assert [f.code for f in told] == ["JX190"] and "train_step was" in words.title(told[0])

@@ -275,6 +275,7 @@ def test_persistent_cache_hits_and_misses_are_reported_with_the_reason(record, t
         assert of_calls == [("miss", None), ("hit", None)]
 
 
+@pytest.mark.long
 def test_an_argument_passed_twice_is_named_twice_through_library_wrappers(record):
     run = record(
         """

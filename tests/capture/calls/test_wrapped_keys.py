@@ -63,6 +63,7 @@ def test_ordinary_numbers_go_by_the_users_names(recorded):
         assert leaves.get(path) in ("float", "int"), (name, leaves)
 
 
+@pytest.mark.long
 def test_of_too_many_static_values_those_deep_in_a_model_are_left_out(record):
     pytest.importorskip("flax")
     done = record("""

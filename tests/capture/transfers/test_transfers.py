@@ -121,6 +121,7 @@ def test_steps_by_calls_of_a_watched_function_are_counted_too(record):
     assert [(t.count, t.steps, t.first_step) for _, t in found] == [(1, 0, None), (5, 5, 1)]
 
 
+@pytest.mark.long
 def test_a_hundred_thousand_copies_are_a_bounded_number_of_events(record):
     done = record(
         """
