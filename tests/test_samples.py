@@ -57,7 +57,7 @@ def test_compilations_outside_the_step_have_the_same_figures_in_each_part_of_the
     run, report = runs["slow"]
     report = " ".join(report.split())
     [title] = [words.title(f) for f in findings(run) if f.code == "JX133"]
-    figures = r"one line caused (\d+) compilations outside jit, of .*?; (\d+) of them are recompiles, which took ([\d.]+ m?s)"
+    figures = r"one line caused (\d+) compilations outside jit \(.*?\); (\d+) of them are recompiles, which took ([\d.]+ m?s)"
     n, again, seconds = re.search(figures, title).groups()
     head = re.search(
         r"([\d.]+ m?s) spent recompiling outside your functions \((\d+) of (\d+) compilations there\)", report

@@ -285,7 +285,8 @@ class _Draws:
                     self._modules.add(name)
 
     def name(self, call: ast.expr | None) -> str | None:
-        """Return the function of ``jax.random`` that the expression ``call`` calls, such as ``normal``. None:
+        """Return the name of the function of ``jax.random`` that the expression ``call`` calls, such as
+        ``normal``. None:
         ``call`` calls another function, or is no call."""
         if not isinstance(call, ast.Call):
             return None

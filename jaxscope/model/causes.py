@@ -307,9 +307,9 @@ def _compiled_since(run: Run, c: Compilation, trace: Compilation) -> bool:
 
 @cached_until_changed
 def recompiles(function: Function, run: Run) -> list[Compilation]:
-    """Return one compilation for each call that recompiled ``function``. (Under ``jax.grad``, one call may
-    have several compilations in ``recompilations``.) To get the seconds of the recompiles, sum those of
-    ``recompilations``."""
+    """Return one compilation for each call that recompiled ``function``. Under ``jax.grad``, one call may
+    compile several times: the function ``recompilations`` returns all these compilations. For the time of all
+    recompiles, add up the seconds of what ``recompilations`` returns."""
     found = recompilations(function, run)
     known, of_calls = {c.id for c in found}, traced_by(function, run)
     return [c for c in found if of_calls.get(c.id) not in known]

@@ -532,7 +532,7 @@ class InProgress(msgspec.Struct, frozen=True):
 
 class Lost(msgspec.Struct, frozen=True):
     """A part of the recording that is not available. ``seam`` is the name of the part, as in Degraded events:
-    ``listeners``, ``stderr``, ...; ``reason`` is the reason, as text."""
+    ``listeners``, ``stderr``, ...; ``reason`` says why it is not available."""
 
     seam: str
     reason: str

@@ -1312,9 +1312,9 @@ class Evidence(Entry):
     Attributes:
       text: the observation as a sentence.
       compilation, program: the ids of the compilation and of the program in which it was observed.
-      source: the user's line.
-      target, setting: the target (``--target``) or the setting of ``--vary`` for which it was observed, if
-        there are several.
+      source: the line of the user's code where it was observed.
+      target, setting: the target (a machine to compile for, ``--target``) or the setting for which it was
+        observed (``--vary`` runs the program once with each setting); null if the run has only one.
     """
 
     text: str

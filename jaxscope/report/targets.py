@@ -75,8 +75,8 @@ def devices(run: Run) -> Iterator[Line]:
 def program_lines(run: Run, p: Program, *, label: str = "", everything: bool = False) -> Iterator[Line]:
     """Yield lines about one program for a target (a machine to compile for, ``v5e:4x4``): whether it was
     compiled, and if so, whether it fits into memory, its estimated cycles and lower bounds on its time.
-    ``label`` has the settings of ``--vary`` of the run, as text. With ``everything`` (``--all``), shorten
-    nothing."""
+    ``label``: the settings with which the run was made (``--vary`` runs a program once with each setting), as
+    text. ``everything`` (``--all``): do not shorten long texts."""
     status, style = state(p)
     texts = run.texts_of(p)
     short = in_short(texts, None) if p.state == OK else ""

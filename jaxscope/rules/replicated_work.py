@@ -65,9 +65,10 @@ def repeated(run: Run) -> Iterator[Finding]:
         why = fix = None
         if constraint is not None:
             names = Names(tuple(map(repr, axes)))
-            why = message("repeated-by-constraint", constraint=constraint.asked.text)
+            why = message("repeated-by-constraint", constraint=constraint.asked.text, axes=mesh_axes(axes))
             fix = Fix(message("fix-unconstrained", axes=names), "loosen_constraint", {"axes": list(axes)})
         elif axes:
+            why = message("repeated-along-axes", axes=mesh_axes(axes))
             fix = Fix(message("fix-use-axis", axes=mesh_axes(axes)), "use_axis", {"axes": list(axes)})
         text = message(
             "repeated-products",
@@ -75,7 +76,6 @@ def repeated(run: Run) -> Iterator[Finding]:
             devices=work.devices,
             share=Percent(1 - work.needed / work.flops),
             lines=Parts(tuple(work.lines[:LINES]), between=" and "),
-            axes=message("not-split-over", axes=mesh_axes(axes)) if axes else None,
             why=why,
         )
         at = constraint.source if constraint is not None else work.lines[0]

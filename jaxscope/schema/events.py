@@ -233,8 +233,8 @@ class TraceReused(Event, frozen=True, tag="TraceReused"):
     """JAX took an earlier trace from its cache: the Python body of the function did not run again.
 
     Attributes:
-      call: number of the call (``Missed.call``).
-      seconds: seconds of the tracing phase.
+      call: the number of the call, which is also in its event ``Missed``.
+      seconds: how long JAX looked for the earlier trace; None: unknown.
     """
 
     call: int = 0

@@ -50,8 +50,8 @@ Findings
              if they are created only once
   · JX123  41 calls of train_step missed JAX's fast path and were slower:
            batch['ids'] changed from a jax.Array to a numpy array, which by
-           itself compiles nothing (compared with #3, the most similar earlier
-           compilation)  (step 380, train.py:140)
+           itself compiles nothing (compared with compilation #3, the most
+           similar earlier one)  (step 380, train.py:140)
            → pass batch['ids'] as a jax.Array in every call: jnp.asarray(x)
 
 Long compilations without a finding, mostly first ones: eval_step: 9.2 s, 21 %

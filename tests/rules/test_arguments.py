@@ -146,7 +146,7 @@ def test_a_number_that_comes_back_as_an_array_is_an_array_from_the_first_call(
 def test_none_for_an_array_is_compared_with_the_call_with_that_array(found):
     was, between = tree({"t": "dict"}, "t['a']"), tree({"t": "tuple"}, "t[0]")
     titles = [title for title, _ in found(was, between, tree({"t": "dict", "t['a']": "None"}))]
-    told = "step recompiled: t['a'] changed from f32[2] to None (compared with #1, the most similar earlier compilation)"
+    told = "step recompiled: t['a'] changed from f32[2] to None (compared with compilation #1, the most similar earlier one)"
     assert told in titles
 
 

@@ -40,7 +40,7 @@ def test_everything_from_one_line_counts_and_what_is_compiled_again_is_lost(run)
     log.end()
     [f] = barrage(run)
     assert words.title(f) == (
-        "one line caused 26 compilations outside jit, of _fori_collect_loop and add; 24 of them are recompiles, because the"
+        "one line caused 26 compilations outside jit (_fori_collect_loop and add); 24 of them are recompiles, because the"
         " sizes of the arrays change from call to call"
     )
     assert f.seconds == pytest.approx(0.24)
@@ -151,7 +151,7 @@ def test_what_a_library_makes_anew_in_one_call_can_only_be_kept_in_the_persisten
         )
     log.end()
     found = barrage(run)
-    assert ["no change of this line prevents it" in words.fix_text(f) for f in found] == [True] * fixes
+    assert ["you cannot prevent this by changing the line" in words.fix_text(f) for f in found] == [True] * fixes
     assert [f.seconds for f in found] == [pytest.approx(2.0)] * fixes
 
 

@@ -68,7 +68,7 @@ def test_which_earlier_call_a_value_is_compared_with_is_reported_where_it_is_not
     )
     titles = [words.title(f) for f in found(a, b, c).values()]
     assert any(
-        t.endswith("from 'fold1' to 'fold3' (compared with #1, the most similar earlier compilation)")
+        t.endswith("from 'fold1' to 'fold3' (compared with compilation #1, the most similar earlier one)")
         for t in titles
     )
     assert not any("to f32[8] (" in t for t in titles)

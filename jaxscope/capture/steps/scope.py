@@ -129,8 +129,9 @@ class RecordingScope:
 
     @property
     def counting(self) -> Counting:
-        """What has been counted in this block so far: the calls of ``jaxscope.step()``, the calls of each
-        watched function (``jaxscope.watch``), and which of these functions are watched with ``step=True``."""
+        """What has been counted in this ``with`` block so far: the calls of ``jaxscope.step()``, the calls of
+        each watched function (``jaxscope.watch``), and which of these functions are watched with
+        ``step=True``."""
         counters = [*([self.first] if self.first is not None else []), *self._tracker.counters]
         calls = {c.function: c.value - self._before.get(c, 0) for c in counters}
         called = {function: n for function, n in calls.items() if n > 0}

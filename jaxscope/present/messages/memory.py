@@ -104,17 +104,20 @@ TEMPLATES = {
     ),
     "repeated-products": (
         "{share} of the matrix products that the {devices} devices compute for {function} are repeated:"
-        " several devices compute the same part of the products on {lines}{axes}{why}"
+        " several devices compute the same part of the products at {lines}{why}"
     ),
-    "not-split-over": ", which are not split over {axes}",
-    "repeated-by-constraint": ", because of the sharding constraint {constraint}",
+    "repeated-by-constraint": (
+        ", because the sharding constraint {constraint} does not split the array over {axes}"
+    ),
+    "repeated-along-axes": ", because no argument is split over {axes}",
     "fix-unconstrained": (
-        "name {axes} in this sharding constraint where the array is to be split, or write"
-        " PartitionSpec.UNCONSTRAINED instead of None, or remove the constraint: None means that each device"
-        " has the whole dimension"
+        "in this sharding constraint, write {axes} instead of None for a dimension that is to be split, or"
+        " write PartitionSpec.UNCONSTRAINED, or remove the constraint. None means that each device has the"
+        " whole dimension"
     ),
     "fix-use-axis": (
-        "split the batch over {axes}, too, as in PartitionSpec(('data', 'model')), or make a mesh without it"
+        "split the batch over {axes}, too, as in PartitionSpec(('data', 'model')), or make a mesh without"
+        " this axis"
     ),
     "fix-look-at-shardings": (
         "see with jaxscope report --function {function} how its arrays are sharded, and constrain what this"

@@ -122,7 +122,7 @@ TEMPLATES = {
         " jax.lax.top_k(jax.random.uniform(key, ({length},)), {used})[1]. If some of them may be equal, use"
         " jax.random.randint(key, ({used},), 0, {length})"
     ),
-    "costly-form": "{function} {what}, which takes {times} times as many operations as another form",
+    "costly-form": "{function} {what}, which takes {times} times as many operations as necessary",
     "product-order": "multiplies three arrays in a costly order",
     "product-of-diagonal": "multiplies by a diagonal matrix as if it were full: most products are with 0",
     "product-of-one-hot": "multiplies by a one-hot matrix, only to pick rows or columns of the other matrix",
@@ -158,7 +158,7 @@ TEMPLATES = {
     ),
     "fix-rfft": (
         "use jnp.fft.rfft, rfft2 or rfftn, which compute half of the results; the other half is their complex"
-        " conjugates. For the way back, irfft(y, n) gives n real numbers"
+        " conjugates. For the inverse transform, irfft(y, n) gives n real numbers"
     ),
     "jacobian-in-reverse": (
         "{function} computes a Jacobian in reverse mode, with {passes} backward passes, one for each output;"
@@ -250,7 +250,7 @@ TEMPLATES = {
     ),
     "scan-on-all-devices": (
         "{function}: {devices} computes all iterations of a scan{repeated}, because the scan goes over an"
-        " axis that is sharded over {axes}: JAX gathers {sizes} for it in each call"
+        " axis that is sharded over {axes}: JAX gathers {sizes} before the scan in each call"
     ),
     "each-of-devices": "each of the {n} devices",
     "each-device": "each device",

@@ -14,7 +14,7 @@ TEMPLATES = {
         " ordinary one; most recently: {cause}{than}{also}"
     ),
     "recompiled-variously": "{function} recompiled {n} times, most recently: {cause}{than}{also}",
-    "compared-with": " (compared with #{number}, the most similar earlier compilation)",
+    "compared-with": " (compared with compilation #{number}, the most similar earlier one)",
     "passed-on": "{first}{also}",
     "fix-dtype-from-start": (
         "every result computed with a {after} array is {after}, too. Find the {after} array, often a NumPy"
@@ -37,7 +37,7 @@ TEMPLATES = {
     "keeps-recompiling": "{function} keeps recompiling: {rate}",
     "recompiled-of-calls": "{n} of the last {window} calls of {function} recompiled",
     "recompiled-so-often": "{n} recompiles",
-    "compiled-outside-jit": "{lines} caused {compilations} outside jit, of {names}{again}",
+    "compiled-outside-jit": "{lines} caused {compilations} outside jit ({names}){again}",
     "lines-of-a-loop": "lines {numbers} in the loop at {line}",
     "lines-of-a-function": "lines {numbers} of {function}, which the loop at {line} calls,",
     "lines-of-one-function": "lines {numbers} of {function}, and functions that they call,",
@@ -56,7 +56,7 @@ TEMPLATES = {
     "because-of-sizes": "the sizes of the arrays change from call to call",
     "because-of-parameters": "parameters of the operation, such as a size, change from call to call",
     "because-of-cause": "{cause}",
-    "because-library-makes-anew": "{library} creates new function objects inside this call",
+    "because-library-makes-anew": "this line calls {library}, which creates new function objects each time",
     "because-made-anew": "each call creates new function objects",
     # -- evidence ----------------------------------------------------------------------------------------
     "because": "{cause}",
@@ -249,9 +249,9 @@ TEMPLATES = {
         " and jit to it there; " + OUTSIDE
     ),
     "fix-larger-cache": (
-        "{maker} has functools.lru_cache(maxsize={size}), but the program calls it with more different"
-        " arguments. For the others, {maker} defines the function again each time: use maxsize=None, or a"
-        " larger number"
+        "use functools.lru_cache(maxsize=None) on {maker}, or a larger number than {size}: the program calls"
+        " {maker} with more than {size} sets of arguments. The cache drops those that were not used for the"
+        " longest time, and {maker} then defines the function again for them"
     ),
     "fix-call-maker-once": (
         "each call of {maker} defines the function again. Call {maker} once, before the code that runs"
@@ -291,8 +291,8 @@ TEMPLATES = {
         " changes"
     ),
     "keeps-first-value": (
-        "{function} reads {name} (line {read}) only when JAX traces it, and later calls use this old value,"
-        " although line {changed} changes {name} between the calls"
+        "{function} reads {name} (line {read}) only when JAX traces {function}; later calls use this old"
+        " value, although line {changed} changes {name} between the calls"
     ),
     "read-at-line": " (read at line {line})",
     "value-changed": "it was {before} when traced, and is {after} now",
@@ -551,7 +551,7 @@ TEMPLATES = {
     "the-object": "the object",
     "its-method": "its method",
     "fix-cache-programs": (
-        "{library} creates its functions again inside this call, and no change of this line prevents it. Let"
+        "you cannot prevent this by changing the line, because {library} creates these functions itself. Let"
         " JAX keep the compiled programs in a directory, and load them instead of compiling them again: at"
         " the start of the program, call jax.config.update('jax_compilation_cache_dir', DIRECTORY) and"
         " jax.config.update('jax_persistent_cache_min_compile_time_secs', 0)"

@@ -23,9 +23,9 @@ RELATED = 5
 
 
 def render(findings: Sequence[Placed], rules: dict[str, Rule], bases: Sequence[str] = ()) -> str:
-    """Return the findings as SARIF, with a description of each rule that has findings. ``rules`` are all
-    rules by code. A file name is made relative to the first of the directories ``bases`` that contains the
-    file."""
+    """Return the findings as SARIF (a JSON format for findings), with a description of each rule that has
+    findings. ``rules`` maps the code of each rule (``JX120``) to the rule. A file name is made relative to
+    the first of the directories ``bases`` that contains the file."""
     return dumps(document(findings, rules, bases))
 
 
