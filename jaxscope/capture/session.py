@@ -128,15 +128,7 @@ class Session:
         self.transfers: Transfers | None = None
         self._copies: tuple[HostCopies, StagedArrays] | None = None
         if options.transfers:
-            self.transfers = Transfers(
-                self.writer.emit, lambda: self.tracker.current, lambda: self.tracker.marked
-            )
-            self.transfers.after = self.sampler.passed if self.sampler is not None else None
-            self.probe.puts = DevicePuts(self.transfers)
-            self._copies = (
-                HostCopies(self.transfers),
-                StagedArrays(self.transfers, lambda: self.probe.callbacks),
-            )
+            self.transfers, self._copies = self._count_transfers()
         self.line_times: LineTimer | None = None
         if options.line_times:
             self.line_times = self.probe.line_times = LineTimer(self._line_times)
@@ -147,22 +139,33 @@ class Session:
             self.line_times.step_ended if self.line_times is not None else None,
         )
         self._died = False  # whether the exception that ends the program is in the log
-        self.rank: Rank | None = None
-        if options.compare_ranks:
-            self.rank = self.probe.phases.rank = Rank(
-                run,
-                self.writer,
-                options.ranks_patience,
-                holds=options.stop_on_divergence,
-                degraded=self._degraded,
-            )
-            self.probe.introductions.of_job = self._several_processes
+        self.rank: Rank | None = self._compare_ranks() if options.compare_ranks else None
         self._unhook: Callable[[], None] | None = None
         # Returns the exit handler that `_watch_for_the_end` registered; None: none is registered.
         self._handler: Callable[[], object] = lambda: None
         if options.targets:
             ends_at = self._is_step if options.dry_run else None
             self.probe.phases.retarget = Retarget(self.writer, options.targets, ends_at)
+
+    def _count_transfers(self) -> tuple[Transfers, tuple[HostCopies, StagedArrays]]:
+        """Return what adds up the copies between host and devices, and what notices those copies for which
+        JAX sends no event."""
+        transfers = Transfers(self.writer.emit, lambda: self.tracker.current, lambda: self.tracker.marked)
+        transfers.after = self.sampler.passed if self.sampler is not None else None
+        self.probe.puts = DevicePuts(transfers)
+        return transfers, (HostCopies(transfers), StagedArrays(transfers, lambda: self.probe.callbacks))
+
+    def _compare_ranks(self) -> Rank:
+        """Return what compares the programs of this process with those of the other processes of the job."""
+        rank = self.probe.phases.rank = Rank(
+            self.run,
+            self.writer,
+            self.options.ranks_patience,
+            holds=self.options.stop_on_divergence,
+            degraded=self._degraded,
+        )
+        self.probe.introductions.of_job = self._several_processes
+        return rank
 
     def begin(self) -> None:
         """Begin the recording: write the first event and register the listeners with JAX."""

@@ -5,7 +5,7 @@ argument to another sharding)."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from jaxscope.analysis import placement_errors
@@ -74,54 +74,46 @@ def not_as_asked(run: Run) -> Iterator[Finding]:
             key = (i.of, spelled(d.wanted, rank), spelled(d.got, rank), repr(d.reason), d.times)
             groups.setdefault(key, []).append((i, d))
         for members in groups.values():
-            i, d = members[0]
-            rank = len(i.shape or ())
-            lost = [_lost(i, d) for i, d in members]
-            known = sum(n or 0 for n in lost)
-            more = and_more(len(members))
-            times = _times_the_memory(d, rank)
-            by_caller = i.of == ARGUMENT and i.by == CONSTRAINT
-            if by_caller:
-                text = message(
-                    "constrained-argument",
-                    function=f.display_name,
-                    value=_value(i),
-                    more=more,
-                    wanted=spelled(d.wanted, rank),
-                    got=_placed(d.got, rank),
-                    times=times,
-                )
-            else:
-                text = message(
-                    "other-sharding-than-requested",
-                    function=f.display_name,
-                    value=_value(i),
-                    more=more,
-                    wanted=spelled(d.wanted, rank),
-                    got=spelled(d.got, rank),
-                    reason=(
-                        message("other-sharding-reason", reason=d.reason) if d.reason is not None else None
-                    ),
-                    times=times,
-                )
-            more_bytes = message("more-bytes-on-each-device", finding=text, bytes=Bytes(known))
-            seen = more_bytes if known and None not in lost else text
-            source = i.asked_at or c.site
-            yield Finding(
-                code="JX503",
-                severity=WARNING if known >= MIB or None in lost else NOTE,
-                certainty=CERTAIN,
-                title=text,
-                function=f.id,
-                source=source,
-                evidence=[Evidence(seen, compilation=c.id, program=c.program, source=source)],
-                fix=(
-                    _before_the_call(run, f, c, i, d, more)
-                    if by_caller
-                    else _pad(i, d.wanted) or Fix(message("fix-request-what-is-given"), "match_shardings")
-                ),
-                subject=(i.of, i.path, source),
-            )
+            yield _not_as_asked(run, f, c, members)
+
+
+def _not_as_asked(run: Run, f: Function, c: Compilation, members: Sequence[Differing]) -> Finding:
+    """Return the finding about ``members``, arguments or results of ``f`` that have the same sharding instead
+    of the same requested one. ``c`` is the compilation of ``f``."""
+    i, d = members[0]
+    rank = len(i.shape or ())
+    lost = [_lost(i, d) for i, d in members]
+    known = sum(n or 0 for n in lost)
+    more = and_more(len(members))
+    by_caller = i.of == ARGUMENT and i.by == CONSTRAINT
+    reason = message("other-sharding-reason", reason=d.reason) if d.reason is not None else None
+    common: dict[str, Field] = {
+        "function": f.display_name,
+        "value": _value(i),
+        "more": more,
+        "wanted": spelled(d.wanted, rank),
+        "times": _times_the_memory(d, rank),
+    }
+    if by_caller:
+        text = message("constrained-argument", got=_placed(d.got, rank), **common)
+        fix = _before_the_call(run, f, c, i, d, more)
+    else:
+        text = message("other-sharding-than-requested", got=spelled(d.got, rank), reason=reason, **common)
+        fix = _pad(i, d.wanted) or Fix(message("fix-request-what-is-given"), "match_shardings")
+    more_bytes = message("more-bytes-on-each-device", finding=text, bytes=Bytes(known))
+    seen = more_bytes if known and None not in lost else text
+    source = i.asked_at or c.site
+    return Finding(
+        code="JX503",
+        severity=WARNING if known >= MIB or None in lost else NOTE,
+        certainty=CERTAIN,
+        title=text,
+        function=f.id,
+        source=source,
+        evidence=[Evidence(seen, compilation=c.id, program=c.program, source=source)],
+        fix=fix,
+        subject=(i.of, i.path, source),
+    )
 
 
 def _before_the_call(

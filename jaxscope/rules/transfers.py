@@ -31,7 +31,7 @@ from jaxscope.analysis.rewrap_site import (
 )
 from jaxscope.model import sources
 from jaxscope.model import transfers as model
-from jaxscope.model.records import Compilation
+from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import BETWEEN, NOT_ASKED, TO_DEVICE, TO_HOST, Transfer
 from jaxscope.rules import element_reads, library_calls
@@ -478,20 +478,10 @@ def elsewhere(run: Run) -> Iterator[Finding]:
         if t.direction != BETWEEN or t.kind != model.ARGUMENT or t.source is None:
             continue
         c = _call_at(run, t)
-        # The count is that of arrays, not of calls.
-        each_call = len(_paths_elsewhere(c)) if c is not None and t.function is None else 1
-        if t.count is not None and t.count < OFTEN * each_call:
-            continue
-        matters = _matters(run, t.blocked_seconds or 0.0)
-        if t.bytes_each is not None and t.bytes_each < LITTLE and not matters:
-            continue  # a key or a step number: the copy takes no time
-        costly = matters or t.bytes_each is None or t.bytes_each >= SMALL
         f = c.function if c is not None else t.function
-        if f is not None and not f.user:
-            continue  # a sharding constraint or a device_put: the program requests the copy
-        if t.count is None and f is not None and f.calls == 1:
-            continue
-        if f.id in reported if f is not None else (t.count, t.bytes) in amounts:
+        if _copies_little(run, t, c, f) or (
+            f.id in reported if f is not None else (t.count, t.bytes) in amounts
+        ):
             continue
         paths = t.paths or (_paths_elsewhere(c) if c is not None else ())
         name = c.function.seen.name if c is not None else "a jitted function"
@@ -499,7 +489,7 @@ def elsewhere(run: Run) -> Iterator[Finding]:
         amount = None if t.bytes is None else message("copied-so-often", amount=_bytes(t.bytes), often=often)
         yield Finding(
             code="JX511",
-            severity=WARNING if t.count is not None and costly else NOTE,
+            severity=WARNING if t.count is not None and (_costs(run, t) or not _small(t, SMALL)) else NOTE,
             certainty=CERTAIN,
             title=message(
                 "argument-on-other-device",
@@ -516,6 +506,28 @@ def elsewhere(run: Run) -> Iterator[Finding]:
             fix=_put_where_used(run, c, paths),
             seconds=t.blocked_seconds,
         )
+
+
+def _copies_little(run: Run, t: Transfer, c: Compilation | None, f: Function | None) -> bool:
+    """Return whether the copies ``t`` between devices, for the call ``c`` of ``f``, are few or small, or are
+    made because the program requests them."""
+    # The count is that of arrays, not of calls.
+    each_call = len(_paths_elsewhere(c)) if c is not None and t.function is None else 1
+    if t.count is not None and t.count < OFTEN * each_call:
+        return True
+    if _small(t, LITTLE) and not _costs(run, t):
+        return True  # a key or a step number: the copy takes no time
+    if f is not None and not f.user:
+        return True  # a sharding constraint or a device_put: the program requests the copy
+    return t.count is None and f is not None and f.calls == 1
+
+
+def _costs(run: Run, t: Transfer) -> bool:
+    return _matters(run, t.blocked_seconds or 0.0)
+
+
+def _small(t: Transfer, limit: int) -> bool:
+    return t.bytes_each is not None and t.bytes_each < limit
 
 
 def _put_where_used(run: Run, c: Compilation | None, paths: tuple[str, ...]) -> Fix:
