@@ -89,6 +89,7 @@ def forms() -> None:
             lambda a, b: jnp.sum(a * b.T, 1),
             (a, b),
         ),
+        ("(A @ B)[-1]", lambda a, b: (a @ b)[-1], "A[-1] @ B", lambda a, b: a[-1] @ b, (a, b)),
         ("categorical", many, "choice", chosen, (keys[0], a[0])),
         ("fft(x)", jnp.fft.fft, "rfft(x)", jnp.fft.rfft, (signals,)),
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jaxscope.analysis.hlo.batched_branches import BatchedBranches, FunctionWork
 from jaxscope.analysis.loop_calls import LONGEST
@@ -32,7 +32,10 @@ def branches_under_vmap(run: Run) -> Iterator[Finding]:
         for line in batched.lines:
             source = sources.of(run)(line.file)
             for call in _conditionals(source, line.line):
-                found = _largest(batched, line, call)
+                branches = [*_branches(call)]
+                if not any(_has_work(batched, line.file, b) for b in branches):
+                    branches = [*_listed(source, batched, line.file)]
+                found = _largest(batched, line, branches)
                 if found is None:
                     continue
                 branch, share = found
@@ -63,12 +66,33 @@ def _conditionals(source: str | None, line: int) -> list[ast.Call]:
     return [c for c in calls if last_name(c.func) in CONDITIONALS]
 
 
-def _largest(batched: BatchedBranches, line: Frame, call: ast.Call) -> tuple[ast.expr, float] | None:
-    """Return (the branch of the conditional ``call`` with the most operations, its share of the operations of
-    the program). None: the share is less than FEWEST, or unknown."""
+def _has_work(batched: BatchedBranches, file: str, branch: ast.expr) -> bool:
+    return any(_is_of(w, file, branch) for w in batched.functions)
+
+
+def _listed(source: str | None, batched: BatchedBranches, file: str) -> Iterator[ast.expr]:
+    """Yield the functions of ``file`` that stand in a list or tuple of its functions, such as
+    ``OPERATIONS = [rotate, blur]``, and that have operations in the program: the branches of a conditional
+    that gets them in a variable. If there are several such lists, yield nothing."""
+    found = syntax(source) if source is not None else None
+    lists = [
+        node.elts
+        for node in (ast.walk(found.tree) if found is not None else ())
+        if isinstance(node, (ast.List, ast.Tuple)) and isinstance(node.ctx, ast.Load) and len(node.elts) > 1
+        if sum(isinstance(e, ast.Name) and _has_work(batched, file, e) for e in node.elts) > 1
+    ]
+    if len(lists) == 1:
+        yield from lists[0]
+
+
+def _largest(
+    batched: BatchedBranches, line: Frame, branches: Sequence[ast.expr]
+) -> tuple[ast.expr, float] | None:
+    """Return (that of the ``branches`` with the most operations, its share of the operations of the program).
+    None: the share is less than FEWEST, or unknown."""
     best: tuple[ast.expr, float] | None = None
     # Stack frames do not distinguish lambdas on one line. Each gets the share of all; the longest is named.
-    for branch in sorted(_branches(call), key=lambda b: -len(ast.unparse(b))):
+    for branch in sorted(branches, key=lambda b: -len(ast.unparse(b))):
         works = [w for w in batched.functions if _is_of(w, line.file, branch)]
         unknown = sum(w.unknown for w in works)
         share = sum(w.operations for w in works) / batched.operations

@@ -112,7 +112,7 @@ def one_key_under_vmap(run: Run) -> Iterator[Finding]:
         c = p.compilations[-1]
         for draws in texts.stablehlo.shared_draws if texts.stablehlo is not None else ():
             at = _vmap_of(run, draws.source) or draws.source or c.site
-            if at is None or at in seen or not _called_again(run, f):
+            if at is None or at in seen or not (draws.in_loop or _called_again(run, f)):
                 continue
             seen.add(at)
             names = tuple(f"jax.random.{name[1:]}" for name in draws.functions)

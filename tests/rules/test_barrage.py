@@ -151,7 +151,9 @@ def test_what_a_library_makes_anew_in_one_call_can_only_be_kept_in_the_persisten
         )
     log.end()
     found = barrage(run)
-    assert ["you cannot prevent this by changing the line" in words.fix_text(f) for f in found] == [True] * fixes
+    assert ["you cannot prevent this by changing the line" in words.fix_text(f) for f in found] == [
+        True
+    ] * fixes
     assert [f.seconds for f in found] == [pytest.approx(2.0)] * fixes
 
 

@@ -9,6 +9,7 @@ each function of the user's code; which of them are branches is read from the us
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 import msgspec
@@ -19,6 +20,7 @@ from jaxscope.analysis.hlo.calls import CallGraph
 from jaxscope.analysis.hlo.frames import Frames, in_library
 from jaxscope.analysis.hlo.lexing import operands
 from jaxscope.analysis.hlo.module import Computation, Instruction, Module
+from jaxscope.analysis.stablehlo.work import COMPARED
 from jaxscope.schema.keys import Frame
 
 MAX_FUNCTIONS = 300
@@ -61,8 +63,8 @@ class FunctionWork(msgspec.Struct, frozen=True):
       line: the line of an anonymous function, of which one scope can have several; None: a function with a
         name.
       operations: the elements of the results of elementwise operations, the elements that reductions read,
-        and the flops of matrix products. Those in loops with an unknown trip count are counted for one
-        iteration.
+        20 n log2(n) for a sort of n numbers, and the flops of matrix products. Those in loops with an unknown
+        trip count are counted for one iteration.
       unknown: the number of instructions in loops with an unknown trip count.
     """
 
@@ -180,4 +182,7 @@ def _operations(graph: CallGraph, computation: Computation, instruction: Instruc
     parsed = shapes.parse(shape)
     if isinstance(parsed, tuple):
         parsed = parsed[0] if parsed else None
-    return (parsed.elements or 0) if isinstance(parsed, shapes.Array) else 0
+    elements = (parsed.elements or 0) if isinstance(parsed, shapes.Array) else 0
+    if instruction.opcode == "sort" and isinstance(parsed, shapes.Array):
+        return int(COMPARED * elements * math.log2(max(2, *(n or 0 for n in parsed.dims))))
+    return elements

@@ -1,8 +1,8 @@
 """Find products of matrices and Fourier transforms for which another form needs far fewer operations.
 
 XLA multiplies matrices in the order of the program, and as if no matrix had a structure. It does not see that
-a diagonal matrix only scales rows, that a one-hot matrix only picks rows, or that only the diagonal of a
-product is used.
+a diagonal matrix only scales rows, that a one-hot matrix only picks rows, or that only the diagonal or a
+slice of a product is used.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from collections.abc import Mapping, Sequence, Set
 import msgspec
 
 from jaxscope.analysis.stablehlo import types, work
+from jaxscope.analysis.stablehlo.constraints import NOT_ELEMENTWISE
 from jaxscope.analysis.stablehlo.flow import Flow, Value
 from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module, Op
 from jaxscope.analysis.stablehlo.sources import LOOPS, Sources
 from jaxscope.schema.keys import Frame
 
 ORDER, DIAGONAL, ONE_HOT, USED = "order", "diagonal", "one-hot", "diagonal-used"
+PART = "part-used"
 REAL, KERNEL, CHOICE = "real-transform", "large-kernel", "drawn-by-scores"
 DOT = "stablehlo.dot_general"
 FORMS = frozenset({DOT, "stablehlo.fft", "stablehlo.convolution", "stablehlo.add"})
@@ -49,6 +51,8 @@ MASKS = frozenset(
     f"stablehlo.{name}"
     for name in ("convert", "transpose", "broadcast_in_dim", "multiply", "select", "gather")
 )
+SLICES = frozenset(f"stablehlo.{name}" for name in ("slice", "dynamic_slice", "gather"))
+SAME_ELEMENTS = frozenset(f"stablehlo.{name}" for name in ("transpose", "reshape"))
 JAX_DIAGONALS = re.compile(r"(diagonal|_diag|trace)(_\d+)?")  # JAX's functions that read a diagonal
 _LEFT = {name: re.compile(name + r" = \[([\d, ]*)\]") for name in ("contracting_dims", "batching_dims")}
 _RIGHT = {name: re.compile(name + r" = \[[\d, ]*\] x \[([\d, ]*)\]") for name in _LEFT}
@@ -56,6 +60,7 @@ _DIMS = re.compile(r"dims = \[([\d, ]*)\]")
 _STEPS = re.compile(r"(?:stride|lhs_dilate|rhs_dilate) = \[([\d, ]*)\]")
 _OFFSET = re.compile(r"offset_dims = \[([\d, ]*)\]")
 _EQUAL = re.compile(r"\bEQ\b")
+_SLICE_SIZES = re.compile(r"slice_sizes = array<i64: ([\d, ]*)>")
 _IOTA = re.compile(r"dim = (\d+)")
 _ZERO = re.compile(r"dense<(0|0\.0+e\+00|false)>")
 DEPTH = 40  # how many operations a value is followed
@@ -66,8 +71,8 @@ class CheaperForm(msgspec.Struct, frozen=True):
 
     Attributes:
       kind: ``order``: a product that is multiplied by another one; ``diagonal``, ``one-hot``: a factor has
-        this structure; ``diagonal-used``: only the diagonal of the product is used; ``real-transform``: a
-        complex transform of real numbers.
+        this structure; ``diagonal-used``: only the diagonal of the product is used; ``part-used``: only
+        slices of the product are used; ``real-transform``: a complex transform of real numbers.
         ``large-kernel``: a convolution in several dimensions, of one channel, for which Fourier transforms
         need fewer operations.
         ``drawn-by-scores``: several draws of ``jax.random.categorical`` from the same probabilities.
@@ -171,6 +176,7 @@ class _Search:
                 [] if self.sources.in_loop(index) else self._order(index, p)
             )  # It moves constant products out of loops.
             found += [] if found else self._diagonal_used(index, p)
+            found += [] if found else self._part_used(index, p)
         return found
 
     def _categorical(self, index: int) -> list[tuple[str, int, int]]:
@@ -268,6 +274,42 @@ class _Search:
         if p.batch[0] and "vmap(" not in (self.sources.place(index).name or ""):
             return []  # jnp.diagonal of a batch is that of its first two dimensions.
         return [(USED, p.flops(), p.flops() // max(p.shapes[side][p.free(side)[0]] for side in (0, 1)))]
+
+    def _part_used(self, index: int, p: _Product) -> list[tuple[str, int, int]]:
+        read = self._elements_read(index, self._readers(index), DEPTH)
+        elements = types.tensor(self.ops[index].outputs[0]).elements
+        return (
+            [(PART, p.flops(), p.flops() * read // elements)] if read and elements and read < elements else []
+        )
+
+    def _elements_read(self, operand: int, users: Sequence[int], depth: int) -> int | None:
+        """Return how many elements of the value ``operand`` the operations ``users`` read at most: elements
+        of slices of it, or of results of elementwise operations on it. None: all, or unknown."""
+        total = 0
+        for user in users if depth > 0 else ():
+            op = self.ops[user]
+            result = types.tensor(op.outputs[0]) if len(op.outputs) == 1 else None
+            read: int | None = None
+            further = self.flow.after(user) if op.name in NOT_OPERATIONS else self.flow.inside(user, operand)
+            if op.name in NOT_OPERATIONS or self.flow.callee(op) is not None:
+                each = [self._elements_read(o, [u], depth - 1) for u, o in further or ()]
+                read = None if not each or None in each else sum(n or 0 for n in each)
+            elif result is None or self._loop(user) != self._loop(operand if operand >= 0 else user):
+                return None  # A loop reads another part in each iteration.
+            elif op.name in SLICES and op.operands[0] == operand:
+                whole = op.name != "stablehlo.gather" or _takes_rows(op)
+                read = result.elements if whole else None
+            elif op.name in SAME_ELEMENTS or self._elementwise(op, result):
+                read = self._elements_read(user, self._readers(user), depth - 1)
+            if read is None:
+                return None
+            total += read
+        return total or None
+
+    def _elementwise(self, op: Op, result: types.Tensor) -> bool:
+        """Return whether each element of the result of ``op`` depends on one element of each operand."""
+        same = all(types.tensor(text).shape == result.shape for text in op.inputs)
+        return same and op.name.partition(".")[2] not in NOT_ELEMENTWISE
 
     def _only_diagonal(self, index: int, depth: int) -> bool:
         """Return whether the program reads only the diagonal of the result at ``index``."""
@@ -459,6 +501,12 @@ class _Search:
                 return False
             value = self.flow.operand(value, 0)
         return False
+
+
+def _takes_rows(op: Op) -> bool:
+    """Return whether a gather takes the whole last dimension of its operand at each index."""
+    shape, sizes = types.tensor(op.inputs[0]).shape, work.sizes(_SLICE_SIZES, op.detail)
+    return bool(shape and sizes) and len(sizes) > 1 and sizes[-1] == (shape or (None,))[-1]
 
 
 def _copies(module: Module) -> list[int]:

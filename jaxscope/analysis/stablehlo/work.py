@@ -23,7 +23,7 @@ _DECOMPOSES = re.compile(
 )
 _SOLVES = re.compile(r"trsm|triangular_solve|getrs|potrs", re.I)
 ROUNDS = 5  # of Threefry
-_COMPARED = 20  # A comparison of a sort takes as long as about so many flops (a CPU core, JAX 0.10.2).
+COMPARED = 20  # A comparison of a sort takes as long as about so many flops (a CPU core, JAX 0.10.2).
 
 
 def operations(op: Op) -> int:
@@ -44,7 +44,7 @@ def operations(op: Op) -> int:
         return int(5 * elements * math.log2(max(2, math.prod(sizes(_LENGTHS, op.detail)))))
     shape = inputs[0].shape if inputs else None
     if op.name == "stablehlo.sort" and shape:
-        return int(_COMPARED * elements * math.log2(max(2, *(n or 0 for n in shape))))
+        return int(COMPARED * elements * math.log2(max(2, *(n or 0 for n in shape))))
     if shape and len(shape) >= 2 and None not in shape and _DECOMPOSES.search(name):
         return math.prod(n or 0 for n in shape) * min(n or 0 for n in shape[-2:])
     if len(inputs) > 1 and _SOLVES.search(name):

@@ -106,7 +106,8 @@ TEMPLATES = {
     ),
     "fix-branch-cheaper": (
         "if all elements can take the same branch, call {conditional} outside vmap, for the whole batch."
-        " Otherwise make the branch cheaper"
+        " Otherwise make the branch cheaper, or, on a CPU, use jax.lax.map(f, xs) instead of vmap(f)(xs): it"
+        " runs one branch for each element"
     ),
     "sort-for-few": "{function} sorts {rows}{elements}, and uses only {used} of them{each}",
     "shuffle-for-few": "{function} shuffles {rows}{elements}, and uses only {used} of them{each}",
@@ -127,6 +128,11 @@ TEMPLATES = {
     "product-of-diagonal": "multiplies by a diagonal matrix as if it were full: most products are with 0",
     "product-of-one-hot": "multiplies by a one-hot matrix, only to pick rows or columns of the other matrix",
     "product-for-diagonal": "multiplies two matrices, and uses only the diagonal of their product",
+    "product-for-part": "multiplies two matrices, and uses only a slice of their product",
+    "fix-slice-before": (
+        "slice the factor, not the product: x[:, -1] @ w instead of (x @ w)[:, -1]. XLA does not move a slice"
+        " in front of a product"
+    ),
     "transform-of-real": "computes the complex Fourier transform of real numbers",
     "convolution-with-large-kernel": "computes a convolution with a large kernel directly",
     "categorical-of-many": "draws many times from the same probabilities with jax.random.categorical",

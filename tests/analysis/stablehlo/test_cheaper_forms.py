@@ -38,6 +38,18 @@ FOUND = {
     "diagonal by einsum": ("lambda a, b: jnp.einsum('ii->i', a @ b)", "a, b", {"diagonal-used": (2 * N**3, 2 * N**2)}),
     "trace": ("lambda a, b: jnp.trace(a @ b)", "a, b", {"diagonal-used": (2 * N**3, 2 * N**2)}),
     "diagonals": ("jax.vmap(lambda a: jnp.diag(a @ a.T))", "jnp.stack([a, b])", {"diagonal-used": (4 * N**3, 4 * N**2)}),
+    "last row": ("lambda a, b: (a @ b)[-1]", "a, b", {"part-used": (2 * N**3, 2 * N**2)}),
+    "first columns of a layer": (
+        "lambda a, b, v: jax.nn.relu(a @ b + v)[:, :30]", "a, b, v", {"part-used": (2 * N**3, 2 * N**2 * 30)}
+    ),
+    "one position": (
+        "lambda x, w, n: jax.lax.dynamic_index_in_dim(x @ w, n, 1)", "jnp.ones((4, 50, 60)), jnp.ones((60, 70)), 3",
+        {"part-used": (2 * 4 * 50 * 60 * 70, 2 * 4 * 60 * 70)},
+    ),
+    "last positions": (
+        "lambda x, w, n: (x @ w)[jnp.arange(4), n]", "jnp.ones((4, 50, 60)), jnp.ones((60, 70)), i[:4]",
+        {"part-used": (2 * 4 * 50 * 60 * 70, 2 * 4 * 60 * 70)},
+    ),
     "large kernel": (
         "lambda a, k: jax.scipy.signal.convolve2d(a, k, mode='same')", "a, k",
         {"large-kernel": (2 * N**2 * 31**2, 3 * 5 * 330**2 * 17 // 2)},
@@ -97,6 +109,14 @@ NOT_FOUND = {
         "a[:20, :20], b[:20, :20], jnp.ones((2, 9000, 20))",
     ),
     "many conditions": ("many", "a, b"),
+    "split": ("lambda a, b: jnp.split(a @ b, 3)", "a, b"),
+    "row and mean": ("lambda a, b: ((a @ b)[0], (a @ b).mean())", "a, b"),
+    "row of what is normalized": ("lambda a, b: jax.nn.softmax(a @ b, axis=0)[-1]", "a, b"),
+    "one element of each row": ("lambda a, b: (a @ b)[jnp.arange(300), jnp.arange(300)[::-1]]", "a, b"),
+    "a row in each iteration": (
+        "lambda a, b, v: jax.lax.fori_loop(0, 300, lambda n, x: x + jax.lax.dynamic_index_in_dim(c, n, 0, False), v)"
+        " if (c := a @ b) is not None else v", "a, b, v"
+    ),
     "rfft": ("jnp.fft.rfft", "signal"),
 }  # fmt: skip
 CODE = """

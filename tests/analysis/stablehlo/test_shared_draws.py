@@ -19,6 +19,13 @@ save("raw", jax.jit(jax.vmap(noisy, in_axes=(None, 0))), jax.random.PRNGKey(0), 
 save("rbg", jax.jit(jax.vmap(noisy, in_axes=(None, 0))), jax.random.key(0, impl="rbg"), x)
 save("each", jax.jit(jax.vmap(noisy)), jax.random.split(key, 4), x)
 save("folded", jax.jit(jax.vmap(folded, in_axes=(None, 0))), key, x)
+def chain(x, key):
+    def step(x, key):
+        return x + jax.random.normal(key, x.shape), x.mean()  # step
+    return jax.lax.scan(step, x, jax.random.split(key, 5))
+
+save("chains", jax.jit(jax.vmap(chain, in_axes=(0, None))), x, key)
+save("chains of their own", jax.jit(jax.vmap(chain)), x, jax.random.split(key, 4))
 save("no vmap", jax.jit(noisy), key, x)
 """
 
@@ -28,6 +35,8 @@ save("no vmap", jax.jit(noisy), key, x)
 def test_a_key_without_an_axis_of_the_vmap_is_the_same_for_all_elements(lower):
     found = lower(CODE)
     draws = {name: analyze(text).shared_draws for name, text in found.texts.items()}
-    assert {name for name, each in draws.items() if each} == {"shared", "captured", "raw", "rbg"}
+    assert {name for name, each in draws.items() if each} == {"shared", "captured", "raw", "rbg", "chains"}
     [shared] = draws["shared"]
     assert shared.source.line == found.line("draws") and {*shared.functions} == {"_normal", "_bernoulli"}
+    [chains] = draws["chains"]
+    assert (chains.source.line, chains.functions, chains.in_loop) == (found.line("step"), ("_normal",), True)
