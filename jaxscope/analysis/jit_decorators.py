@@ -104,6 +104,8 @@ def advice(source: str | None, line: int, library: str | None, *, of_equinox: bo
         return Jitted(f"{jit}({applied}{options})(...)", statics_unknown=not options and len(passed) > FEW)
     if len(name) > MOST or any(isinstance(a, ast.Starred) for a in call.args):
         return None
+    if any(isinstance(node, ast.Call) for node in ast.walk(call.func)):
+        return None  # a method of what another call returns: jnp.stack(xs).mean(0)
     if last[:1].isupper():
         if library not in MODULES:
             return None

@@ -21,6 +21,7 @@ from jaxscope.analysis.rewrap_site import in_a_loop, syntax
 from jaxscope.model import sources, transfers
 from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
+from jaxscope.rules import value_and_gradient
 from jaxscope.rules.each_program import users
 from jaxscope.rules.random_keys import draws_in_loops
 from jaxscope.rules.registry import rule
@@ -228,7 +229,8 @@ def work_done_twice(run: Run) -> Iterator[Finding]:
             kept = _arrays_passed(g, c, again) if "flax.nnx.jit" in f.seen.wrappers else None
             after = _same_arguments(does, again, kept)
             if after is not None:
-                yield _twice(run, f, g, c, again, after)
+                yield _twice(run, f, by, g, c, again, after)
+    yield from value_and_gradient.in_a_minimization(run)
 
 
 def _comparable(run: Run, larger: Compilation, g: Function, c: Compilation) -> bool:
@@ -382,7 +384,11 @@ def _depends(call: ast.Call, on: LoopCall, between: Sequence[ast.AST]) -> bool:
     return bool(names & loop_calls.names_read([*call.args, *(k.value for k in call.keywords)]))
 
 
-def _twice(run: Run, f: Function, g: Function, c: Compilation, call: LoopCall, after: bool) -> Finding:
+def _twice(
+    run: Run, f: Function, by: Compilation, g: Function, c: Compilation, call: LoopCall, after: bool
+) -> Finding:
+    """Return the finding that the call ``by`` of ``f`` computes what the call ``c`` of ``g`` computes. Both
+    calls are in the loop of ``call``; ``after``: the arguments of ``c`` are those that ``by`` updated."""
     functions = {"function": g.display_name, "other": f.display_name}
     text = sources.of(run)(f.seen.file) if f.seen.file is not None else None
     spelled = module_libraries.spelling(module_libraries.of_gradients(text, f.seen.wrappers))
@@ -395,6 +401,10 @@ def _twice(run: Run, f: Function, g: Function, c: Compilation, call: LoopCall, a
         before=message("of-params-before") if after else None,
         **functions,
     )
+    instead = None if after else value_and_gradient.of_gradient(g, f)
+    if instead is not None:
+        title = message("value-and-gradient", function=g.display_name, line=c.site, gradient=by.site)
+        fix = message("fix-value-and-grad", function=g.display_name, transform=instead)
     return Finding(
         "JX205",
         NOTE if after else WARNING,
@@ -403,5 +413,11 @@ def _twice(run: Run, f: Function, g: Function, c: Compilation, call: LoopCall, a
         g.id,
         c.site,
         [Evidence(title, compilation=c.id, program=c.program, source=c.site)],
-        Fix(fix, "has_aux", {"function": f.display_name, "value_and_grad": spelled.value_and_grad}),
+        Fix(
+            fix,
+            "has_aux" if instead is None else "value_and_grad",
+            {"function": f.display_name, "value_and_grad": instead or spelled.value_and_grad},
+        ),
+        seconds=value_and_gradient.seconds_at(run, c.site) if instead is not None else None,
+        at_most=True,
     )

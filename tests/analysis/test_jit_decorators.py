@@ -45,6 +45,7 @@ from jaxscope.analysis.jit_decorators import Jitted, advice, further_calls
         ("m = eqx.nn.MLP(2, 2, 8, 2, key=key)", "equinox", Jitted("eqx.filter_jit(eqx.nn.MLP)(...)")),
         ("m = Model(rngs=nnx.Rngs(0))", "flax", Jitted("nnx.jit(lambda: Model(...))()")),
         ("y = model(x)", "flax", None),
+        ("import jax.numpy as jnp; m = jax.tree.map(lambda *w: jnp.stack(w).mean(0), *saved)", "jax", None),
         (
             "import jax; p = {n: jax.random.normal(k, s) for k, (n, s) in zip(ks, shapes.items())}",
             "jax",

@@ -123,6 +123,17 @@ TEMPLATES = {
         " jax.lax.top_k(jax.random.uniform(key, ({length},)), {used})[1]. If some of them may be equal, use"
         " jax.random.randint(key, ({used},), 0, {length})"
     ),
+    "value-and-gradient": (
+        "{function} is computed twice: the program calls it for its value at {line}, and its gradient,"
+        " another jitted function, at {gradient}; the gradient computes the value, too"
+    ),
+    "fix-value-and-grad": (
+        "jit {transform} of {function}, call this once instead of both functions, and use both of its results"
+    ),
+    "fix-value-and-grad-for-scipy": (
+        "jit {transform} of {function}, return (float(value), numpy.asarray(gradient)) from one function, and"
+        " pass this function with jac=True to {call}"
+    ),
     "costly-form": "{function} {what}, which takes {times} times as many operations as necessary",
     "product-order": "multiplies three arrays in a costly order",
     "product-of-diagonal": "multiplies by a diagonal matrix as if it were full: most products are with 0",

@@ -219,5 +219,3 @@ def _():
         return f(x)
 
     return (lambda: train_step(t.m, jnp.ones(1))), (lambda: train_step(t.m, jnp.ones(1)))
-
-
