@@ -58,14 +58,17 @@ def find(texts: Texts) -> Repeated | None:
             whole[at] = None
         else:
             whole[at] = (whole.get(at) or 0) + p.flops
+    if any(p.source is None and p.flops is None for p in lowered.products):
+        return None
     more: dict[Frame, int] = {}
     for line in hlo.flops_by_line:
         known = whole.get((line.source.file, line.source.line))
         if known and line.flops and line.flops * devices > known:
             more[line.source] = line.flops * devices - known
-    repeated = sum(more.values())
-    if repeated < SHARE * total:
-        return None
+    # A product that is lowered once for several lines has no line of its own, but its flops are known.
+    repeated = min(sum(more.values()), total - sum(p.flops or 0 for p in lowered.products))
+    if repeated < SHARE * total or (lowered.uneven and total < 2 * (total - repeated)):
+        return None  # unequal parts are padded, which JX504 reports
     lines = sorted((f for f, n in more.items() if n >= SHARE * repeated), key=lambda f: -more[f])
     constraint, axes = _constraint(texts, lines)
     return Repeated(total, total - repeated, devices, lines, constraint, axes)
@@ -74,7 +77,7 @@ def find(texts: Texts) -> Repeated | None:
 def _constraint(texts: Texts, lines: list[Frame]) -> tuple[Constraint | None, tuple[str, ...]]:
     """Return (constraint, axes): the sharding constraint on the largest array that one of ``lines`` computes
     or reads and that is not split over all mesh axes that split arguments of the program, and the axes that
-    are missing there. If there is no such constraint, return (None, the mesh axes that split no argument).
+    are missing there. If mesh axes split nothing at all, return (None, these axes).
     """
     lowered = texts.stablehlo
     if lowered is None:
@@ -86,19 +89,26 @@ def _constraint(texts: Texts, lines: list[Frame]) -> tuple[Constraint | None, tu
         for d in a.sharding.dimensions or ()
         for axis in d
     )
+    constrained = [c for c in lowered.sharding_constraints if c.asked.dimensions is not None]
+    named = {a.partition(":")[0] for c in constrained for d in c.asked.dimensions or () for a in d}
+    sizes = {axis: n for m in lowered.meshes for axis, n in m.axes}
+    unused = tuple(axis for axis, n in sizes.items() if n > 1 and axis not in {*split, *named})
+    if unused:
+        return None, unused
     at = {(f.file, f.line) for f in lines}
     found: list[tuple[int, Constraint, tuple[str, ...]]] = []
-    for c in lowered.sharding_constraints:
-        if c.asked.dimensions is None or c.asked.open or c.backward:
+    for c in constrained:
+        if c.asked.open or c.backward or c.asked.dimensions is None:
             continue
-        if at.isdisjoint(((c.source.file, c.source.line), *c.made_at, *c.used_at)):
+        # What a line reads is only to blame if it is whole on each device.
+        reads = () if any(c.asked.dimensions) else c.used_at
+        if at.isdisjoint(((c.source.file, c.source.line), *c.made_at, *reads)):
             continue
         has = {axis.partition(":")[0] for d in c.asked.dimensions for axis in d}
         missing = tuple(axis for axis in split if axis not in has)
         if missing and not all(c.asked.dimensions):
             found.append((c.bytes, c, missing))
     if not found:
-        sizes = {axis: n for m in lowered.meshes for axis, n in m.axes}
-        return None, tuple(axis for axis, n in sizes.items() if n > 1 and axis not in split)
+        return None, ()
     _, constraint, axes = max(found, key=lambda row: row[0])
     return constraint, axes

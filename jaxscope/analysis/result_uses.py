@@ -16,6 +16,7 @@ Path = tuple[str, ...]  # the steps to a part of a pytree: ("[1]", "['loss']", "
 MAX_STEPS = 12
 _STEP = re.compile(r"\[(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|-?\d+)\]|\.\w+")
 _SLICE = re.compile(r"\[(-?\d{0,18}):(-?\d{0,18}):(-?\d{0,18})\]")
+_KIND = re.compile(r"\[(?=\d+\])|\['")  # a step by position that is not negative, or by a key
 _SCOPES = (*FUNCTION, ast.Lambda)
 # Calls that return their argument as it is.
 _PASSES = frozenset({"block_until_ready"})
@@ -85,6 +86,17 @@ class _Uses:
     def __init__(self, tree: ast.Module, parents: dict[ast.AST, ast.AST]) -> None:
         self._tree = tree
         self._parents = parents
+        # Names of parameters, imports and exceptions: they may hide a variable of the module.
+        self._other_bindings = {
+            name
+            for node in ast.walk(tree)
+            for name in (
+                getattr(node, "arg", None) if isinstance(node, ast.arg) else None,
+                (node.asname or node.name) if isinstance(node, ast.alias) else None,
+                node.name if isinstance(node, (ast.ExceptHandler, *FUNCTION, ast.ClassDef)) else None,
+            )
+            if name
+        }
         self._bound: set[tuple[int, str, Path]] = set()
         self.paths: set[Path] = set()
         self.names: list[tuple[Path, str]] = []
@@ -110,7 +122,9 @@ class _Uses:
         return None
 
     def _assigned(self, target: ast.expr, path: Path) -> None:
-        if isinstance(target, ast.Name):
+        if isinstance(target, ast.Name) and self._of_class(target):
+            self.paths.add(path)  # an attribute of the class
+        elif isinstance(target, ast.Name):
             self.names.append((path, target.id))
             self._of_variable(target, path)
         elif isinstance(target, (ast.Tuple, ast.List)) and not any(
@@ -152,18 +166,30 @@ class _Uses:
         """Return the value of a constant expression; None for no expression; the expression itself if it is
         not constant."""
         if isinstance(node, ast.Name):
+            if node.id in self._other_bindings:
+                return node
             stores = [
                 n
                 for n in ast.walk(self._tree)
                 if isinstance(n, ast.Name) and n.id == node.id and n.ctx != node.ctx
             ]
             above = self._parents.get(stores[0]) if len(stores) == 1 else None
-            value = above.value if isinstance(above, ast.Assign) and above.targets == stores else None
+            outside = above is not None and self._parents.get(above) is self._tree
+            value = (
+                above.value if isinstance(above, ast.Assign) and above.targets == stores and outside else None
+            )
             return value.value if isinstance(value, ast.Constant) and type(value.value) is int else node
         try:
             return None if node is None else ast.literal_eval(node)
         except (ValueError, TypeError, SyntaxError):
             return node
+
+    def _of_class(self, node: ast.AST) -> bool:
+        """Return whether the innermost function or class around ``node`` is a class."""
+        above = self._parents.get(node)
+        while above is not None and not isinstance(above, (*_SCOPES, ast.ClassDef)):
+            above = self._parents.get(above)
+        return isinstance(above, ast.ClassDef)
 
     def _scope(self, node: ast.AST) -> ast.AST:
         """Return the innermost function around ``node``; the module if there is none."""
@@ -173,17 +199,36 @@ class _Uses:
         return above or self._tree
 
 
-def rows_read(leaf: Path, uses: Collection[Path], rows: int) -> int:
+def rows_read(leaf: Path, uses: Collection[Path], rows: int, leaves: Collection[Path] = ()) -> int:
     """Return how many rows, elements along the first axis, ``uses`` read at most of the array at the path
-    ``leaf``, which has ``rows`` of them; all, if that is unknown. A step by position and one by name (``[0]``
-    and ``.x``) may mean the same."""
+    ``leaf``, which has ``rows`` of them; all, if that is unknown.
+
+    Args:
+      leaves: the paths of all arrays of the result. An attribute that is no step of them is a method or a
+        property, which may read everything.
+    """
     found = 0
     for use in uses:
-        if any(a != b and a[0] == b[0] for a, b in zip(leaf, use, strict=False)):
+        steps = [*zip(leaf, use, strict=False)]
+        if any(_is_another(a, b, k, leaves) for k, (a, b) in enumerate(steps)):
             continue
+        if any(":" in b and a != b and _SLICE.fullmatch(b) for a, b in steps):
+            return rows  # a part of a tuple
         beyond = use[len(leaf) :]
         found += _rows(beyond[0], rows) if beyond else rows
     return min(rows, found)
+
+
+def _is_another(mine: str, step: str, k: int, leaves: Collection[Path]) -> bool:
+    """Return whether ``step``, step number ``k`` of a path that is used, certainly leads to another part than
+    the step ``mine``. A step by position and one by name (``[0]`` and ``.x``) may mean the same, as may
+    ``[1]`` and ``[-1]``."""
+    if mine == step:
+        return False
+    if mine[0] == step[0] == ".":
+        return any(k < len(leaf) and leaf[k] == step for leaf in leaves)
+    kinds = [_KIND.match(one) for one in (mine, step)]
+    return None not in kinds and len({kind.group() for kind in kinds if kind is not None}) == 1
 
 
 def _rows(step: str, rows: int) -> int:

@@ -37,8 +37,13 @@ _NAMES = {
 
 
 def worth_showing(found: Sequence[Spent], times: LineTimes) -> list[Spent]:
-    """Return those of ``found`` that take a large enough share of ``times``, and are measured well enough."""
-    return [s for s in found if s.seconds >= LEAST * times.seconds and s.samples >= FEWEST]
+    """Return those of ``found`` that take a large enough share of ``times``, and are measured well enough:
+    with many samples, or because the thread slept, which one sample shows for the whole time."""
+    return [
+        s
+        for s in found
+        if s.seconds >= LEAST * times.seconds and (s.samples >= FEWEST or 2 * s.blocked > s.seconds)
+    ]
 
 
 def part(s: Spent, places: Places) -> list[Span]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import signal
 
 from jaxscope.log.store import RunDir
+from jaxscope.model import line_times
 from jaxscope.model.function_lookup import number_of
 from jaxscope.model.load import state
 from jaxscope.model.records import Compilation
@@ -13,6 +14,7 @@ from jaxscope.model.run import Run
 from jaxscope.model.wall_time import wall_time
 from jaxscope.present.spans import Span
 from jaxscope.present.text import Places, brief, command, count, function_name, seconds
+from jaxscope.schema.line_times import SLEEPING
 
 # Shares of the run's time. If the time that was not spent compiling is at least LEAST_OTHER, it is divided by
 # what it was spent on, without parts below LEAST_PART.
@@ -82,6 +84,7 @@ def not_compiling(run: Run) -> list[Span]:
     named = (
         (t.before_compiling, "until the first compilation (imports, set-up)"),
         (t.waiting or 0.0, "waiting for the devices"),
+        (min(t.rest, _asleep(run)), "waiting for a lock, a file or a device"),
     )
     parts = [f"{seconds(spent)} {what}" for spent, what in named if spent >= LEAST_PART * t.seconds]
     if not parts:
@@ -90,6 +93,11 @@ def not_compiling(run: Run) -> list[Span]:
     other = t.seconds - t.compiling
     parts.append(f"{seconds(other - shown)} for everything else")
     return [f"The other {seconds(other)}: {', '.join(parts)}"]
+
+
+def _asleep(run: Run) -> float:
+    """Return how many seconds the main thread slept in Python code; it is unknown why. 0 if not measured."""
+    return sum(s.seconds for s in line_times.by_line(run) if s.doing == SLEEPING)
 
 
 def unfinished(run: Run, places: Places, *, running: bool) -> list[list[Span]]:

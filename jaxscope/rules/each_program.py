@@ -43,6 +43,20 @@ def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
             yield readable[0], f, run.texts_of(readable[0])
 
 
+def costliest(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
+    """Yield what ``users`` yields, and further programs of these functions that took longer to compile than
+    the latest one: a function that is at last compiled for one example took longest for the whole batch."""
+    yield from users(run)
+    for f, ps in _latest(run).values():
+        longer = [p for p in ps[1:] if _compile_seconds(p) > _compile_seconds(ps[0])]
+        for p in sorted(longer, key=lambda p: -_compile_seconds(p))[:1]:
+            yield p, f, run.texts_of(p)
+
+
+def _compile_seconds(p: Program) -> float:
+    return max((c.seconds for c in p.compilations), default=0.0)
+
+
 @cached_until_changed
 def _latest(run: Run) -> dict[str, tuple[Function, list[Program]]]:
     """Return a dict: id of a user's function -> (the function, its programs with the latest first). If some

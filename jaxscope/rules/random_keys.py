@@ -38,7 +38,7 @@ def constant_random_key(run: Run) -> Iterator[Finding]:
         drawn = [c for c in last.traced.captured or () if c.draws and (f.id, c.name) not in changed]
         # A function without arguments computes one value, whatever it draws. A call inside another trace has
         # no key: how often its program runs is unknown.
-        if not drawn or last.key is None or not last.key.arguments:
+        if not drawn or last.key is None or not last.key.arguments or _draws_nothing(run, last):
             continue
         names = tuple(dict.fromkeys(c.name for c in drawn if c.name))
         text = message(
@@ -57,6 +57,14 @@ def constant_random_key(run: Run) -> Iterator[Finding]:
             evidence=[Evidence(text, compilation=last.id, source=last.site)],
             fix=Fix(message("fix-pass-key"), "pass_argument", {"name": names[0] if names else None}),
         )
+
+
+def _draws_nothing(run: Run, c: Compilation) -> bool:
+    """Return whether the program of the call ``c`` contains no random key as a constant: JAX left the draws
+    out, because no result depends on them."""
+    p = run.programs.get(c.program or "")
+    lowered = run.texts_of(p).stablehlo if p is not None else None
+    return lowered is not None and bool(lowered.op_counts) and not lowered.captures_key
 
 
 def _drawn_while_traced(run: Run, f: Function, last: Compilation) -> Finding | None:
@@ -107,14 +115,16 @@ def same_numbers_on_devices(run: Run) -> Iterator[Finding]:
 
 @rule("JX139", "one-key-under-vmap", NOTE)
 def one_key_under_vmap(run: Run) -> Iterator[Finding]:
-    seen: set[Frame] = set()
+    seen: set[object] = set()
     for p, f, texts in users(run):
         c = p.compilations[-1]
         for draws in texts.stablehlo.shared_draws if texts.stablehlo is not None else ():
-            at = _vmap_of(run, draws.source) or draws.source or c.site
-            if at is None or at in seen or not (draws.in_loop or _called_again(run, f)):
+            applied = _vmap_of(run, draws.source)
+            at = applied or draws.source or c.site
+            same = applied or f.id  # one finding for all draws of a function
+            if at is None or same in seen or not (draws.in_loop or _called_again(run, f)):
                 continue
-            seen.add(at)
+            seen.add(same)
             names = tuple(f"jax.random.{name[1:]}" for name in draws.functions)
             text = message("one-key-under-vmap", function=f.display_name, draws=Names(names, LINES))
             yield Finding(

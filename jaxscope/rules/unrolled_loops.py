@@ -14,7 +14,7 @@ from jaxscope.model.causes import recompilations
 from jaxscope.model.payers import total_seconds
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
-from jaxscope.rules.each_program import users
+from jaxscope.rules.each_program import costliest
 from jaxscope.rules.programs import MOST, evidence
 from jaxscope.rules.registry import rule
 from jaxscope.schema.file_owner import STANDING, Standing
@@ -43,7 +43,7 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
     # The same unrolled loop occurs in the forward and in the backward pass, and in each function that has
     # it. All of these become one finding.
     lines: dict[Hashable, tuple[Frame | None, list[_Block]]] = {}
-    for p, f, texts in (*users(run), *_of_libraries(run)):
+    for p, f, texts in (*costliest(run), *_of_libraries(run)):
         found = [
             r
             for r in (texts.stablehlo.repeated if texts.stablehlo is not None else ())

@@ -72,14 +72,15 @@ def _returned(run: Run, p: Program, f: Function, results: Sequence[Value], least
     uses = _uses(run, p, f)
     if uses is None:
         return None
+    leaves = [steps for r in results if (steps := _leaf(r)) is not None]
     unread: list[tuple[int, str]] = []
     nearly: list[tuple[int, str]] = []
     for r in results:
-        leaf = result_uses.steps((r.name or "?").removeprefix("result"))
+        leaf = _leaf(r)
         if leaf is None or r.device_bytes is None:
             continue
         rows = (r.shape[0] if r.shape else None) or 1
-        read = result_uses.rows_read(leaf, uses.paths, rows)
+        read = result_uses.rows_read(leaf, uses.paths, rows, leaves)
         name = result_uses.named(leaf, uses.names)
         if not read:
             unread.append((r.device_bytes, name))
@@ -96,6 +97,11 @@ def _returned(run: Run, p: Program, f: Function, results: Sequence[Value], least
     else:
         text = message("results-nearly-not-read", function=name, bytes=size, paths=elements)
     return _Unread(total, text, message("fix-return-what-is-read"), [name for _, name in (*unread, *nearly)])
+
+
+def _leaf(r: Value) -> result_uses.Path | None:
+    """Return the steps from the whole result to the array ``r``; None: unknown."""
+    return result_uses.steps((r.name or "?").removeprefix("result"))
 
 
 def _stacked(f: Function, s: StackedResult, size: int) -> _Unread:
@@ -116,14 +122,16 @@ def _stacked(f: Function, s: StackedResult, size: int) -> _Unread:
 def _uses(run: Run, p: Program, f: Function) -> result_uses.Uses | None:
     """Return the parts of the result of ``f`` that are used; None: unknown.
 
-    They are unknown if ``f`` is called in another file than the one that defines it, because further files
-    may call it. They are also unknown under a wrapper of another library than JAX, such as ``nnx.jit``, which
-    may return further arrays.
+    They are unknown if ``f`` is defined or called in another file than the program's script, because further
+    files may import it or its results; and in a notebook, where other cells may read them. They are also
+    unknown under a wrapper of another library than JAX, such as ``nnx.jit``, which may return further arrays.
     """
-    at = p.compilations[-1].site
+    at, missed = p.compilations[-1].site, p.compilations[-1].missed
     if at is None or f.seen.file != at.file or not all(w.startswith("jax.") for w in f.seen.wrappers):
         return None
-    missed = p.compilations[-1].missed
+    outermost = missed.stack[-1] if missed is not None and missed.stack else at
+    if outermost.file != at.file or run.cells:
+        return None
     column = missed.column if missed is not None else None
     return result_uses.of_calls(sources.of(run)(at.file), at.line, column, f.seen.name)
 

@@ -37,6 +37,13 @@ def loop(w, x):
 def mapped(w, x):
     return jax.shard_map(lambda w, x: x @ w, mesh=mesh, in_specs=(P(), P("data")), out_specs=P("data"))(w, x)
 
+def powers(a, b, x):
+    u = jnp.linalg.matrix_power(a, 6) @ x
+    return u, jnp.linalg.matrix_power(b, 6) @ x  # lowered once for both lines
+
+def gathered(w, x):
+    return x @ jax.lax.with_sharding_constraint(w, NamedSharding(mesh, P(None, None)))
+
 w1, w2 = on(jnp.ones((128, 256)), None, "model"), on(jnp.ones((256, 128)), "model", None)
 x, w = on(jnp.ones((256, 128)), "data"), on(jnp.ones((128, 128)))
 for name, spec in (("none", None), ("whole", (None, "model")), ("open", (P.UNCONSTRAINED, "model")), ("named", ("data", "model"))):
@@ -44,6 +51,9 @@ for name, spec in (("none", None), ("whole", (None, "model")), ("open", (P.UNCON
 save("gradient", jax.jit(jax.grad(lambda *a: network((None, "model"), *a).sum(), argnums=(0, 1))), w1, w2, x)
 save("unused_axis", jax.jit(loop), w, x)
 save("both_axes", jax.jit(loop), w, on(jnp.ones((256, 128)), ("data", "model")))
+a = on(jnp.ones((8, 64, 64)), ("data", "model"))
+save("powers", jax.jit(powers), a, a, a)
+save("gathered", jax.jit(gathered), on(jnp.ones((128, 128)), "data"), x)
 save("little", jax.jit(loop), w[:8, :8], x[:8, :8])
 save("by_hand", jax.jit(mapped), w, x)
 json.dump(TEXTS, open(sys.argv[1], "w"))
@@ -93,7 +103,7 @@ def test_a_constraint_without_the_axis_of_the_batch_repeats_the_product_before_i
     assert repeated["gradient"].axes == ("data",)
 
 
-@pytest.mark.parametrize("name", ["none", "open", "named", "both_axes"])
+@pytest.mark.parametrize("name", ["none", "open", "named", "both_axes", "powers"])
 def test_a_program_whose_work_is_split_over_all_devices_repeats_nothing(repeated, name):
     assert repeated[name] is None
 
@@ -103,6 +113,10 @@ def test_a_mesh_axis_that_splits_no_argument_is_named(repeated):
     assert (found.axes, found.constraint, [f.line for f in found.lines]) == (("model",), None, [line("loop")])
     assert found.needed == 7 * 2 * 256 * 128 * 128  # seven iterations
     assert found.flops == 2 * found.needed
+
+
+def test_a_weight_that_is_gathered_is_not_to_blame_for_an_axis_that_splits_nothing(repeated):
+    assert (repeated["gathered"].constraint, repeated["gathered"].axes) == (None, ("model",))
 
 
 def test_small_products_and_those_in_shard_map_are_left_out(repeated):

@@ -44,6 +44,12 @@ def read(source, line=1, column=None, name="f"):
         ("EVERY = 25\n_, record = f(x)\nplot(record['x'][::EVERY])", (0, 4, 0)),
         ("EVERY = 25\nEVERY = 5\n_, record = f(x)\nplot(record['x'][::EVERY])", (0, ROWS, 0)),
         ("_, record = f(x)\nplot(record['x'][::every])", (0, ROWS, 0)),
+        ("out = f(x)\nprint(out[-1]['x'])", (ROWS, ROWS, 0)),
+        ("a, b = f(x)[:2]\nprint(b)", (ROWS, ROWS, ROWS)),
+        ("out = f(x)\nprint(out[1:])", (ROWS, ROWS, ROWS)),
+        ("n = 5\ndef first(n):\n    _, b = f(x)\n    return b['x'][:n]", (0, ROWS, 0)),
+        ("from config import n\ndef g():\n    n = 1\n_, b = f(x)\nplot(b['x'][:n])", (0, ROWS, 0)),
+        ("class Data:\n    _, b = f(x)", (ROWS, ROWS, ROWS)),
         ("_, record = f(x)\nplot(record['x'][::0], record['loss'][:])", (0, ROWS, ROWS)),
         ("_, record = f(x)\nplot(record['x'][None], record['loss'][1.5:])", (0, ROWS, ROWS)),
     ],
@@ -70,7 +76,13 @@ def test_fields_of_a_named_tuple_may_be_read_by_position():
     uses = of_calls("x, v = f(s)\nprint(v)", 1, None, "f")
     assert rows_read(steps(".velocity"), uses.paths, ROWS) == ROWS
     uses = of_calls("out = f(s)\nprint(out.position)", 1, None, "f")
-    assert rows_read(steps(".velocity"), uses.paths, ROWS) == 0
+    leaves = [steps(".velocity"), steps(".position")]
+    assert rows_read(steps(".velocity"), uses.paths, ROWS, leaves) == 0
+
+
+def test_a_method_or_property_of_the_result_reads_everything():
+    uses = of_calls("out = f(s)\nprint(out.energy().std(), out._replace(mass=1))", 1, None, "f")
+    assert rows_read(steps(".velocity"), uses.paths, ROWS, [steps(".velocity"), steps(".position")]) == ROWS
 
 
 def test_an_array_is_named_by_the_variable_that_has_it():

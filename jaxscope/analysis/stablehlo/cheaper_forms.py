@@ -52,7 +52,6 @@ MASKS = frozenset(
     for name in ("convert", "transpose", "broadcast_in_dim", "multiply", "select", "gather")
 )
 SLICES = frozenset(f"stablehlo.{name}" for name in ("slice", "dynamic_slice", "gather"))
-SAME_ELEMENTS = frozenset(f"stablehlo.{name}" for name in ("transpose", "reshape"))
 JAX_DIAGONALS = re.compile(r"(diagonal|_diag|trace)(_\d+)?")  # JAX's functions that read a diagonal
 _LEFT = {name: re.compile(name + r" = \[([\d, ]*)\]") for name in ("contracting_dims", "batching_dims")}
 _RIGHT = {name: re.compile(name + r" = \[[\d, ]*\] x \[([\d, ]*)\]") for name in _LEFT}
@@ -148,6 +147,7 @@ class _Search:
         self.flow = Flow(module)
         self.copies = _copies(module)
         self._masks: dict[tuple[int, tuple[int, ...]], _Mask | None] = {}
+        self._read: dict[int, int | None] = {}
         self._diagonal: dict[tuple[int, int], bool] = {}
 
     def _readers(self, index: int) -> list[int]:
@@ -276,6 +276,11 @@ class _Search:
         return [(USED, p.flops(), p.flops() // max(p.shapes[side][p.free(side)[0]] for side in (0, 1)))]
 
     def _part_used(self, index: int, p: _Product) -> list[tuple[str, int, int]]:
+        summed = math.prod(p.shapes[0][d] for d in p.contracted[0])
+        if self.sources.in_loop(index) or summed == 1 or self.sources.own(index).frame is None:
+            # XLA moves products that do not change out of loops, and fuses outer products with the slice.
+            # The factors of a product in a function of a library are not the user's to slice.
+            return []
         read = self._elements_read(index, self._readers(index), DEPTH)
         elements = types.tensor(self.ops[index].outputs[0]).elements
         return (
@@ -299,8 +304,10 @@ class _Search:
             elif op.name in SLICES and op.operands[0] == operand:
                 whole = op.name != "stablehlo.gather" or _takes_rows(op)
                 read = result.elements if whole else None
-            elif op.name in SAME_ELEMENTS or self._elementwise(op, result):
-                read = self._elements_read(user, self._readers(user), depth - 1)
+            elif _same_elements(op) or self._elementwise(op, result):
+                if user not in self._read:
+                    self._read[user] = self._elements_read(user, self._readers(user), depth - 1)
+                read = self._read[user]
             if read is None:
                 return None
             total += read
@@ -501,6 +508,14 @@ class _Search:
                 return False
             value = self.flow.operand(value, 0)
         return False
+
+
+def _same_elements(op: Op) -> bool:
+    """Return whether ``op`` transposes an array, or only adds or removes dimensions of size 1."""
+    if op.name != "stablehlo.reshape":
+        return op.name == "stablehlo.transpose"
+    before, after = (types.tensor(text).shape or () for text in (op.inputs[0], op.outputs[0]))
+    return [n for n in before if n != 1] == [n for n in after if n != 1]
 
 
 def _takes_rows(op: Op) -> bool:

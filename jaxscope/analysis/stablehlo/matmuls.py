@@ -14,6 +14,7 @@ from jaxscope.analysis.stablehlo.module import PRODUCTS, Module
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
 
+CONVOLUTION = "stablehlo.convolution"
 MAX_LISTED = 500
 # StableHLO's Precision attribute; without one it is DEFAULT.
 _LEVELS = ("DEFAULT", "HIGH", "HIGHEST", "PACKED_NIBBLE")
@@ -34,7 +35,7 @@ class Product(msgspec.Struct, frozen=True):
       count: number of products, with called functions inlined and loop bodies counted once.
       source: the line; None: unknown.
       flops: the flops of the whole arrays in one call, on all devices together; None: unknown, because of a
-        loop or a branch, or because they are in ``shard_map``.
+        loop or a branch, because they are in ``shard_map``, or because it is a convolution.
     """
 
     operands: str
@@ -56,7 +57,7 @@ def find(module: Module, sources: Sources) -> list[Product]:
         a, b, out = (short_dtype(types.tensor(t).dtype) for t in (*op.inputs[:2], op.outputs[0]))
         key = (f"{a} x {b} -> {out}", _precision(op.detail), sources.frame(index))
         count, flops = found.get(key, (0, 0))
-        runs, once = executions.of(index), work.operations(op)
+        runs, once = executions.of(index), work.operations(op) if op.name != CONVOLUTION else 0
         known = flops is not None and runs is not None and once
         found[key] = (count + times, (flops or 0) + (runs or 0) * once if known else None)
     listed = [Product(*key[:2], n, key[2], flops) for key, (n, flops) in found.items()]

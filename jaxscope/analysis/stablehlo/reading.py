@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 
@@ -15,6 +16,7 @@ from jaxscope.analysis.stablehlo import (
     constants,
     constraints,
     donation,
+    frozen_updates,
     jacobians,
     large_values,
     matmuls,
@@ -28,10 +30,12 @@ from jaxscope.analysis.stablehlo import (
     stacked_results,
     values,
 )
-from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module, Problem
+from jaxscope.analysis.stablehlo.module import CONSTANTS, NOT_OPERATIONS, Module, Problem
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.keys import Captured
+
+_ROTATIONS = re.compile(r"\[(13, 15, 26, 6|17, 29, 16, 24)\]")  # constants of Threefry, of a key's type
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -59,6 +63,9 @@ class Reading(msgspec.Struct, frozen=True):
       jacobians: Jacobians of ``jax.jacrev`` and ``jax.jacfwd``.
       cheaper_forms: products of matrices and Fourier transforms that have a cheaper form.
       partial_sorts: sorts of which only few elements are used.
+      frozen: parameters to which the program adds zeros; None: there are none.
+      captures_key: whether the program has a constant of the type of a random key (or, in JAX 0.12, an
+        argument for such a constant).
       stacked: arrays that a scan stacks and of which the program reads little.
       shared_draws: random draws under ``vmap`` from one key for all elements.
       donation: donated arguments and arguments that could be donated.
@@ -91,6 +98,8 @@ class Reading(msgspec.Struct, frozen=True):
     jacobians: tuple[jacobians.Jacobian, ...] = ()
     cheaper_forms: tuple[cheaper_forms.CheaperForm, ...] = ()
     partial_sorts: tuple[partial_sorts.PartialSort, ...] = ()
+    frozen: frozen_updates.FrozenUpdates | None = None
+    captures_key: bool = False
     stacked: tuple[stacked_results.StackedResult, ...] = ()
     shared_draws: tuple[shared_draws.SharedDraws, ...] = ()
     donation: tuple[donation.Donation, ...] = ()
@@ -188,6 +197,12 @@ def of_module(
         jacobians=tuple(jacobians.find(module, sources)),
         cheaper_forms=tuple(cheaper_forms.find(module, sources)),
         partial_sorts=tuple(partial_sorts.find(module, sources)),
+        captures_key=any(
+            _is_key(op.outputs) and not _ROTATIONS.search(op.detail)
+            for op in module.ops
+            if op.name in CONSTANTS
+        )
+        or any(a.role == "constant" and _is_key((a.type,)) for a in arguments),
         stacked=tuple(stacked_results.find(module, sources)),
         shared_draws=tuple(shared_draws.find(module, sources)),
         donation=tuple(donation.find(module, arguments, results, donated, unread, aliased)),
@@ -201,6 +216,10 @@ def _problems(module: Module, sources: Sources) -> Iterator[Problem]:
         yield Problem(1, "no function @main: arguments, results and donation are unknown")
     for text in sorted(sources.locations.unread)[:20]:
         yield Problem(0, f"a location that could not be read: {text[:80]}")
+
+
+def _is_key(types: Sequence[str]) -> bool:
+    return len(types) == 1 and types[0] in ("tensor<2xui32>", "tensor<4xui32>")
 
 
 def _number(text: str | None) -> int | None:

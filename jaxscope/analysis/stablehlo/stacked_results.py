@@ -3,15 +3,18 @@ keeps the whole array, also if only every hundredth iteration is read."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from jaxscope.analysis.stablehlo import types
-from jaxscope.analysis.stablehlo.module import CALLS, NOT_OPERATIONS, Module
+from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS, NOT_OPERATIONS, Module
 from jaxscope.analysis.stablehlo.sources import LOOPS, Sources
 from jaxscope.schema.keys import Frame
 
 READ = 0.25  # share of the elements: the most that is little
 MOST = 20
+MOST_FOLLOWED = 200  # operations
 # Operations that read only as many elements of their first operand as their result has.
 _PICKS = frozenset({"stablehlo.slice", "stablehlo.dynamic_slice", "stablehlo.gather"})
 _WRITE = "stablehlo.dynamic_update_slice"
@@ -48,8 +51,11 @@ def find(module: Module, sources: Sources) -> list[StackedResult]:
     inside: dict[int, list[int]] = {}
     readers: dict[int, list[int]] = {i: [] for i, op in enumerate(module.ops) if op.name in LOOPS}
     for index, op in enumerate(module.ops if readers else ()):
-        if op.parent in readers:
-            inside.setdefault(op.parent, []).append(index)
+        parent = op.parent
+        while parent is not None:
+            if parent in readers:
+                inside.setdefault(parent, []).append(index)
+            parent = module.ops[parent].parent
         for made in {*op.operands} & readers.keys():
             readers[made].append(index)
     found = []
@@ -78,6 +84,8 @@ def _of_type(
     if not tensor.shape or len(tensor.shape) < 2 or not tensor.elements or not tensor.bytes:
         return None
     arrays = module.ops[loop].outputs.count(type)
+    if sum(_is_filled(module, o, type) for o in module.ops[loop].operands) != arrays:
+        return None  # it may have other contents before the loop
     for index in inside:
         op = module.ops[index]
         writes = op.name == _WRITE or (op.name in CALLS and (op.callee or "").startswith(_WRITES))
@@ -88,7 +96,7 @@ def _of_type(
         op = module.ops[index]
         if type not in op.inputs:
             continue
-        if op.name not in _PICKS or op.inputs[0] != type:
+        if op.name not in _PICKS or op.inputs[0] != type or _depends(module, op.operands[1:], loop):
             return None
         read += types.tensor(op.outputs[0]).elements or tensor.elements
         line = line or sources.frame(index)
@@ -98,3 +106,23 @@ def _of_type(
     shape = tuple(n or 0 for n in tensor.shape)
     unread = int((1 - share) * arrays * tensor.bytes)
     return StackedResult(unread, shape, arrays, share, sources.frame(loop), line)
+
+
+def _is_filled(module: Module, index: int, type: str) -> bool:
+    """Return whether the operation ``index`` makes an array of the MLIR type ``type`` with one number."""
+    op = module.ops[index] if index >= 0 else None
+    return op is not None and op.outputs == (type,) and op.name in ("stablehlo.broadcast_in_dim", *CONSTANTS)
+
+
+def _depends(module: Module, operands: Sequence[int], loop: int) -> bool:
+    """Return whether one of ``operands`` depends on a result of the loop ``module.ops[loop]``, such as the
+    index of the best iteration. Long computations count as dependent."""
+    waiting, seen = [o for o in operands if o >= 0], set[int]()
+    while waiting:
+        index = waiting.pop()
+        if index == loop or len(seen) > MOST_FOLLOWED:
+            return True
+        if index not in seen:
+            seen.add(index)
+            waiting += [o for o in module.ops[index].operands if o >= 0]
+    return False

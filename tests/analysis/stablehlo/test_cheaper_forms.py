@@ -109,6 +109,12 @@ NOT_FOUND = {
         "a[:20, :20], b[:20, :20], jnp.ones((2, 9000, 20))",
     ),
     "many conditions": ("many", "a, b"),
+    "product that a loop does not change": (
+        "lambda a, b, v: jax.lax.fori_loop(0, 9, lambda n, x: x + (a @ b)[n], v)", "a, b, v"
+    ),
+    "outer product": ("lambda v: jnp.einsum('i,j->ij', v, v)[0]", "v"),
+    "row of a pseudoinverse": ("lambda a: jnp.linalg.pinv(a)[0]", "a[:40, :40]"),
+    "diagonal of a flat array": ("lambda a, b: (a @ b).ravel()[::301]", "a, b"),
     "split": ("lambda a, b: jnp.split(a @ b, 3)", "a, b"),
     "row and mean": ("lambda a, b: ((a @ b)[0], (a @ b).mean())", "a, b"),
     "row of what is normalized": ("lambda a, b: jax.nn.softmax(a @ b, axis=0)[-1]", "a, b"),

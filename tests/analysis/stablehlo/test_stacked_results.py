@@ -37,8 +37,23 @@ def gradient(w):
         return jax.lax.scan(lambda h, _: ((jnp.tanh(h @ w),) * 2), jnp.ones((8, 64)), length=40)[1][-1].sum()
     return jax.grad(loss)(w)
 
+def best(x):
+    ys = stack(x)
+    return ys[jnp.argmin(ys[:, 0])], ys[0]
+
+def history(x):
+    def step(i, h):
+        before = jax.lax.cond(i > 40, lambda: h[i - 40], lambda: x)
+        return h.at[i].set(before * 1.1)
+    return jax.lax.fori_loop(0, 100, step, jnp.zeros((100, 64)))[-1]
+
+def given(x, buffer):
+    write = lambda c, i: (c.at[i].set(x * i), None)
+    return jax.lax.scan(write, buffer, jnp.arange(10))[0][3]
+
 x = jnp.ones(64)
-for f in (sparse, one_column, returned, summed, half):
+save("given", jax.jit(given), x, jnp.ones((100, 64)))
+for f in (sparse, one_column, returned, summed, half, best, history):
     save(f.__name__, jax.jit(f), x)
 save("by_index", jax.jit(by_index), x, 3)
 save("carried", jax.jit(carried), jnp.ones((100, 64)))
@@ -56,5 +71,5 @@ def test_a_stack_of_which_slices_are_read_is_found_and_no_other(lower):
     assert (sparse.source.line, sparse.read_at.line) == (found.line("scan"), found.line("read"))
     assert [s.share for s in stacked["one_column"]] == [1 / 64]
     assert sorted(s.share for s in stacked["by_index"]) == [0.01, 0.02]  # stack is lowered twice
-    rest = ("returned", "summed", "half", "carried", "gradient")
+    rest = ("returned", "summed", "half", "carried", "gradient", "best", "history", "given")
     assert {name: stacked[name] for name in rest} == dict.fromkeys(rest, ())
