@@ -53,6 +53,7 @@ MODULES = (
     "donation",
     "possible_donation",
     "unused_results",
+    "frozen_parameters",
     "live_arrays",
     "transfers",
     "element_reads",

@@ -21,10 +21,7 @@ def measure():
     for name, case in retrace_causes.CASES:
         counts, error, note = retrace_causes.measure(case)
         assert name not in levels, f"two cases are called {name!r}"
-        levels[name] = {key: counts.get(key, 0) for key in retrace_causes.COLS} | {
-            "error": error,
-            "note": note,
-        }
+        levels[name] = {key: counts.get(key, 0) for key in retrace_causes.COLS} | {"error": error, "note": note}
     return levels
 
 

@@ -197,6 +197,7 @@ def of_module(
         jacobians=tuple(jacobians.find(module, sources)),
         cheaper_forms=tuple(cheaper_forms.find(module, sources)),
         partial_sorts=tuple(partial_sorts.find(module, sources)),
+        frozen=frozen_updates.find(module, arguments, results),
         captures_key=any(
             _is_key(op.outputs) and not _ROTATIONS.search(op.detail)
             for op in module.ops

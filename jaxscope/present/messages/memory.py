@@ -13,6 +13,15 @@ TEMPLATES = {
         " compute or keep the others. In a scan, leave these arrays out of the second result of its body; the"
         " value of the last iteration can be part of the carry"
     ),
+    "frozen-parameters": (
+        "{function} computes gradients and {moments} of optimizer state for {paths} ({bytes}), and then adds 0"
+        " to them"
+    ),
+    "fix-train-some": (
+        "differentiate only with respect to the parameters that are trained: divide the parameters into two"
+        " pytrees, pass only one to jax.grad and to the optimizer, and put them together in the loss."
+        " Setting updates to 0 afterwards saves nothing, and the frozen gradients count in a global norm"
+    ),
     "stacked-not-read": (
         "{function} keeps the values of all iterations of a scan in {arrays} of shape {shape}, and reads"
         " {share} of them{line}: {bytes} are never read"

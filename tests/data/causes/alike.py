@@ -219,3 +219,5 @@ def _():
         return f(x)
 
     return (lambda: train_step(t.m, jnp.ones(1))), (lambda: train_step(t.m, jnp.ones(1)))
+
+

@@ -64,20 +64,14 @@ def text_trainer():
 BATCH = ("batch", "batch['ids']", "batch['mask']")
 
 
-@case(
-    "last partial batch of a dict, optax chain",
-    Cause("shape", "trace", BATCH),
-    says=r"i32\[29,16\].*i32\[32,16\]|i32\[32,16\].*i32\[29,16\]",
-)
+@case("last partial batch of a dict, optax chain", Cause("shape", "trace", BATCH), says=r"i32\[29,16\].*i32\[32,16\]|i32\[32,16\].*i32\[29,16\]")
 def _():
     state, step = text_trainer()
     full, last = text_batch(32), text_batch(29)
     return (lambda: step(*state, full)), (lambda: step(*state, last))
 
 
-@case(
-    "one array of the batch has one token more", Cause("shape", "trace", "batch['ids']"), says=r"i32\[4,17\]"
-)
+@case("one array of the batch has one token more", Cause("shape", "trace", "batch['ids']"), says=r"i32\[4,17\]")
 def _():
     @jax.jit
     def train_step(params, batch):
@@ -90,12 +84,7 @@ def _():
     return (lambda: train_step(params, a)), (lambda: train_step(params, b))
 
 
-@case(
-    "a KV cache that grows in every layer",
-    Cause("shape", "trace", "cache"),
-    function="decode",
-    says=r"f32\[2,9,8\]",
-)
+@case("a KV cache that grows in every layer", Cause("shape", "trace", "cache"), function="decode", says=r"f32\[2,9,8\]")
 def _():
     @jax.jit
     def decode(cache, token):
@@ -110,12 +99,7 @@ def _():
     return (lambda: decode(short, token)), (lambda: decode(long, token))
 
 
-@case(
-    "an image without its channel axis",
-    Cause("rank", "trace", "images"),
-    function="predict",
-    says=r"f32\[4,28,28\]",
-)
+@case("an image without its channel axis", Cause("rank", "trace", "images"), function="predict", says=r"f32\[4,28,28\]")
 def _():
     @jax.jit
     def predict(params, images):
@@ -127,11 +111,7 @@ def _():
     return (lambda: predict(params, a)), (lambda: predict(params, b))
 
 
-@case(
-    "images as uint8 from one loader, float32 from another",
-    Cause("dtype", "trace", "batch['image']"),
-    says=r"u(int)?8\[",
-)
+@case("images as uint8 from one loader, float32 from another", Cause("dtype", "trace", "batch['image']"), says=r"u(int)?8\[")
 def _():
     @jax.jit
     def train_step(params, batch):
@@ -144,12 +124,7 @@ def _():
     return (lambda: train_step(params, a)), (lambda: train_step(params, b))
 
 
-@case(
-    "the whole params tree switched to bfloat16",
-    Cause("dtype", "trace", "params"),
-    function="eval_step",
-    says=r"bf16|bfloat16",
-)
+@case("the whole params tree switched to bfloat16", Cause("dtype", "trace", "params"), function="eval_step", says=r"bf16|bfloat16")
 def _():
     @jax.jit
     def eval_step(params, batch):
@@ -161,12 +136,7 @@ def _():
     return (lambda: eval_step(params, batch)), (lambda: eval_step(low, batch))
 
 
-@case(
-    "one block of the params switched to bfloat16",
-    Cause("dtype", "trace", ("params['block2']", "params['block2']['kernel']", "params['block2']['bias']")),
-    function="eval_step",
-    says=r"bf16|bfloat16",
-)
+@case("one block of the params switched to bfloat16", Cause("dtype", "trace", ("params['block2']", "params['block2']['kernel']", "params['block2']['bias']")), function="eval_step", says=r"bf16|bfloat16")
 def _():
     @jax.jit
     def eval_step(params, batch):
@@ -178,9 +148,7 @@ def _():
     return (lambda: eval_step(params, batch)), (lambda: eval_step(low, batch))
 
 
-@case(
-    "a float64 array made under x64", Cause("dtype", "trace", "targets"), function="fit", says=r"f64|float64"
-)
+@case("a float64 array made under x64", Cause("dtype", "trace", "targets"), function="fit", says=r"f64|float64")
 def _():
     @jax.jit
     def fit(inputs, targets):
@@ -193,12 +161,7 @@ def _():
     return (lambda: fit(inputs, targets)), (lambda: fit(inputs, wide))
 
 
-@case(
-    "a fraction of an epoch where its number was",
-    Cause("dtype", "trace", "epoch"),
-    function="schedule",
-    says=r"(int|i32|float|f32).*(float|f32|int|i32)",
-)
+@case("a fraction of an epoch where its number was", Cause("dtype", "trace", "epoch"), function="schedule", says=r"(int|i32|float|f32).*(float|f32|int|i32)")
 def _():
     @jax.jit
     def schedule(epoch):
@@ -214,9 +177,7 @@ class TrainState(NamedTuple):
     opt_state: object
 
 
-@case(
-    "train state whose step starts as a Python int", Cause("weak_type", "trace", "state.step"), says=r"weak"
-)
+@case("train state whose step starts as a Python int", Cause("weak_type", "trace", "state.step"), says=r"weak")
 def _():
     optimizer = optax.sgd(0.1, momentum=0.9)
 
@@ -254,11 +215,7 @@ def _():
     return first, (lambda: train_step(held["state"], batch))
 
 
-@case(
-    "learning rate: Python float, then a NumPy scalar from a schedule",
-    Cause("weak_type", "trace", "lr"),
-    says=r"weak",
-)
+@case("learning rate: Python float, then a NumPy scalar from a schedule", Cause("weak_type", "trace", "lr"), says=r"weak")
 def _():
     @jax.jit
     def train_step(params, batch, lr):
@@ -270,12 +227,7 @@ def _():
     return (lambda: train_step(params, batch, 1e-3)), (lambda: train_step(params, batch, rate))
 
 
-@case(
-    "temperature: jnp.float32(0.7), then jnp.asarray(0.7)",
-    Cause("weak_type", "trace", "temperature"),
-    function="sample",
-    says=r"weak",
-)
+@case("temperature: jnp.float32(0.7), then jnp.asarray(0.7)", Cause("weak_type", "trace", "temperature"), function="sample", says=r"weak")
 def _():
     @jax.jit
     def sample(logits, temperature):
@@ -297,11 +249,7 @@ def _():
     return (lambda: sample(raw, logits)), (lambda: sample(typed, logits))
 
 
-@case(
-    "a key of another implementation inside a dict of rngs",
-    Cause("prng", "trace", "rngs['dropout']"),
-    function="sample",
-)
+@case("a key of another implementation inside a dict of rngs", Cause("prng", "trace", "rngs['dropout']"), function="sample")
 def _():
     @jax.jit
     def sample(rngs, x):
@@ -314,13 +262,7 @@ def _():
     return (lambda: sample(a, x)), (lambda: sample(b, x))
 
 
-@case(
-    "the last batch is smaller, and evaluation begins",
-    Cause("shape", "trace", BATCH),
-    Cause("static_value", "trace", "train"),
-    function="run_epoch",
-    says=(r"\[29,16\]", r"train|static"),
-)
+@case("the last batch is smaller, and evaluation begins", Cause("shape", "trace", BATCH), Cause("static_value", "trace", "train"), function="run_epoch", says=(r"\[29,16\]", r"train|static"))
 def _():
     from functools import partial
 
@@ -333,13 +275,7 @@ def _():
     return (lambda: run_epoch(params, full, train=True)), (lambda: run_epoch(params, last, train=False))
 
 
-@case(
-    "another shape, and committed besides",
-    Cause("shape", "trace", "x"),
-    Cause("committed", ("lower", "trace"), "x"),
-    function="predict",
-    says=(r"f32\[9\]",),
-)
+@case("another shape, and committed besides", Cause("shape", "trace", "x"), Cause("committed", ("lower", "trace"), "x"), function="predict", says=(r"f32\[9\]",))
 def _():
     @jax.jit
     def predict(x):
@@ -350,13 +286,7 @@ def _():
     return (lambda: predict(a)), (lambda: predict(b))
 
 
-@case(
-    "another dtype, on another device",
-    Cause("dtype", "trace", "x"),
-    Cause("device", ("compile", "trace"), "x"),
-    function="predict",
-    says=(r"bf16|bfloat16",),
-)
+@case("another dtype, on another device", Cause("dtype", "trace", "x"), Cause("device", ("compile", "trace"), "x"), function="predict", says=(r"bf16|bfloat16",))
 def _():
     @jax.jit
     def predict(x):
@@ -368,13 +298,7 @@ def _():
     return (lambda: predict(a)), (lambda: predict(b))
 
 
-@case(
-    "nearest is the training call, not the later evaluation",
-    Cause("shape", "trace", "x", before="[32,16]"),
-    function="apply_model",
-    says=r"f32\[32,17\].*f32\[32,16\]|f32\[32,16\].*f32\[32,17\]",
-    warm=1,
-)
+@case("nearest is the training call, not the later evaluation", Cause("shape", "trace", "x", before="[32,16]"), function="apply_model", says=r"f32\[32,17\].*f32\[32,16\]|f32\[32,16\].*f32\[32,17\]", warm=1)
 def _():
     from functools import partial
 
@@ -393,13 +317,7 @@ def _():
     return warm, (lambda: apply_model(z, y, train=True, mode="fit"))
 
 
-@case(
-    "nearest is the first bucket, not the latest",
-    Cause("shape", "trace", ("tokens", "batch"), before="[4,64]"),
-    function="encode",
-    says=r"i32\[4,65\].*i32\[4,64\]|i32\[4,64\].*i32\[4,65\]",
-    warm=1,
-)
+@case("nearest is the first bucket, not the latest", Cause("shape", "trace", ("tokens", "batch"), before="[4,64]"), function="encode", says=r"i32\[4,65\].*i32\[4,64\]|i32\[4,64\].*i32\[4,65\]", warm=1)
 def _():
     @jax.jit
     def encode(params, tokens, positions):
@@ -416,13 +334,7 @@ def _():
     return warm, (lambda: encode(params, odd, positions))
 
 
-@case(
-    "shape, after an earlier call under another precision",
-    Cause("shape", "trace", "x"),
-    function="project",
-    says=r"f32\[8\].*f32\[4\]|f32\[4\].*f32\[8\]",
-    warm=1,
-)
+@case("shape, after an earlier call under another precision", Cause("shape", "trace", "x"), function="project", says=r"f32\[8\].*f32\[4\]|f32\[4\].*f32\[8\]", warm=1)
 def _():
     @jax.jit
     def project(x, w):
@@ -439,13 +351,7 @@ def _():
     return warm, (lambda: project(x8, w))
 
 
-@case(
-    "static flag, after an earlier call under a mesh",
-    Cause("static_value", "trace", "train"),
-    function="project",
-    says=r"static|train",
-    warm=1,
-)
+@case("static flag, after an earlier call under a mesh", Cause("static_value", "trace", "train"), function="project", says=r"static|train", warm=1)
 def _():
     from functools import partial
 

@@ -33,16 +33,8 @@ same("an equal array", lambda: jnp.ones(4), lambda: jnp.zeros(4))
 same("another Python float", lambda: 1.0, lambda: 2.0)
 same("NumPy float64 where float32 was, x64 off", lambda: np.ones(4, "float32"), lambda: np.ones(4))
 same("NumPy int64 where int32 was, x64 off", lambda: np.ones(4, "int32"), lambda: np.ones(4, "int64"))
-same(
-    "an equal mesh made anew",
-    lambda: jax.device_put(jnp.ones(4), NamedSharding(AUTO, P("data"))),
-    lambda: jax.device_put(jnp.ones(4), NamedSharding(Mesh(np.array(DEVICES), ("data",)), P("data"))),
-)
-same(
-    "an equal NamedSharding made anew",
-    lambda: jax.device_put(jnp.ones(4), NamedSharding(AUTO, P("data"))),
-    lambda: jax.device_put(jnp.ones(4), NamedSharding(AUTO, P("data"))),
-)
+same("an equal mesh made anew", lambda: jax.device_put(jnp.ones(4), NamedSharding(AUTO, P("data"))), lambda: jax.device_put(jnp.ones(4), NamedSharding(Mesh(np.array(DEVICES), ("data",)), P("data"))))
+same("an equal NamedSharding made anew", lambda: jax.device_put(jnp.ones(4), NamedSharding(AUTO, P("data"))), lambda: jax.device_put(jnp.ones(4), NamedSharding(AUTO, P("data"))))
 
 
 def around(name, context):
@@ -158,9 +150,7 @@ def _():
         return text_loss(params, {"ids": batch.ids, "mask": batch.mask})
 
     params, arrays = text_params(), text_batch(4)
-    return (lambda: train_step(params, Batch(**arrays, split="train"))), (
-        lambda: train_step(params, Batch(**arrays, split="train"))
-    )
+    return (lambda: train_step(params, Batch(**arrays, split="train"))), (lambda: train_step(params, Batch(**arrays, split="train")))
 
 
 @case("control: TrainState made anew from the same model and optimizer", function="train_step")
@@ -169,9 +159,7 @@ def _():
     params = net.init(jax.random.key(0), x)
 
     def call():
-        return step(
-            TrainState.create(apply_fn=net.apply, params=params, tx=optimizer).replace(step=jnp.int32(0)), x
-        )
+        return step(TrainState.create(apply_fn=net.apply, params=params, tx=optimizer).replace(step=jnp.int32(0)), x)
 
     return call, call
 
@@ -220,9 +208,7 @@ def _():
         return (scale * x**2).sum()
 
     x, scale = jnp.ones(4), jnp.float32(2)
-    return (lambda: apply_loss(jax.tree_util.Partial(squared, scale), x)), (
-        lambda: apply_loss(jax.tree_util.Partial(squared, scale), x)
-    )
+    return (lambda: apply_loss(jax.tree_util.Partial(squared, scale), x)), (lambda: apply_loss(jax.tree_util.Partial(squared, scale), x))
 
 
 @case("control: a call from another thread", function="predict")

@@ -14,12 +14,7 @@ from .spec import Cause, case, traced
 REMADE = r"re-?defin|new function|made anew"
 
 
-@case(
-    "a lambda jitted inside the loop",
-    Cause("new_function", "trace", None),
-    function="<lambda>",
-    says=REMADE + "|lambda",
-)
+@case("a lambda jitted inside the loop", Cause("new_function", "trace", None), function="<lambda>", says=REMADE + "|lambda")
 def _():
     x = jnp.ones(4)
 
@@ -52,12 +47,7 @@ def make_train_step(rate):
     return jax.jit(train_step)
 
 
-@case(
-    "a factory called again in every epoch",
-    Cause("new_function", "trace", None),
-    function="make_train_step.<locals>.train_step",
-    says=REMADE,
-)
+@case("a factory called again in every epoch", Cause("new_function", "trace", None), function="make_train_step.<locals>.train_step", says=REMADE)
 def _():
     params, batch = text_params(), text_batch(4)
 
@@ -81,11 +71,7 @@ def _():
     return epoch, epoch
 
 
-@case(
-    "jit(partial(...)) with another bound value",
-    Cause("new_function", "trace", None),
-    says=REMADE + "|partial",
-)
+@case("jit(partial(...)) with another bound value", Cause("new_function", "trace", None), says=REMADE + "|partial")
 def _():
     def train_step(params, batch, rate):
         traced()
@@ -99,12 +85,7 @@ def _():
     return epoch, epoch
 
 
-@case(
-    "jit(grad(f)) in every step",
-    Cause("new_function", "trace", None),
-    function="energy",
-    says=REMADE + "|grad|transform",
-)
+@case("jit(grad(f)) in every step", Cause("new_function", "trace", None), function="energy", says=REMADE + "|grad|transform")
 def _():
     def energy(positions):
         traced()
@@ -118,12 +99,7 @@ def _():
     return force, force
 
 
-@case(
-    "jit(vmap(f)) in every step",
-    Cause("new_function", "trace", None),
-    function="features",
-    says=REMADE + "|vmap|transform",
-)
+@case("jit(vmap(f)) in every step", Cause("new_function", "trace", None), function="features", says=REMADE + "|vmap|transform")
 def _():
     def features(row):
         traced()
@@ -137,12 +113,7 @@ def _():
     return call, call
 
 
-@case(
-    "jit(value_and_grad(f)) in a fit function called twice",
-    Cause("new_function", "trace", None),
-    function="objective",
-    says=REMADE + "|grad|transform",
-)
+@case("jit(value_and_grad(f)) in a fit function called twice", Cause("new_function", "trace", None), function="objective", says=REMADE + "|grad|transform")
 def _():
     def objective(theta, data):
         traced()
@@ -161,12 +132,7 @@ def _():
     return fit, fit
 
 
-@case(
-    "jit(shard_map(f)) in every step",
-    Cause("new_function", "trace", None),
-    function="reduce_shards",
-    says=REMADE + "|shard_map|transform",
-)
+@case("jit(shard_map(f)) in every step", Cause("new_function", "trace", None), function="reduce_shards", says=REMADE + "|shard_map|transform")
 def _():
     mesh = Mesh(np.array(jax.devices()), ("data",))
 
@@ -182,12 +148,7 @@ def _():
     return call, call
 
 
-@case(
-    "jit(obj.method), a new object each time",
-    Cause("new_function", "trace", None),
-    function="Solver.solve",
-    says=REMADE + "|method",
-)
+@case("jit(obj.method), a new object each time", Cause("new_function", "trace", None), function="Solver.solve", says=REMADE + "|method")
 def _():
     class Solver:
         def solve(self, x):
@@ -202,12 +163,7 @@ def _():
     return call, call
 
 
-@case(
-    "a callable object jitted anew",
-    Cause("new_function", "trace", None),
-    function="Model",
-    says=REMADE + "|object|call",
-)
+@case("a callable object jitted anew", Cause("new_function", "trace", None), function="Model", says=REMADE + "|object|call")
 def _():
     class Model:
         def __call__(self, x):
@@ -223,12 +179,7 @@ def _():
     return call, call
 
 
-@case(
-    "the function was collected and defined again",
-    Cause(("cleared", "new_function"), "trace", None),
-    function="build.<locals>.predict",
-    says=REMADE + "|clear|collect",
-)
+@case("the function was collected and defined again", Cause(("cleared", "new_function"), "trace", None), function="build.<locals>.predict", says=REMADE + "|clear|collect")
 def _():
     def build():
         def predict(x):
@@ -248,11 +199,7 @@ def _():
     return call, call
 
 
-@case(
-    "the same step, once with donation",
-    Cause("options", "lower", (None, "donate_argnums", "donate_argnames")),
-    says=r"donat|option",
-)
+@case("the same step, once with donation", Cause("options", "lower", (None, "donate_argnums", "donate_argnames")), says=r"donat|option")
 def _():
     def train_step(params, batch):
         traced()
@@ -263,12 +210,7 @@ def _():
     return (lambda: plain(params, batch)), (lambda: donating(given, batch))
 
 
-@case(
-    "the same function with out_shardings",
-    Cause("options", "lower", (None, "out_shardings")),
-    function="project",
-    says=r"out_shard|option",
-)
+@case("the same function with out_shardings", Cause("options", "lower", (None, "out_shardings")), function="project", says=r"out_shard|option")
 def _():
     mesh = jax.make_mesh((4,), ("data",))
 
@@ -281,12 +223,7 @@ def _():
     return (lambda: a(x)), (lambda: b(x))
 
 
-@case(
-    "the same function with other compiler options",
-    Cause("options", "compile", (None, "compiler_options")),
-    function="project",
-    says=r"compiler_options|option",
-)
+@case("the same function with other compiler options", Cause("options", "compile", (None, "compiler_options")), function="project", says=r"compiler_options|option")
 def _():
     def project(x):
         traced()
@@ -329,9 +266,7 @@ def _():
     return (lambda: train_step(params, batch)), epoch
 
 
-@case(
-    "compiled ahead of time, then called as usual", Cause("aot", "fast_path", None), function="serve", warm=1
-)
+@case("compiled ahead of time, then called as usual", Cause("aot", "fast_path", None), function="serve", warm=1)
 def _():
     @jax.jit
     def serve(params, batch):
@@ -342,13 +277,7 @@ def _():
     return (lambda: serve.lower(params, batch).compile()), (lambda: serve(params, batch))
 
 
-@case(
-    "compiled ahead of time for another batch size",
-    Cause("shape", "trace", ("batch", "batch['ids']", "batch['mask']")),
-    function="serve",
-    warm=1,
-    says=r"\[3,16\]",
-)
+@case("compiled ahead of time for another batch size", Cause("shape", "trace", ("batch", "batch['ids']", "batch['mask']")), function="serve", warm=1, says=r"\[3,16\]")
 def _():
     @jax.jit
     def serve(params, batch):
@@ -359,12 +288,7 @@ def _():
     return (lambda: serve.lower(params, batch).compile()), (lambda: serve(params, other))
 
 
-@case(
-    "compiled ahead of time for an unsharded batch, called with a sharded one",
-    Cause(("mesh", "sharding"), "trace", ("batch", "batch['ids']", "batch['mask']")),
-    function="serve",
-    warm=1,
-)
+@case("compiled ahead of time for an unsharded batch, called with a sharded one", Cause(("mesh", "sharding"), "trace", ("batch", "batch['ids']", "batch['mask']")), function="serve", warm=1)
 def _():
     @jax.jit
     def serve(params, batch):
@@ -378,9 +302,7 @@ def _():
     return (lambda: serve.lower(params, abstract).compile()), (lambda: serve(params, sharded))
 
 
-@case(
-    "called under grad after it was called as it is", Cause("transform", "lower", None), function="kernel_fn"
-)
+@case("called under grad after it was called as it is", Cause("transform", "lower", None), function="kernel_fn")
 def _():
     @jax.jit
     def kernel_fn(x):
@@ -391,9 +313,7 @@ def _():
     return (lambda: kernel_fn(x)), (lambda: jax.grad(lambda v: kernel_fn(v).sum())(x))
 
 
-@case(
-    "called under vmap after it was called as it is", Cause("transform", "lower", None), function="kernel_fn"
-)
+@case("called under vmap after it was called as it is", Cause("transform", "lower", None), function="kernel_fn")
 def _():
     @jax.jit
     def kernel_fn(x):
@@ -404,12 +324,7 @@ def _():
     return (lambda: kernel_fn(x)), (lambda: jax.vmap(kernel_fn)(rows))
 
 
-@case(
-    "under vmap, a longer row",
-    Cause(("shape", "transform"), "trace", ("x", "args[0]", None)),
-    function="kernel_fn",
-    says=r"\[5\]",
-)
+@case("under vmap, a longer row", Cause(("shape", "transform"), "trace", ("x", "args[0]", None)), function="kernel_fn", says=r"\[5\]")
 def _():
     @jax.jit
     def kernel_fn(x):
@@ -420,12 +335,7 @@ def _():
     return (lambda: jax.vmap(kernel_fn)(a)), (lambda: jax.vmap(kernel_fn)(b))
 
 
-@case(
-    "jit(vmap(f)), a smaller batch",
-    Cause("shape", "trace", ("row", "args[0]")),
-    function="features",
-    says=r"\[3,3\]",
-)
+@case("jit(vmap(f)), a smaller batch", Cause("shape", "trace", ("row", "args[0]")), function="features", says=r"\[3,3\]")
 def _():
     def features(row):
         traced()
@@ -448,37 +358,19 @@ def _():
 ANY_OPERAND = (None, "a", "x", "args[0]", "arr", "operand", "arrays")
 
 
-@case(
-    "eager cumsum of a longer array",
-    Cause("shape", "trace", ANY_OPERAND),
-    function="cumsum",
-    eager=True,
-    says=r"\[10\]",
-)
+@case("eager cumsum of a longer array", Cause("shape", "trace", ANY_OPERAND), function="cumsum", eager=True, says=r"\[10\]")
 def _():
     a, b = jnp.ones(9), jnp.ones(10)
     return (lambda: jnp.cumsum(a)), (lambda: jnp.cumsum(b))
 
 
-@case(
-    "eager sort of another dtype",
-    Cause("dtype", "trace", ANY_OPERAND),
-    function="sort",
-    eager=True,
-    says=r"i32|int32",
-)
+@case("eager sort of another dtype", Cause("dtype", "trace", ANY_OPERAND), function="sort", eager=True, says=r"i32|int32")
 def _():
     a, b = jnp.ones(11), jnp.ones(11, jnp.int32)
     return (lambda: jnp.sort(a)), (lambda: jnp.sort(b))
 
 
-@case(
-    "an eager primitive at a new shape",
-    Cause("shape", "trace", ANY_OPERAND),
-    function="tanh",
-    eager=True,
-    says=r"\[13\]",
-)
+@case("an eager primitive at a new shape", Cause("shape", "trace", ANY_OPERAND), function="tanh", eager=True, says=r"\[13\]")
 def _():
     a, b = jnp.asarray(np.ones(12, "float32")), jnp.asarray(np.ones(13, "float32"))
     return (lambda: jax.lax.tanh(a)), (lambda: jax.lax.tanh(b))

@@ -52,8 +52,7 @@ def judge(case: Any, compilations: list[dict[str, Any]], file: str) -> Verdict:
     return verdict._replace(
         kind=allowed(decisive.kind, first["kind"]) and rest,
         level=allowed(decisive.level, first["level"]),
-        path=allowed(decisive.path, first["path"])
-        and (decisive.before is None or decisive.before in str(first["before"])),
+        path=allowed(decisive.path, first["path"]) and (decisive.before is None or decisive.before in str(first["before"])),
         unknown=first["kind"] == "unknown",
         extra=sum(s not in found for s in causes),
     )
@@ -74,10 +73,7 @@ def told(compilation: dict[str, Any]) -> str:
 def wanted(case: Any) -> str:
     if not case.causes:
         return "a hit: nothing"
-    return " | ".join(
-        f"{one(c.kind)} / {one(c.level)} / {one(c.path)}" + (f" before {c.before}" if c.before else "")
-        for c in case.causes
-    )
+    return " | ".join(f"{one(c.kind)} / {one(c.level)} / {one(c.path)}" + (f" before {c.before}" if c.before else "") for c in case.causes)
 
 
 def one(words: Any) -> str:
@@ -89,6 +85,4 @@ def explained(case: Any, log: str) -> bool | None:
     text = "\n".join(line for line in log.splitlines() if line.strip())
     if not text:
         return None
-    return bool(case.says) and all(
-        re.search(pattern, text, re.IGNORECASE | re.DOTALL) for pattern in case.says
-    )
+    return bool(case.says) and all(re.search(pattern, text, re.IGNORECASE | re.DOTALL) for pattern in case.says)

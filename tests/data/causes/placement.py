@@ -54,34 +54,21 @@ def _():
     return (lambda: step(params, batch)), (lambda: step(params, placed))
 
 
-@case(
-    "inference on the second device",
-    Cause("device", "compile", "x"),
-    function="predict",
-    says=r"device|cpu:1",
-)
+@case("inference on the second device", Cause("device", "compile", "x"), function="predict", says=r"device|cpu:1")
 def _():
     f, x = predictor(), jnp.ones(4)
     a, b = jax.device_put(x, DEVICES[0]), jax.device_put(x, DEVICES[1])
     return (lambda: f(a)), (lambda: f(b))
 
 
-@case(
-    "a replica of the model on every device",
-    Cause("device", "compile", ("params", "batch", None)),
-    says=r"device|cpu:2",
-)
+@case("a replica of the model on every device", Cause("device", "compile", ("params", "batch", None)), says=r"device|cpu:2")
 def _():
     step, batch, params = stepper(), text_batch(4), text_params(layers=3)
     first, third = (jax.device_put((params, batch), d) for d in (DEVICES[0], DEVICES[2]))
     return (lambda: step(*first)), (lambda: step(*third))
 
 
-@case(
-    "batch sharded for training, replicated for evaluation",
-    Cause("sharding", "lower", "batch['ids']"),
-    function="eval_step",
-)
+@case("batch sharded for training, replicated for evaluation", Cause("sharding", "lower", "batch['ids']"), function="eval_step")
 def _():
     @jax.jit
     def eval_step(params, batch):
@@ -94,11 +81,7 @@ def _():
     return (lambda: eval_step(params, batch)), (lambda: eval_step(params, other))
 
 
-@case(
-    "every parameter sharded over another axis",
-    Cause("sharding", "lower", ("params", "params['blocks']")),
-    function="eval_step",
-)
+@case("every parameter sharded over another axis", Cause("sharding", "lower", ("params", "params['blocks']")), function="eval_step")
 def _():
     @jax.jit
     def eval_step(params):
@@ -110,22 +93,14 @@ def _():
     return (lambda: eval_step(a)), (lambda: eval_step(b))
 
 
-@case(
-    "sharding in the type: P() to P('data') on an explicit mesh",
-    Cause("sharding", "trace", "x"),
-    function="predict",
-    says=r"@data",
-)
+@case("sharding in the type: P() to P('data') on an explicit mesh", Cause("sharding", "trace", "x"), function="predict", says=r"@data")
 def _():
     f = predictor()
     a, b = jax.device_put(jnp.ones(4), on(EXPLICIT)), jax.device_put(jnp.ones(4), on(EXPLICIT, "data"))
     return (lambda: f(a)), (lambda: f(b))
 
 
-@case(
-    "a state on one device comes back on the mesh",
-    Cause(("mesh", "sharding"), "trace", ("state", "state['w']")),
-)
+@case("a state on one device comes back on the mesh", Cause(("mesh", "sharding"), "trace", ("state", "state['w']")))
 def _():
     @jax.jit
     def train_step(state):
@@ -159,11 +134,7 @@ def _():
     return (lambda: step(params, a)), (lambda: step(params, b))
 
 
-@case(
-    "optimizer state offloaded to the host",
-    Cause("memory_kind", "trace", ("opt_state", "opt_state['mu']")),
-    function="update",
-)
+@case("optimizer state offloaded to the host", Cause("memory_kind", "trace", ("opt_state", "opt_state['mu']")), function="update")
 def _():
     @jax.jit
     def update(params, opt_state):
@@ -178,11 +149,7 @@ def _():
     return (lambda: update(params, a)), (lambda: update(params, b))
 
 
-@case(
-    "a kernel in the other layout",
-    Cause("layout", "lower", ("params['kernel']", "params")),
-    function="apply_model",
-)
+@case("a kernel in the other layout", Cause("layout", "lower", ("params['kernel']", "params")), function="apply_model")
 def _():
     @jax.jit
     def apply_model(params):
@@ -190,10 +157,7 @@ def _():
         return params["kernel"] * 2
 
     here = SingleDeviceSharding(DEVICES[0])
-    a, b = (
-        {"kernel": jax.device_put(jnp.ones((4, 8)), Format(Layout(order), here))}
-        for order in ((0, 1), (1, 0))
-    )
+    a, b = ({"kernel": jax.device_put(jnp.ones((4, 8)), Format(Layout(order), here))} for order in ((0, 1), (1, 0)))
     return (lambda: apply_model(a)), (lambda: apply_model(b))
 
 
@@ -254,11 +218,7 @@ in_turn("set_mesh on the other half of the devices", "compile", *HALVES, jax.set
 in_turn("with mesh: the devices in another order", "trace", AUTO, BACKWARDS, lambda mesh: mesh)
 
 
-@case(
-    "set_xla_metadata with another value",
-    Cause("config", "trace", "xla_metadata_context_manager"),
-    function="predict",
-)
+@case("set_xla_metadata with another value", Cause("config", "trace", "xla_metadata_context_manager"), function="predict")
 def _():
     f, x = predictor(), jnp.ones(4)
 
@@ -295,36 +255,16 @@ class updated:
         jax.config.update(self.name, self.before)
 
 
-setting(
-    "matmul precision as a context",
-    "jax_default_matmul_precision",
-    lambda: jax.default_matmul_precision("float32"),
-)
-setting(
-    "matmul precision by jax.config.update",
-    "jax_default_matmul_precision",
-    lambda: updated("jax_default_matmul_precision", "bfloat16"),
-)
+setting("matmul precision as a context", "jax_default_matmul_precision", lambda: jax.default_matmul_precision("float32"))
+setting("matmul precision by jax.config.update", "jax_default_matmul_precision", lambda: updated("jax_default_matmul_precision", "bfloat16"))
 setting("x64 switched on by jax.config.update", "jax_enable_x64", lambda: updated("jax_enable_x64", True))
-setting(
-    "rank promotion raises in a test", "jax_numpy_rank_promotion", lambda: jax.numpy_rank_promotion("raise")
-)
+setting("rank promotion raises in a test", "jax_numpy_rank_promotion", lambda: jax.numpy_rank_promotion("raise"))
 setting("strict dtype promotion", "jax_numpy_dtype_promotion", lambda: jax.numpy_dtype_promotion("strict"))
 setting("another default device", "jax_default_device", lambda: jax.default_device(DEVICES[1]))
-setting(
-    "threefry_partitionable switched",
-    "jax_threefry_partitionable",
-    lambda: updated("jax_threefry_partitionable", not jax.config.jax_threefry_partitionable),
-)
+setting("threefry_partitionable switched", "jax_threefry_partitionable", lambda: updated("jax_threefry_partitionable", not jax.config.jax_threefry_partitionable))
 
 
-@case(
-    "a step under another precision, after many shapes",
-    Cause("config", "trace", "jax_default_matmul_precision"),
-    function="predict",
-    says="default_matmul_precision",
-    warm=1,
-)
+@case("a step under another precision, after many shapes", Cause("config", "trace", "jax_default_matmul_precision"), function="predict", says="default_matmul_precision", warm=1)
 def _():
     f, sizes = predictor(), [jnp.ones(n) for n in (3, 4, 5)]
 
@@ -342,10 +282,7 @@ def _():
 # --- the fast path alone
 
 
-@case(
-    "a batch straight from NumPy",
-    Cause("argument_kind", "fast_path", ("batch", "batch['ids']", "batch['mask']")),
-)
+@case("a batch straight from NumPy", Cause("argument_kind", "fast_path", ("batch", "batch['ids']", "batch['mask']")))
 def _():
     step, params, batch = stepper(), text_params(), text_batch(4)
     numpy = jax.tree.map(np.asarray, batch)
@@ -370,10 +307,7 @@ def _():
     return (lambda: update(params, rate)), (lambda: update(params, np.float32(0.1)))
 
 
-@case(
-    "a train state that starts as NumPy",
-    Cause("argument_kind", "fast_path", ("state", "state.params", "state.params['w']")),
-)
+@case("a train state that starts as NumPy", Cause("argument_kind", "fast_path", ("state", "state.params", "state.params['w']")))
 def _():
     @jax.jit
     def train_step(state, batch):
@@ -390,11 +324,7 @@ def _():
     return first, (lambda: train_step(held["state"], batch))
 
 
-@case(
-    "the same placement spelled P('data', None)",
-    Cause("equal_sharding", "fast_path", "batch['ids']"),
-    function="eval_step",
-)
+@case("the same placement spelled P('data', None)", Cause("equal_sharding", "fast_path", "batch['ids']"), function="eval_step")
 def _():
     @jax.jit
     def eval_step(params, batch):
@@ -439,11 +369,7 @@ def cached(name, cause, measured_call, function="predict", says=None, **options)
     @case(name, cause, function=function, says=says, warm=1, **options)
     def _():
         f, directory = predictor(), tempfile.mkdtemp(prefix="cache")
-        settings = {
-            "jax_compilation_cache_dir": directory,
-            "jax_persistent_cache_min_compile_time_secs": 0,
-            "jax_persistent_cache_min_entry_size_bytes": -1,
-        }
+        settings = {"jax_compilation_cache_dir": directory, "jax_persistent_cache_min_compile_time_secs": 0, "jax_persistent_cache_min_entry_size_bytes": -1}
 
         def under(call):
             before = {name: getattr(jax.config, name) for name in settings}
@@ -457,9 +383,7 @@ def cached(name, cause, measured_call, function="predict", says=None, **options)
                 jax.experimental.compilation_cache.compilation_cache.reset_cache()
 
         x, y = jnp.ones(17), jnp.ones(19)
-        return (lambda: under(lambda: (jax.clear_caches(), f(x)))), (
-            lambda: under(lambda: measured_call(f, x, y))
-        )
+        return (lambda: under(lambda: (jax.clear_caches(), f(x)))), (lambda: under(lambda: measured_call(f, x, y)))
 
 
 def after_clearing(f, x, y):
@@ -467,17 +391,5 @@ def after_clearing(f, x, y):
     f(x)
 
 
-cached(
-    "caches cleared, found in the persistent cache",
-    Cause("cleared", "trace", None),
-    after_clearing,
-    says=r"clear",
-    persistent="hit",
-)
-cached(
-    "a new shape, not in the persistent cache",
-    Cause("shape", "trace", "x"),
-    lambda f, x, y: f(y),
-    says=r"\[19\]",
-    persistent="miss",
-)
+cached("caches cleared, found in the persistent cache", Cause("cleared", "trace", None), after_clearing, says=r"clear", persistent="hit")
+cached("a new shape, not in the persistent cache", Cause("shape", "trace", "x"), lambda f, x, y: f(y), says=r"\[19\]", persistent="miss")

@@ -12,7 +12,6 @@ from jaxscope.report.json_report import as_json
 
 from .spec import Case
 
-
 def file_of(case: Case) -> str:
     """The file the case is written in, and so its call."""
     return case.make.__code__.co_filename

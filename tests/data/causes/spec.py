@@ -17,10 +17,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import jax
 import retrace_causes
 
-NEW = tuple(int(part) for part in jax.__version__.split(".")[:2]) >= (
-    0,
-    11,
-)  # cases that differ by version state both
+NEW = tuple(int(part) for part in jax.__version__.split(".")[:2]) >= (0, 11)  # cases that differ by version state both
 
 Words = str | tuple[str | None, ...] | None
 
@@ -31,9 +28,7 @@ class Cause(NamedTuple):
     kind: Words
     level: Words
     path: Words = None
-    before: str | None = (
-        None  # what its ``before`` has to contain, where the case is about which key it is compared with
-    )
+    before: str | None = None  # what its ``before`` has to contain, where the case is about which key it is compared with
 
 
 class Case(NamedTuple):
@@ -43,9 +38,7 @@ class Case(NamedTuple):
     make: Callable[[], tuple[Callable[[], Any], Callable[[], Any]]]
     causes: tuple[Cause, ...]
     function: str  # a part of the qualified name of the function that is missed
-    says: tuple[
-        str, ...
-    ]  # patterns that all have to be in the log of JAX's explainer for it to be called right
+    says: tuple[str, ...]  # patterns that all have to be in the log of JAX's explainer for it to be called right
     warm: int = 2  # how often the warm-up runs
     eager: bool = False  # an operation outside jit: nobody counts its traces
     slow: bool = False  # only in the benchmark
@@ -90,13 +83,7 @@ def generous(cause: Cause) -> tuple[str, ...]:
     return ("|".join(pattern for kind in kinds for pattern in GENEROUS[kind]),)
 
 
-def case(
-    name: str,
-    *causes: Cause,
-    function: str = "train_step",
-    says: str | tuple[str, ...] | None = None,
-    **options,
-):
+def case(name: str, *causes: Cause, function: str = "train_step", says: str | tuple[str, ...] | None = None, **options):
     """Put ``make`` in the list. No causes: a control, which hits the cache and has nothing to be explained."""
 
     def add(make):
@@ -124,8 +111,7 @@ COUNTERS = [
         (retrace_causes._comp, ("compile_or_get_cached", "backend_compile_and_load")),
     )
     for name in names
-    if getattr(getattr(module, name, None), "__code__", None)
-    and getattr(module, name).__code__.co_filename == retrace_causes.__file__
+    if getattr(getattr(module, name, None), "__code__", None) and getattr(module, name).__code__.co_filename == retrace_causes.__file__
 ]
 
 

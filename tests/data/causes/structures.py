@@ -27,12 +27,7 @@ def _():
     return (lambda: train_step(params, bare)), (lambda: train_step(params, full))
 
 
-@case(
-    "the test batch has no labels",
-    Cause("tree", "trace", ("batch['labels']", "batch")),
-    function="eval_step",
-    says=r"labels",
-)
+@case("the test batch has no labels", Cause("tree", "trace", ("batch['labels']", "batch")), function="eval_step", says=r"labels")
 def _():
     @jax.jit
     def eval_step(batch):
@@ -44,12 +39,7 @@ def _():
     return (lambda: eval_step(a)), (lambda: eval_step(b))
 
 
-@case(
-    "a bias is removed from a head deep in the params",
-    Cause("tree", "trace", ("params['head']['bias']", "params['head']")),
-    function="apply_model",
-    says=r"bias|head",
-)
+@case("a bias is removed from a head deep in the params", Cause("tree", "trace", ("params['head']['bias']", "params['head']")), function="apply_model", says=r"bias|head")
 def _():
     @jax.jit
     def apply_model(params, x):
@@ -63,12 +53,7 @@ def _():
     return (lambda: apply_model(a, x)), (lambda: apply_model(b, x))
 
 
-@case(
-    "recurrent state: None first, then an array",
-    Cause("tree", "trace", "carry"),
-    function="rnn_step",
-    says=r"None|tree|structure",
-)
+@case("recurrent state: None first, then an array", Cause("tree", "trace", "carry"), function="rnn_step", says=r"None|tree|structure")
 def _():
     @jax.jit
     def rnn_step(params, carry, x):
@@ -84,12 +69,7 @@ def _():
     return first, (lambda: rnn_step(params, held["carry"], x))
 
 
-@case(
-    "an optional mask given as None by keyword",
-    Cause("tree", "trace", "mask"),
-    function="attend",
-    says=r"None|mask",
-)
+@case("an optional mask given as None by keyword", Cause("tree", "trace", "mask"), function="attend", says=r"None|mask")
 def _():
     @jax.jit
     def attend(q, k, mask):
@@ -102,12 +82,7 @@ def _():
     return (lambda: attend(q, k, mask=mask)), (lambda: attend(q, k, mask=None))
 
 
-@case(
-    "a history list that grows",
-    Cause("tree", "trace", ("history", "history[3]")),
-    function="extrapolate",
-    says=r"list|length|tree",
-)
+@case("a history list that grows", Cause("tree", "trace", ("history", "history[3]")), function="extrapolate", says=r"list|length|tree")
 def _():
     @jax.jit
     def extrapolate(history):
@@ -119,12 +94,7 @@ def _():
     return (lambda: extrapolate(a)), (lambda: extrapolate(b))
 
 
-@case(
-    "hidden state: a tuple at first, a list after the checkpoint",
-    Cause("tree", "trace", "hidden"),
-    function="lstm_step",
-    says=r"tuple|list",
-)
+@case("hidden state: a tuple at first, a list after the checkpoint", Cause("tree", "trace", "hidden"), function="lstm_step", says=r"tuple|list")
 def _():
     @jax.jit
     def lstm_step(params, hidden):
@@ -153,12 +123,7 @@ class Carry(NamedTuple):
     c: Any
 
 
-@case(
-    "a NamedTuple where a plain tuple was",
-    Cause("tree", "trace", "carry"),
-    function="lstm_step",
-    says=r"Carry|namedtuple|tuple",
-)
+@case("a NamedTuple where a plain tuple was", Cause("tree", "trace", "carry"), function="lstm_step", says=r"Carry|namedtuple|tuple")
 def _():
     @jax.jit
     def lstm_step(carry):
@@ -180,11 +145,7 @@ class Batch:
 jax.tree_util.register_dataclass(Batch, data_fields=["ids", "mask"], meta_fields=["split"])
 
 
-@case(
-    "metadata field of a registered dataclass",
-    Cause("tree_static", "trace", "batch.split"),
-    says=r"split|valid.*train|train.*valid",
-)
+@case("metadata field of a registered dataclass", Cause("tree_static", "trace", "batch.split"), says=r"split|valid.*train|train.*valid")
 def _():
     @jax.jit
     def train_step(params, batch):
@@ -196,11 +157,7 @@ def _():
     return (lambda: train_step(params, a)), (lambda: train_step(params, b))
 
 
-@case(
-    "metadata of a dataclass inside a dict of the state",
-    Cause("tree_static", "trace", "state['data'].split"),
-    says=r"split|valid.*train|train.*valid",
-)
+@case("metadata of a dataclass inside a dict of the state", Cause("tree_static", "trace", "state['data'].split"), says=r"split|valid.*train|train.*valid")
 def _():
     @jax.jit
     def train_step(state):
@@ -220,12 +177,7 @@ class Policy:
     act: Callable = flax.struct.field(pytree_node=False, default=jnp.tanh)
 
 
-@case(
-    "pytree_node=False field of a flax dataclass",
-    Cause("tree_static", "trace", "policy.horizon"),
-    function="rollout",
-    says=r"horizon|\b10\b.*\b11\b|\b11\b.*\b10\b",
-)
+@case("pytree_node=False field of a flax dataclass", Cause("tree_static", "trace", "policy.horizon"), function="rollout", says=r"horizon|\b10\b.*\b11\b|\b11\b.*\b10\b")
 def _():
     @jax.jit
     def rollout(policy, obs):
@@ -238,11 +190,7 @@ def _():
     return (lambda: rollout(a, obs)), (lambda: rollout(b, obs))
 
 
-@case(
-    "a lambda in a static field, made anew",
-    Cause("static_identity", "trace", "policy.act"),
-    function="rollout",
-)
+@case("a lambda in a static field, made anew", Cause("static_identity", "trace", "policy.act"), function="rollout")
 def _():
     @jax.jit
     def rollout(policy, obs):
@@ -279,35 +227,21 @@ def linen_step():
     return train_step
 
 
-@case(
-    "TrainState with an optimizer made anew",
-    Cause("static_identity", "trace", ("state.tx", "state.tx.init", "state.tx.update")),
-)
+@case("TrainState with an optimizer made anew", Cause("static_identity", "trace", ("state.tx", "state.tx.init", "state.tx.update")))
 def _():
     step, net, x = linen_step(), Net(), jnp.ones((2, 3))
     params = net.init(jax.random.key(0), x)
-    return (lambda: step(linen_state(net, optax.sgd(0.1), params), x)), (
-        lambda: step(linen_state(net, optax.sgd(0.1), params), x)
-    )
+    return (lambda: step(linen_state(net, optax.sgd(0.1), params), x)), (lambda: step(linen_state(net, optax.sgd(0.1), params), x))
 
 
-@case(
-    "TrainState of another model object: apply_fn is its bound method",
-    Cause("static_identity", "trace", "state.apply_fn"),
-)
+@case("TrainState of another model object: apply_fn is its bound method", Cause("static_identity", "trace", "state.apply_fn"))
 def _():
     step, x, optimizer = linen_step(), jnp.ones((2, 3)), optax.sgd(0.1)
     params = Net().init(jax.random.key(0), x)
-    return (lambda: step(linen_state(Net(), optimizer, params), x)), (
-        lambda: step(linen_state(Net(), optimizer, params), x)
-    )
+    return (lambda: step(linen_state(Net(), optimizer, params), x)), (lambda: step(linen_state(Net(), optimizer, params), x))
 
 
-@case(
-    "TrainState: apply_fn of another model",
-    Cause("tree_static", "trace", "state.apply_fn"),
-    says=r"apply_fn|width",
-)
+@case("TrainState: apply_fn of another model", Cause("tree_static", "trace", "state.apply_fn"), says=r"apply_fn|width")
 def _():
     step, x, optimizer = linen_step(), jnp.ones((2, 3)), optax.sgd(0.1)
     params = Net().init(jax.random.key(0), x)
@@ -331,12 +265,7 @@ class Graph:
         return cls(*children, *aux)
 
 
-@case(
-    "auxiliary data of a graph class: its number of nodes",
-    Cause("tree_static", "trace", ("graph.n_node", "graph")),
-    function="message_passing",
-    says=r"n_node|\b7\b",
-)
+@case("auxiliary data of a graph class: its number of nodes", Cause("tree_static", "trace", ("graph.n_node", "graph")), function="message_passing", says=r"n_node|\b7\b")
 def _():
     @jax.jit
     def message_passing(graph):
@@ -361,11 +290,7 @@ class Tokens:
     vocabulary: Vocabulary = flax.struct.field(pytree_node=False)
 
 
-@case(
-    "an object without __eq__ as metadata, made for every batch",
-    Cause("static_identity", "trace", "tokens.vocabulary"),
-    function="embed",
-)
+@case("an object without __eq__ as metadata, made for every batch", Cause("static_identity", "trace", "tokens.vocabulary"), function="embed")
 def _():
     @jax.jit
     def embed(tokens):
@@ -447,9 +372,7 @@ def env_case(name, cause, says, **start):
     @case(name, cause, function="env_step", says=says)
     def _():
         step, action, held = env_step(), jnp.ones(3), {}
-        full = dict(
-            obs=jnp.zeros(3), time=jnp.float32(0), done=jnp.bool_(False), info={"truncation": jnp.float32(0)}
-        )
+        full = dict(obs=jnp.zeros(3), time=jnp.float32(0), done=jnp.bool_(False), info={"truncation": jnp.float32(0)})
 
         def first():
             held["state"] = step(EnvState(**full | start), action)
@@ -458,22 +381,11 @@ def env_case(name, cause, says, **start):
 
 
 env_case("environment: the clock starts as 0.0", Cause("weak_type", "trace", "state.time"), r"weak", time=0.0)
-env_case(
-    "environment: done starts as a float", Cause("dtype", "trace", "state.done"), r"bool", done=jnp.float32(0)
-)
-env_case(
-    "environment: info gains a key in the first step",
-    Cause("tree", "trace", ("state.info['truncation']", "state.info")),
-    r"truncation",
-    info={},
-)
+env_case("environment: done starts as a float", Cause("dtype", "trace", "state.done"), r"bool", done=jnp.float32(0))
+env_case("environment: info gains a key in the first step", Cause("tree", "trace", ("state.info['truncation']", "state.info")), r"truncation", info={})
 
 
-@case(
-    "optax: an injected hyperparameter set by hand",
-    Cause("weak_type", "trace", ("opt_state.hyperparams['learning_rate']",)),
-    says=r"weak",
-)
+@case("optax: an injected hyperparameter set by hand", Cause("weak_type", "trace", ("opt_state.hyperparams['learning_rate']",)), says=r"weak")
 def _():
     optimizer = optax.inject_hyperparams(optax.sgd)(learning_rate=0.1)
 

@@ -55,11 +55,7 @@ def nnx_trainer():
 X, Y = jnp.ones((8, 4)), jnp.ones((8, 2))
 
 
-@case(
-    "nnx: a layer's dropout is switched off",
-    Cause("tree_static", "trace", "model.layers[1].dropout.deterministic"),
-    says=r"deterministic",
-)
+@case("nnx: a layer's dropout is switched off", Cause("tree_static", "trace", "model.layers[1].dropout.deterministic"), says=r"deterministic")
 def _():
     step, model, optimizer = nnx_trainer()
 
@@ -77,21 +73,7 @@ def _():
     return switch, evaluate
 
 
-@case(
-    "nnx: model.eval()",
-    Cause(
-        "tree_static",
-        "trace",
-        (
-            "model.layers[0].dropout.deterministic",
-            "model.layers[1].dropout.deterministic",
-            "model.layers",
-            "model",
-        ),
-    ),
-    function="eval_step",
-    says=r"deterministic",
-)
+@case("nnx: model.eval()", Cause("tree_static", "trace", ("model.layers[0].dropout.deterministic", "model.layers[1].dropout.deterministic", "model.layers", "model")), function="eval_step", says=r"deterministic")
 def _():
     @nnx.jit
     def eval_step(model, x):
@@ -108,12 +90,7 @@ def _():
     return (lambda: eval_step(model, X)), evaluate
 
 
-@case(
-    "nnx: the rate of one layer is scheduled",
-    Cause("tree_static", "trace", "model.layers[0].dropout.rate"),
-    function="eval_step",
-    says=r"rate.*0\.2",
-)
+@case("nnx: the rate of one layer is scheduled", Cause("tree_static", "trace", "model.layers[0].dropout.rate"), function="eval_step", says=r"rate.*0\.2")
 def _():
     @nnx.jit
     def eval_step(model, x):
@@ -135,11 +112,7 @@ def _():
     return (lambda: step(model, optimizer, X, Y)), (lambda: step(model, optimizer, X[:5], Y[:5]))
 
 
-@case(
-    "nnx: an activation made anew when the model is rebuilt",
-    Cause("static_identity", "trace", "model.act"),
-    function="forward",
-)
+@case("nnx: an activation made anew when the model is rebuilt", Cause("static_identity", "trace", "model.act"), function="forward")
 def _():
     @nnx.jit
     def forward(model, x):
@@ -154,12 +127,7 @@ def _():
     return (lambda: forward(build(), X)), (lambda: forward(build(), X))
 
 
-@case(
-    "nnx: parameters cast to bfloat16",
-    Cause("dtype", "trace", ("model", "model.layers")),
-    function="eval_step",
-    says=r"bf16|bfloat16",
-)
+@case("nnx: parameters cast to bfloat16", Cause("dtype", "trace", ("model", "model.layers")), function="eval_step", says=r"bf16|bfloat16")
 def _():
     @nnx.jit
     def eval_step(model, x):
@@ -177,10 +145,7 @@ def _():
     return (lambda: eval_step(model, X)), low
 
 
-@case(
-    "nnx: an optimizer made anew in every epoch",
-    Cause("static_identity", "trace", ("optimizer.tx", "optimizer.tx.init", "optimizer.tx.update")),
-)
+@case("nnx: an optimizer made anew in every epoch", Cause("static_identity", "trace", ("optimizer.tx", "optimizer.tx.init", "optimizer.tx.update")))
 def _():
     step, model, _ = nnx_trainer()
 
@@ -190,12 +155,7 @@ def _():
     return epoch, epoch
 
 
-@case(
-    "nnx.jit of a function defined in the loop",
-    Cause("new_function", "trace", None),
-    function="forward",
-    says=r"re-?defin|new function|made anew",
-)
+@case("nnx.jit of a function defined in the loop", Cause("new_function", "trace", None), function="forward", says=r"re-?defin|new function|made anew")
 def _():
     model = Stack(nnx.Rngs(0))
 
@@ -210,12 +170,7 @@ def _():
     return epoch, epoch
 
 
-@case(
-    "nnx.jit with a static argument",
-    Cause("static_value", "trace", "reduction"),
-    function="score",
-    says=r"sum",
-)
+@case("nnx.jit with a static argument", Cause("static_value", "trace", "reduction"), function="score", says=r"sum")
 def _():
     @functools.partial(nnx.jit, static_argnames="reduction")
     def score(model, x, reduction):
@@ -250,10 +205,7 @@ class Tower(eqx.Module):
 
 
 def tower(scale=1.0, act=jnp.tanh, inference=True, bias=None):
-    return Tower(
-        [Layer(jnp.ones((4, 4)), s, act, eqx.nn.Dropout(0.1, inference=inference)) for s in (1.0, scale)],
-        bias,
-    )
+    return Tower([Layer(jnp.ones((4, 4)), s, act, eqx.nn.Dropout(0.1, inference=inference)) for s in (1.0, scale)], bias)
 
 
 def eqx_step():
@@ -266,38 +218,19 @@ def eqx_step():
     return make_step
 
 
-@case(
-    "equinox: a flag that filter_jit takes as static",
-    Cause("static_value", "trace", "l2"),
-    function="make_step",
-    says=r"l2|\bTrue\b.*\bFalse\b|\bFalse\b.*\bTrue\b",
-)
+@case("equinox: a flag that filter_jit takes as static", Cause("static_value", "trace", "l2"), function="make_step", says=r"l2|\bTrue\b.*\bFalse\b|\bFalse\b.*\bTrue\b")
 def _():
     step, model = eqx_step(), tower()
     return (lambda: step(model, X, l2=False)), (lambda: step(model, X, l2=True))
 
 
-@case(
-    "equinox: static field of one layer",
-    Cause("tree_static", "trace", "model.layers[1].scale"),
-    function="make_step",
-    says=r"scale",
-)
+@case("equinox: static field of one layer", Cause("tree_static", "trace", "model.layers[1].scale"), function="make_step", says=r"scale")
 def _():
     step, a, b = eqx_step(), tower(), tower(scale=2.0)
     return (lambda: step(a, X)), (lambda: step(b, X))
 
 
-@case(
-    "equinox: inference switched on one dropout",
-    Cause(
-        ("tree_static", "static_value"),
-        "trace",
-        ("model.layers[1].dropout.inference", "model.layers[0].dropout.inference", "model.layers", "model"),
-    ),
-    function="forward",
-    says=r"inference",
-)
+@case("equinox: inference switched on one dropout", Cause(("tree_static", "static_value"), "trace", ("model.layers[1].dropout.inference", "model.layers[0].dropout.inference", "model.layers", "model")), function="forward", says=r"inference")
 def _():
     @eqx.filter_jit
     def forward(model, x, key):
@@ -309,13 +242,7 @@ def _():
     return (lambda: forward(a, X, key)), (lambda: forward(b, X, key))
 
 
-@case(
-    "equinox: a lambda as activation, the model built anew",
-    Cause(
-        "static_identity", "trace", ("model.layers[0].act", "model.layers[1].act", "model.layers", "model")
-    ),
-    function="make_step",
-)
+@case("equinox: a lambda as activation, the model built anew", Cause("static_identity", "trace", ("model.layers[0].act", "model.layers[1].act", "model.layers", "model")), function="make_step")
 def _():
     step = eqx_step()
 
@@ -325,11 +252,7 @@ def _():
     return fresh, fresh
 
 
-@case(
-    "equinox: a field that is jitted anew",
-    Cause("static_identity", "trace", "model.forward"),
-    function="make_step",
-)
+@case("equinox: a field that is jitted anew", Cause("static_identity", "trace", "model.forward"), function="make_step")
 def _():
     class Wrapper(eqx.Module):
         weight: jax.Array
@@ -347,46 +270,26 @@ def _():
     return (lambda: make_step(build(), x)), (lambda: make_step(build(), x))
 
 
-@case(
-    "equinox: a bias appears where None was",
-    Cause("tree", "trace", "model.bias"),
-    function="make_step",
-    says=r"bias|None",
-)
+@case("equinox: a bias appears where None was", Cause("tree", "trace", "model.bias"), function="make_step", says=r"bias|None")
 def _():
     step, a, b = eqx_step(), tower(), tower(bias=jnp.ones(4))
     return (lambda: step(a, X)), (lambda: step(b, X))
 
 
-@case(
-    "equinox: last partial batch",
-    Cause("shape", "trace", "x"),
-    function="make_step",
-    says=r"f32\[5,4\]|float32\[5,4\]",
-)
+@case("equinox: last partial batch", Cause("shape", "trace", "x"), function="make_step", says=r"f32\[5,4\]|float32\[5,4\]")
 def _():
     step, model, short = eqx_step(), tower(), X[:5]
     return (lambda: step(model, X)), (lambda: step(model, short))
 
 
-@case(
-    "equinox: a weight in bfloat16",
-    Cause("dtype", "trace", "model.layers[1].weight"),
-    function="make_step",
-    says=r"bf16|bfloat16",
-)
+@case("equinox: a weight in bfloat16", Cause("dtype", "trace", "model.layers[1].weight"), function="make_step", says=r"bf16|bfloat16")
 def _():
     step, a = eqx_step(), tower()
     b = eqx.tree_at(lambda m: m.layers[1].weight, a, jnp.ones((4, 4), jnp.bfloat16))
     return (lambda: step(a, X)), (lambda: step(b, X))
 
 
-@case(
-    "equinox: filter_jit of a lambda in the loop",
-    Cause("new_function", "trace", None),
-    function="<lambda>",
-    says=r"re-?defin|new function|made anew|lambda",
-)
+@case("equinox: filter_jit of a lambda in the loop", Cause("new_function", "trace", None), function="<lambda>", says=r"re-?defin|new function|made anew|lambda")
 def _():
     model = tower()
 
@@ -396,12 +299,7 @@ def _():
     return score, score
 
 
-@case(
-    "equinox: a filter_jit method of a module",
-    Cause("tree_static", "trace", "self.power"),
-    function="evaluate",
-    says=r"power",
-)
+@case("equinox: a filter_jit method of a module", Cause("tree_static", "trace", "self.power"), function="evaluate", says=r"power")
 def _():
     class Poly(eqx.Module):
         weight: jax.Array
@@ -416,12 +314,7 @@ def _():
     return (lambda: a.evaluate(x)), (lambda: b.evaluate(x))
 
 
-@case(
-    "equinox: a Python float where an array was",
-    Cause(("tree", "static_value", "tree_static"), "trace", "lr"),
-    function="update_params",
-    says=r"lr|float",
-)
+@case("equinox: a Python float where an array was", Cause(("tree", "static_value", "tree_static"), "trace", "lr"), function="update_params", says=r"lr|float")
 def _():
     @eqx.filter_jit
     def update_params(params, lr):
@@ -432,12 +325,7 @@ def _():
     return (lambda: update_params(params, rate)), (lambda: update_params(params, 0.1))
 
 
-@case(
-    "equinox: a learning rate as a Python float that decays",
-    Cause("static_value", "trace", "lr"),
-    function="update_params",
-    says=r"0\.05",
-)
+@case("equinox: a learning rate as a Python float that decays", Cause("static_value", "trace", "lr"), function="update_params", says=r"0\.05")
 def _():
     @eqx.filter_jit
     def update_params(params, lr):
@@ -448,12 +336,7 @@ def _():
     return (lambda: update_params(params, 0.1)), (lambda: update_params(params, 0.05))
 
 
-@case(
-    "pmap: a longer sequence on every device",
-    Cause("shape", "trace", "tokens"),
-    function="pmap_step",
-    says=r"\[\d,17\]|\[17\]",
-)
+@case("pmap: a longer sequence on every device", Cause("shape", "trace", "tokens"), function="pmap_step", says=r"\[\d,17\]|\[17\]")
 def _():
     def pmap_step(params, tokens):
         traced()
@@ -477,26 +360,14 @@ def haiku_net():
     return net, net.init(jax.random.PRNGKey(0), X, False)
 
 
-@case(
-    "haiku: is_training of a jitted apply",
-    Cause("static_value", "trace", ("is_training", "kwargs['is_training']")),
-    function="forward",
-    says=r"is_training",
-)
+@case("haiku: is_training of a jitted apply", Cause("static_value", "trace", ("is_training", "kwargs['is_training']")), function="forward", says=r"is_training")
 def _():
     net, params = haiku_net()
     apply, rng = jax.jit(net.apply, static_argnames="is_training"), jax.random.PRNGKey(1)
-    return (lambda: apply(params, rng, X, is_training=True)), (
-        lambda: apply(params, rng, X, is_training=False)
-    )
+    return (lambda: apply(params, rng, X, is_training=True)), (lambda: apply(params, rng, X, is_training=False))
 
 
-@case(
-    "haiku: a smaller evaluation batch",
-    Cause("shape", "trace", "batch['x']"),
-    function="update",
-    says=r"f32\[5,4\]|float32\[5,4\]",
-)
+@case("haiku: a smaller evaluation batch", Cause("shape", "trace", "batch['x']"), function="update", says=r"f32\[5,4\]|float32\[5,4\]")
 def _():
     net, params = haiku_net()
 
@@ -508,12 +379,7 @@ def _():
     return (lambda: update(params, rng, {"x": X})), (lambda: update(params, rng, short))
 
 
-@case(
-    "haiku: params of another width",
-    Cause("shape", "trace", ("params['mlp/~/linear_0']['w']", "params['mlp/~/linear_0']['b']", "params")),
-    function="update",
-    says=r"\[4,6\]",
-)
+@case("haiku: params of another width", Cause("shape", "trace", ("params['mlp/~/linear_0']['w']", "params['mlp/~/linear_0']['b']", "params")), function="update", says=r"\[4,6\]")
 def _():
     @jax.jit
     def update(params, x):
@@ -527,12 +393,7 @@ def _():
     return (lambda: update(a, X)), (lambda: update(b, X))
 
 
-@case(
-    "haiku: transformed and jitted in every epoch",
-    Cause("new_function", "trace", None),
-    function="forward",
-    says=r"re-?defin|new function|made anew",
-)
+@case("haiku: transformed and jitted in every epoch", Cause("new_function", "trace", None), function="forward", says=r"re-?defin|new function|made anew")
 def _():
     rng = jax.random.PRNGKey(1)
 
@@ -567,22 +428,14 @@ class Trainer:
             self.params = self.train_function(self.params, batch)
 
 
-@case(
-    "trainer: the last batch of fit()",
-    Cause("shape", "trace", ("batch", "batch[0]", "batch[1]")),
-    says=r"f32\[5,4\]|float32\[5,4\]",
-)
+@case("trainer: the last batch of fit()", Cause("shape", "trace", ("batch", "batch[0]", "batch[1]")), says=r"f32\[5,4\]|float32\[5,4\]")
 def _():
     trainer, y = Trainer(), jnp.ones((8, 4))
     full, last = (X, y), (X[:5], y[:5])
     return (lambda: trainer.fit([full, full])), (lambda: trainer.fit([last]))
 
 
-@case(
-    "trainer: compile() again before every fit()",
-    Cause("new_function", "trace", None),
-    says=r"re-?defin|new function|made anew|method",
-)
+@case("trainer: compile() again before every fit()", Cause("new_function", "trace", None), says=r"re-?defin|new function|made anew|method")
 def _():
     trainer, y = Trainer(), jnp.ones((8, 4))
 
@@ -629,11 +482,7 @@ def timed(f):
     return inner
 
 
-@case(
-    "a decorated step: weak-typed metric in the state",
-    Cause("weak_type", "trace", "state['loss']"),
-    says=r"weak",
-)
+@case("a decorated step: weak-typed metric in the state", Cause("weak_type", "trace", "state['loss']"), says=r"weak")
 def _():
     @timed
     @jax.jit
@@ -650,12 +499,7 @@ def _():
     return first, (lambda: train_step(held["state"], x))
 
 
-@case(
-    "a method jitted at class level through a decorator",
-    Cause("static_value", "trace", "steps"),
-    function="rollout",
-    says=r"\b5\b",
-)
+@case("a method jitted at class level through a decorator", Cause("static_value", "trace", "steps"), function="rollout", says=r"\b5\b")
 def _():
     class Agent:
         def __init__(self):
@@ -671,12 +515,7 @@ def _():
     return (lambda: agent.rollout(obs, steps=4)), (lambda: agent.rollout(obs, steps=5))
 
 
-@case(
-    "a staticmethod of a trainer: dtype of the labels",
-    Cause("dtype", "trace", "batch['label']"),
-    function="loss_fn",
-    says=r"i32|int32",
-)
+@case("a staticmethod of a trainer: dtype of the labels", Cause("dtype", "trace", "batch['label']"), function="loss_fn", says=r"i32|int32")
 def _():
     class Task:
         @staticmethod

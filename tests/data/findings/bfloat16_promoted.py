@@ -18,9 +18,7 @@ def attention(x, p):
 
 
 def forward(params, tokens):
-    x = params["embed"][tokens] * DIM**0.5 + positions(
-        SEQ, DIM
-    )  # must: JX302 first ~ cast its float32 operand
+    x = params["embed"][tokens] * DIM**0.5 + positions(SEQ, DIM)  # must: JX302 first ~ cast its float32 operand
     for p in params["layers"]:
         x = x + attention(x, p)
         x = x + jax.nn.gelu(x @ p["up"]) @ p["down"]
@@ -40,17 +38,8 @@ def step(params, tokens):
 
 
 rng = np.random.default_rng(0)
-shapes = {
-    "q": (DIM, DIM),
-    "k": (DIM, DIM),
-    "v": (DIM, DIM),
-    "out": (DIM, DIM),
-    "up": (DIM, 256),
-    "down": (256, DIM),
-}
-layers = [
-    {n: rng.normal(size=s, scale=0.1).astype("float32") for n, s in shapes.items()} for _ in range(LAYERS)
-]
+shapes = {"q": (DIM, DIM), "k": (DIM, DIM), "v": (DIM, DIM), "out": (DIM, DIM), "up": (DIM, 256), "down": (256, DIM)}
+layers = [{n: rng.normal(size=s, scale=0.1).astype("float32") for n, s in shapes.items()} for _ in range(LAYERS)]
 params = {"embed": rng.normal(size=(64, DIM)).astype("float32"), "layers": layers}
 for _ in range(5):
     params, value = step(params, rng.integers(0, 64, (16, SEQ + 1)))

@@ -15,7 +15,9 @@ class Buffer:
         self.at = 0
 
     def add(self, observation, reward):
-        self.observations, self.rewards = write(self.observations, self.rewards, self.at, observation, reward)
+        self.observations, self.rewards = write(
+            self.observations, self.rewards, self.at, observation, reward
+        )
         self.at = (self.at + 1) % CAPACITY
 
 

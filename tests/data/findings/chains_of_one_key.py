@@ -16,9 +16,7 @@ kernel = blackjax.nuts(log_density, step_size=0.2, inverse_mass_matrix=jnp.ones(
 @jax.jit
 def sample(states, key):
     def one(states, key):
-        states, info = jax.vmap(kernel.step, in_axes=(None, 0))(
-            key, states
-        )  # must: JX139 ~ same random numbers
+        states, info = jax.vmap(kernel.step, in_axes=(None, 0))(key, states)  # must: JX139 ~ same random numbers
         return states, (states.position["x"], info.acceptance_rate)
 
     return jax.lax.scan(one, states, jax.random.split(key, 100))

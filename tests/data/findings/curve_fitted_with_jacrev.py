@@ -16,9 +16,7 @@ def residuals(theta, x, y):
 @jax.jit
 def lm_step(theta, damping, x, y):
     r = residuals(theta, x, y)
-    jacobian = jax.jacobian(residuals)(
-        theta, x, y
-    )  # must: JX210 first ~ 600 backward passes, .* forward mode needs 4
+    jacobian = jax.jacobian(residuals)(theta, x, y)  # must: JX210 first ~ 600 backward passes, .* forward mode needs 4
     hessian = jacobian.T @ jacobian
     new = theta - jnp.linalg.solve(hessian + damping * jnp.diag(jnp.diag(hessian)), jacobian.T @ r)
     better = jnp.sum(residuals(new, x, y) ** 2) < r @ r

@@ -17,10 +17,7 @@ tx = optax.adam(1e-3)
 
 @partial(jax.jit, out_shardings=replicated)
 def create(key):
-    params = {
-        "a": jax.random.normal(key, (64, 256)),
-        "b": jax.random.normal(jax.random.fold_in(key, 1), (256, 8)),
-    }
+    params = {"a": jax.random.normal(key, (64, 256)), "b": jax.random.normal(jax.random.fold_in(key, 1), (256, 8))}
     return params, tx.init(params)
 
 

@@ -18,9 +18,7 @@ def create(key):
 @jax.jit
 def step(params, ids):
     def loss(params):
-        x = (
-            params["table"][ids % 1000] * SCALE
-        )  # must: JX303 first ~ convert the float64 number or array on this line to float32
+        x = params["table"][ids % 1000] * SCALE  # must: JX303 first ~ convert the float64 number or array on this line to float32
         return jnp.mean(jnp.tanh(x @ params["out"]) ** 2)
 
     value, gradient = jax.value_and_grad(loss)(params)

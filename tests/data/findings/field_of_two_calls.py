@@ -10,6 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent / "site-packages"))
 import physics_library
 
 
+
 def simulate(rate, y):
     def field(y):
         return -rate * jnp.tanh(y)

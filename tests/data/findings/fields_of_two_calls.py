@@ -9,6 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent / "site-packages"))
 import physics_library
 
 
+
 def simulate(force, y):
     def field(y):
         return -force(y) - 0.1 * y

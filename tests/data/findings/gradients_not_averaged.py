@@ -35,11 +35,7 @@ def per_device(params, opt_state, x, y):
 
 train_step = jax.jit(
     jax.shard_map(
-        per_device,
-        mesh=mesh,
-        in_specs=(P(), P(), P("batch"), P("batch")),
-        out_specs=(P(), P(), P()),
-        check_vma=False,
+        per_device, mesh=mesh, in_specs=(P(), P(), P("batch"), P("batch")), out_specs=(P(), P(), P()), check_vma=False
     ),
     donate_argnums=(0, 1),
 )

@@ -8,4 +8,4 @@ x = jnp.ones((4, 64))
 p = jax.jit(net.init)(jax.random.key(0), x)
 net_apply = jax.jit(net.apply)
 for n in (4, 4, 3):
-    print(net_apply(p, x[:n]).sum())  # must: JX101 ~ args\[0\] is x\[:n\] at .*;
+    print(net_apply(p, x[:n]).sum())  # must: JX101 ~ args\[0\] is x\[:n\] at .*; 

@@ -17,9 +17,7 @@ def epoch(w):
     def turn(i, w):
         return w - 0.1 * jax.grad(lambda w: (jnp.tanh(batch(i) @ w) ** 2).mean())(w)
 
-    return jax.lax.fori_loop(
-        0, 64, turn, w
-    )  # must: JX507 first ~ epoch calls another function, which reads data
+    return jax.lax.fori_loop(0, 64, turn, w)  # must: JX507 first ~ epoch calls another function, which reads data
 
 
 w = jnp.ones((64, 4))

@@ -11,8 +11,6 @@ from physics_library import Grid, Spectrum, random_field
 
 grid = Grid(64, 0.1)
 key = jax.random.key(0)
-field = random_field(
-    key, grid, 2.0, 4
-)  # must: JX133 first ~ jitted = jax.jit\(random_field, static_argnums=3\) \(other arguments
+field = random_field(key, grid, 2.0, 4)  # must: JX133 first ~ jitted = jax.jit\(random_field, static_argnums=3\) \(other arguments
 spectrum = Spectrum(grid)
 print(field.sum(), spectrum.steps.sum())

@@ -6,9 +6,7 @@ import jax.numpy as jnp
 def total(xs):
     s = 0.0
     for row in xs:
-        s = s + jax.lax.fori_loop(
-            0, 3, lambda i, a: a + row.sum(), 0.0
-        )  # must: JX133 first ~ apply jit to total
+        s = s + jax.lax.fori_loop(0, 3, lambda i, a: a + row.sum(), 0.0)  # must: JX133 first ~ apply jit to total
     return s
 
 

@@ -12,9 +12,7 @@ def flip(key, image):
 def two_views(key, images):
     keys = jax.random.split(key, images.shape[0])
     augment = jax.vmap(flip)
-    return augment(keys, images), augment(
-        keys, images
-    )  # must: JX137 ~ on line 15 \(augment\) draw from the same keys: .* equal
+    return augment(keys, images), augment(keys, images)  # must: JX137 ~ on line 15 \(augment\) draw from the same keys: .* equal
 
 
 @jax.jit
@@ -23,9 +21,7 @@ def critic_step(w, g, real, key):
     fake = jax.random.normal(k_latent, (real.shape[0], LATENT)) @ g
     first, second = two_views(k_views, real)
     real = (first + second) / 2 + 0.05 * jax.random.normal(k_noise, real.shape)
-    fake = fake + 0.05 * jax.random.normal(
-        k_noise, fake.shape
-    )  # must: JX137 ~ lines 23 and 24 \(jax.random.normal\) .* not independent
+    fake = fake + 0.05 * jax.random.normal(k_noise, fake.shape)  # must: JX137 ~ lines 23 and 24 \(jax.random.normal\) .* not independent
 
     def loss(w):
         return jnp.mean((fake @ w - real @ w) ** 2)

@@ -14,9 +14,7 @@ def sample(key, start):
 
     def body(i, x):
         t = i / 200
-        noise = jax.random.normal(
-            k_noise, x.shape
-        )  # must: JX135 first ~ k_noise is the same each time .*fold_in
+        noise = jax.random.normal(k_noise, x.shape)  # must: JX135 first ~ k_noise is the same each time .*fold_in
         return x + 0.01 * drift(x, t) + 0.1 * noise
 
     return jax.lax.fori_loop(0, 200, body, x)

@@ -13,11 +13,7 @@ def step(state, x):
     params, opt_state, count = state
     grads = jax.grad(lambda p: ((x @ p) ** 2).mean())(params)
     updates, opt_state = tx.update(grads, opt_state)
-    return (
-        optax.apply_updates(params, updates),
-        opt_state,
-        jnp.where(jnp.isfinite(grads).all(), count + 1, 0).astype("int32"),
-    )
+    return optax.apply_updates(params, updates), opt_state, jnp.where(jnp.isfinite(grads).all(), count + 1, 0).astype("int32")
 
 
 params, x = jnp.ones((16, 4)), jnp.ones((8, 16))

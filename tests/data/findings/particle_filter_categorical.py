@@ -15,9 +15,7 @@ def log_likelihood(theta, returns, key):
         key, k_move, k_resample = jax.random.split(key, 3)
         x = mean + persistence * (x - mean) + scale * jax.random.normal(k_move, (PARTICLES,))
         log_w = -0.5 * (x + observed**2 * jnp.exp(-x))
-        chosen = jax.random.categorical(
-            k_resample, log_w, shape=(PARTICLES,)
-        )  # must: JX211 first ~ categorical
+        chosen = jax.random.categorical(k_resample, log_w, shape=(PARTICLES,))  # must: JX211 first ~ categorical
         return (x[chosen], key), jax.nn.logsumexp(log_w) - jnp.log(PARTICLES)
 
     (_, _), logs = jax.lax.scan(day, (jnp.full(PARTICLES, mean), key), returns)

@@ -10,9 +10,7 @@ USERS, ITEMS, DIM = 512, 3000, 16
 
 
 def draw_negatives(key):
-    return jax.random.choice(
-        key, ITEMS, (16,), replace=False
-    )  # must: JX209 ~ shuffles 128 rows of 3,000 elements
+    return jax.random.choice(key, ITEMS, (16,), replace=False)  # must: JX209 ~ shuffles 128 rows of 3,000 elements
 
 
 def loss_fn(params, users, positives, key):
@@ -35,9 +33,7 @@ def recommend(params, users):
 
 
 key = jax.random.key(0)
-params = jax.jit(
-    lambda key: {"users": jax.random.normal(key, (USERS, DIM)), "items": jnp.ones((ITEMS, DIM))}
-)(key)
+params = jax.jit(lambda key: {"users": jax.random.normal(key, (USERS, DIM)), "items": jnp.ones((ITEMS, DIM))})(key)
 rng, losses = np.random.default_rng(0), []
 for n in range(20):
     users, positives = rng.integers(0, USERS, 128), rng.integers(0, ITEMS, 128)

@@ -34,9 +34,7 @@ def recommend(params, users):
 
 
 key = jax.random.key(0)
-params = jax.jit(
-    lambda key: {"users": jax.random.normal(key, (USERS, DIM)), "items": jnp.ones((ITEMS, DIM))}
-)(key)
+params = jax.jit(lambda key: {"users": jax.random.normal(key, (USERS, DIM)), "items": jnp.ones((ITEMS, DIM))})(key)
 rng, losses = np.random.default_rng(0), []
 for n in range(20):
     users, positives = rng.integers(0, USERS, 128), rng.integers(0, ITEMS, 128)

@@ -14,9 +14,7 @@ def evaluate(params, x, y):
     bins = jnp.zeros(10)
     probabilities = predict(params, x)
     for i in range(len(y)):
-        confusion = confusion.at[y[i], jnp.argmax(probabilities[i])].add(
-            1
-        )  # must: JX133|JX605 ~ of one iteration
+        confusion = confusion.at[y[i], jnp.argmax(probabilities[i])].add(1)  # must: JX133|JX605 ~ of one iteration
         bins = bins.at[jnp.minimum((probabilities[i].max() * 10).astype(int), 9)].add(1.0)
     return np.asarray(confusion), np.asarray(bins)
 

@@ -10,9 +10,7 @@ class Trainer:
         self.w = jnp.zeros(8)
 
     def rate(self, i):
-        return (
-            0.05 * jnp.minimum(1.0, (i + 1) / 100) * 0.5 * (1 + jnp.cos(jnp.pi * i / self.steps))
-        )  # must: JX605 first
+        return 0.05 * jnp.minimum(1.0, (i + 1) / 100) * 0.5 * (1 + jnp.cos(jnp.pi * i / self.steps))  # must: JX605 first
 
     def fit(self, x, y):
         loss_before, losses = jnp.zeros(()), []

@@ -17,9 +17,7 @@ def negative_log_likelihood(theta, x, y):
 
 def fit(x, y):
     def objective(theta):
-        return float(
-            negative_log_likelihood(jnp.asarray(theta, jnp.float32), x, y)
-        )  # must: JX601 first ~ objective|waits
+        return float(negative_log_likelihood(jnp.asarray(theta, jnp.float32), x, y))  # must: JX601 first ~ objective|waits
 
     return minimize(objective, np.zeros(PARAMETERS), method="BFGS", options={"maxiter": 15, "eps": 1e-3})
 

@@ -18,9 +18,7 @@ def propose(xs, ys):
     def objective(x):
         return float(surrogate(jnp.asarray(x), xs, ys))
 
-    return minimize(
-        objective, rng.normal(size=2), method="Nelder-Mead", options={"maxiter": 15}
-    ).x  # must: JX133 first ~ scipy calls propose.objective, .* pad
+    return minimize(objective, rng.normal(size=2), method="Nelder-Mead", options={"maxiter": 15}).x  # must: JX133 first ~ scipy calls propose.objective, .* pad
 
 
 xs = jnp.asarray(rng.normal(size=(4, 2)))

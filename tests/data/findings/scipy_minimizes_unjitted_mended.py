@@ -11,9 +11,7 @@ rng = np.random.default_rng(0)
 
 @jax.jit
 def surrogate(x, xs, ys, mask):
-    k = mask[:, None] * mask[None] * jnp.exp(-0.5 * ((xs[:, None] - xs[None]) ** 2).sum(-1)) + 1e-3 * jnp.eye(
-        len(xs)
-    )
+    k = mask[:, None] * mask[None] * jnp.exp(-0.5 * ((xs[:, None] - xs[None]) ** 2).sum(-1)) + 1e-3 * jnp.eye(len(xs))
     at = mask * jnp.exp(-0.5 * ((x - xs) ** 2).sum(-1))
     alpha = jnp.linalg.solve(k, ys)
     return at @ alpha - 2 * jnp.sqrt(jnp.maximum(1 - at @ jnp.linalg.solve(k, at), 1e-6))

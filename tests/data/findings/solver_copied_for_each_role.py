@@ -34,9 +34,7 @@ class Controller:
 
     def act(self, state):
         energy = self.model.energy(state)  # may: JX108
-        bend = self.model.curvature(
-            state, jnp.float32(0.0)
-        )  # must: JX108 first ~ use one Pendulum object for all calls: .*copied \(copy.deepcopy\) at
+        bend = self.model.curvature(state, jnp.float32(0.0))  # must: JX108 first ~ use one Pendulum object for all calls: .*copied \(copy.deepcopy\) at
         return -self.gain * (energy * state[1] + 1e-3 * bend.sum())
 
 

@@ -41,9 +41,7 @@ def main():
     xs = jax.random.normal(jax.random.key(1), (64, 512))
     for i in range(5):
         key = jax.random.key(i)
-        params, teacher, opt_state, loss = train_step(
-            params, teacher, opt_state, xs, key
-        )  # must: JX506 first ~ copy
+        params, teacher, opt_state, loss = train_step(params, teacher, opt_state, xs, key)  # must: JX506 first ~ copy
     print(loss, sum(jnp.abs(leaf).sum() for leaf in jax.tree.leaves((params, teacher))))
 
 

@@ -32,13 +32,11 @@ def step(params, xs, ys):
 
 
 rng = np.random.default_rng(0)
-params = jax.device_put(
-    {
-        "w1": rng.normal(size=(1, 512)).astype(np.float32),
-        "b1": np.zeros(512, np.float32),
-        "w2": rng.normal(size=(512, 1)).astype(np.float32) * 0.1,
-    }
-)
+params = jax.device_put({
+    "w1": rng.normal(size=(1, 512)).astype(np.float32),
+    "b1": np.zeros(512, np.float32),
+    "w2": rng.normal(size=(512, 1)).astype(np.float32) * 0.1,
+})
 for n in range(400):
     xs, ys = get_batch(rng)
     params = step(params, xs, ys)

@@ -15,9 +15,7 @@ def next_token(table, out, tokens):
 def generate(prompt, n):
     tokens = jnp.asarray(prompt)
     for _ in range(n):
-        new = next_token(
-            table, out, tokens
-        )  # must: JX101|JX114 first ~ pad tokens to its longest length in every call
+        new = next_token(table, out, tokens)  # must: JX101|JX114 first ~ pad tokens to its longest length in every call
         tokens = jnp.concatenate([tokens, new])
     return tokens
 

@@ -37,11 +37,7 @@ params = {name: rng.normal(size=(WORDS, DIM)).astype(np.float32) * 0.1 for name 
 params = jax.device_put(params)
 losses = []
 for _ in range(20):
-    batch = (
-        rng.integers(0, WORDS, 256),
-        rng.integers(0, WORDS, 256),
-        rng.choice([-1.0, 1.0], 256).astype(np.float32),
-    )
+    batch = (rng.integers(0, WORDS, 256), rng.integers(0, WORDS, 256), rng.choice([-1.0, 1.0], 256).astype(np.float32))
     params, loss = step(params, *batch)
     losses.append(loss)
 curves = rng.normal(size=(256, 4096)).astype(np.float32)

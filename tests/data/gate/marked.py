@@ -78,11 +78,7 @@ def test_parametrised(n):
 
 
 @pytest.mark.parametrize(
-    "n",
-    [
-        pytest.param(8, marks=pytest.mark.no_recompiles(after=2)),
-        pytest.param(9, marks=pytest.mark.no_recompiles(after=1)),
-    ],
+    "n", [pytest.param(8, marks=pytest.mark.no_recompiles(after=2)), pytest.param(9, marks=pytest.mark.no_recompiles(after=1))]
 )
 def test_mark_of_a_parameter(n):
     for size in (3, n):

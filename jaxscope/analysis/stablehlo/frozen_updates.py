@@ -1,0 +1,91 @@
+"""Find parameters to which a training step adds zeros, although it computes their gradients and the moments
+of the optimizer for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from jaxscope.analysis.paths import root
+from jaxscope.analysis.stablehlo.flow import Flow, Value
+from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module, Op
+from jaxscope.analysis.stablehlo.values import Value as Array
+
+_ZERO = re.compile(r"dense<(0|-?0\.0+[eE]\+00)>")
+_SAME = frozenset({"stablehlo.broadcast_in_dim", "stablehlo.convert", "stablehlo.negate"})
+DEPTH = 20  # how many operations a value is followed
+
+
+class FrozenUpdates(msgspec.Struct, frozen=True):
+    """Parameters that a program returns unchanged, because it adds zeros to them.
+
+    Attributes:
+      paths: the paths of the arguments, the largest first.
+      bytes: their bytes on one device.
+      moments: bytes on one device of changed results with the same shapes and the same names behind the root
+        of their paths: the state of the optimizer for these parameters.
+    """
+
+    paths: tuple[str, ...]
+    bytes: int
+    moments: int
+
+
+def find(module: Module, arguments: Sequence[Array], results: Sequence[Array]) -> FrozenUpdates | None:
+    """Return the parameters to which the program adds zeros; None: there are none, or the program computes no
+    state of an optimizer for them.
+
+    Args:
+      arguments, results: those of the program, in order.
+    """
+    main = module.main()
+    end = module.ops[main.end - 1] if main is not None and main.end > main.first else None
+    if end is None or end.name not in NOT_OPERATIONS or len(end.operands) != len(results):
+        return None
+    flow = Flow(module)
+    frozen: list[Array] = []
+    changed: list[Array] = []
+    for operand, result in zip(end.operands, results, strict=True):
+        made = module.ops[operand] if 0 <= operand < len(module.ops) else None
+        added = _added_zeros(flow, operand, made) if made is not None else None
+        if added is not None and added < len(arguments):
+            frozen.append(arguments[added])
+        elif made is not None:
+            changed.append(result)
+    # The state of Adam for params['w'] is at .mu['w'] and .nu['w'].
+    ends = {(a.shape, a.dtype, (a.name or "").removeprefix(root(a.name or ""))) for a in frozen}
+    moments = sum(
+        r.device_bytes or 0
+        for r in changed
+        if any((r.shape, r.dtype) == end[:2] and end[2] and (r.name or "").endswith(end[2]) for end in ends)
+    )
+    named = sorted((a for a in frozen if a.name), key=lambda a: -(a.device_bytes or 0))
+    if not named or not moments:
+        return None
+    size = sum(a.device_bytes or 0 for a in frozen)
+    return FrozenUpdates(tuple(a.name or "" for a in named), size, moments)
+
+
+def _added_zeros(flow: Flow, index: int, op: Op) -> int | None:
+    """Return the position of the program's argument to which ``op``, the operation ``index``, adds zeros;
+    None: it does something else."""
+    if op.name != "stablehlo.add" or len(op.operands) != 2:
+        return None
+    for argument, k in ((op.operands[0], 1), (op.operands[1], 0)):
+        if argument < 0 and _is_zero(flow, flow.operand(Value(index), k), DEPTH):
+            return -1 - argument
+    return None
+
+
+def _is_zero(flow: Flow, value: Value | None, depth: int) -> bool:
+    """Return whether ``value`` is zero everywhere: a constant, or a product with such a constant."""
+    if value is None or depth == 0:
+        return False
+    op = flow.module.ops[value.at]
+    if op.name == "stablehlo.constant":
+        return _ZERO.search(op.detail) is not None
+    if op.name == "stablehlo.multiply":
+        return any(_is_zero(flow, flow.operand(value, k), depth - 1) for k in (0, 1))
+    return op.name in _SAME and _is_zero(flow, flow.operand(value, 0), depth - 1)
