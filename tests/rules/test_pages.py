@@ -2,7 +2,8 @@
 
 import pytest
 
-from jaxscope.analysis import bucketing
+from jaxscope.analysis import bucketing, repeated_products
+from jaxscope.analysis.stablehlo import stacked_results
 from jaxscope.analysis.stablehlo.partial_sorts import FEW
 from jaxscope.model import arrays, call_places
 from jaxscope.present.text import size
@@ -29,6 +30,7 @@ from jaxscope.rules import (
     statics,
     transfers,
     unrolled_loops,
+    unused_results,
 )
 
 WORDS = {2: "two", 3: "three", 4: "four", 6: "six", 8: "eight", 10: "ten"}
@@ -142,6 +144,16 @@ STATED = {
         f"at least {n(transfers.OFTEN)} calls",
         f"less than {b(transfers.LITTLE)}",
         f"less than {b(transfers.SMALL)} that take less than {share(transfers.FEW)} of the run's time",
+    ),
+    "JX213": (f"at least {NOTED} of the memory", f"a warning from {WARNED} on"),
+    "JX514": (
+        f"at least {NOTED} of the memory of a device",
+        f"at most {share(unused_results.FEW)} of the elements along the first axis",
+        f"the function itself reads at most {share(stacked_results.READ)}",
+    ),
+    "JX515": (
+        f"at least {share(repeated_products.SHARE)} of their operations",
+        f"less than {share(replicated_work.SHARE)} of the operations",
     ),
     "JX512": (f"at least {share(replicated_work.SHARE)} of the matrix products",),
     "JX601": (

@@ -14,8 +14,8 @@ TEMPLATES = {
         " value of the last iteration can be part of the carry"
     ),
     "frozen-parameters": (
-        "{function} computes gradients and {moments} of optimizer state for {paths} ({bytes}), and then adds 0"
-        " to them"
+        "{function} computes gradients and {moments} of optimizer state for {paths} ({bytes}), and then adds"
+        " 0 to them"
     ),
     "fix-train-some": (
         "differentiate only with respect to the parameters that are trained: divide the parameters into two"
