@@ -26,6 +26,7 @@ from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import JAX_ROOTS
 
 CODE = "JX133"  # the rule that reports such lines
+UNROLLED = "JX202"  # the rule whose findings are about all compilations of a function
 OPERATIONS = "JX605"  # the rule that reports loops which run operations
 MOST_SIZES = 64  # number of array sizes that are compared with each other
 ALIKE = 3  # if so many operations were compiled for two sizes, the size is the cause
@@ -327,7 +328,10 @@ def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
     finding."""
     advised = set[str]()  # functions
     lines = set[tuple[str, int]]()
+    unrolled = set[str]()  # functions with a finding about all their compilations
     for finding in found:
+        if finding.function is not None and finding.code == UNROLLED:
+            unrolled.add(finding.function)
         if finding.function is not None and finding.seconds:
             advised.add(finding.function)
         if finding.code in (CODE, OPERATIONS):
@@ -335,7 +339,7 @@ def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
             lines.update((line.file, line.line) for line in sources if line is not None)
     parts: dict[tuple[bool, tuple[str, int] | None], list[Unadvised]] = {}
     for f in run.functions.values():
-        if f.user:
+        if f.user and f.id not in unrolled:
             for part in _of_function(run, f, advised=f.id in advised):
                 parts.setdefault((True, _place(part.line)), []).append(part)
     for p in payers(run):

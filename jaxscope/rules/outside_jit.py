@@ -24,6 +24,7 @@ from jaxscope.schema.libraries import COMPUTING_ROOTS, JAX_ROOTS, TRACED_WHOLE, 
 from jaxscope.schema.messages import Field, Message, Names, message
 
 SEVERAL = 10  # compilations of a line, or of all lines of its loop, that are worth replacing by one program
+TRANSFORMS = frozenset({"vmap", "grad", "value_and_grad", "jacfwd", "jacrev", "hessian", "jvp", "vjp"})
 ITERATED = "unstack"  # the operation of iterating over an array
 ROWS = 4  # so many rows of an iterated array take about as long to compile as one operation
 OF_SIZES = SHAPES | {"tree"}  # a list to concatenate has more arrays each time
@@ -94,7 +95,10 @@ def what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix |
     paths = [path for c in created if (path := causes.of(run, c)[0].path) is not None and path[0] != "_"]
     objects = paths if anew else []  # without private objects of the library
     changing = not anew and payers.sizes_change(run, p)
-    if unstacked and _rows(unstacked) >= ROWS * (len(p.compilations) - len(unstacked)):
+    # Under vmap, a traced function iterates, not the line.
+    traced = jit_decorators.calls(sources.of(run)(p.line.file), p.line.line, TRANSFORMS)
+    iterates = not traced or _iterated(run, p, unstacked) is not None
+    if unstacked and iterates and _rows(unstacked) >= ROWS * (len(p.compilations) - len(unstacked)):
         why = SIZES if changing else None
         return why, _instead_of_iterating(run, p, unstacked), sum(c.seconds for c in unstacked)
     if (group := _of_one_cause(run, p.again)) is not None and 2 * len(group.compilations) >= len(decisive):

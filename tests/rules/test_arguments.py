@@ -16,7 +16,7 @@ from jaxscope.schema.keys import Frame, Static
 
 STEP = function("step")
 ODD = "drop the smaller batch, or pad {} like the other batches, and mask the padding"
-FEW = "pad x to a few sizes and mask the padding (the report proposes some under 'Sizes to pad to')"
+FEW = "pad x to a few sizes and mask the padding"
 SAME = "pass the same containers, with the same dict keys and the same lengths, in every call"
 FINAL = "use one array of the final size instead of a collection that grows"
 

@@ -13,7 +13,7 @@ from jaxscope.schema.keys import Sharding
 
 ONE = Sharding("NamedSharding", "P('r',) on r=1", "0", (("r", 1, "Auto"),), "PartitionSpec('r',)", "device")
 BATCH = Sharding("NamedSharding", "P('b',) on b=1", "0", (("b", 1, "Auto"),), "PartitionSpec('b',)", "device")
-PLACED = "before the first call, give state the sharding that results of jax.pmap have: jax.device_put(state, NamedSharding("
+PLACED = "where the program creates state, give it the sharding that results of jax.pmap have: jax.device_put(state, NamedSharding("
 
 
 @pytest.fixture

@@ -105,15 +105,12 @@ TEMPLATES = {
     ),
     "fix-settled-sizes": (
         "change nothing if you pad to these sizes already; otherwise pad to a few sizes and mask the padding"
-        " (the report proposes some under 'Sizes to pad to')"
     ),
     "fix-jit-over-leaves": (
         "remove jit from {function}, which runs once for each leaf of the tree; put the call of jax.tree.map"
         " into a function, and jit that one: one program then computes all leaves, and one call runs it"
     ),
-    "fix-few-sizes": (
-        "pad {path} to a few sizes and mask the padding (the report proposes some under 'Sizes to pad to')"
-    ),
+    "fix-few-sizes": ("pad {path} to a few sizes and mask the padding"),
     "fix-one-size": "pad {path} to one size and mask the padding",
     "fix-odd-batch": (
         "drop the smaller batch, or pad {path} to {size} like the other batches, and mask the padding"
@@ -403,7 +400,7 @@ TEMPLATES = {
         " call{passed}"
     ),
     "fix-place-for-pmap": (
-        "before the first call, give {path} the sharding that results of jax.pmap have:"
+        "where the program creates {path}, give it the sharding that results of jax.pmap have:"
         " jax.device_put({path}, NamedSharding(jax.sharding.Mesh(jax.devices(), ('{axis}',)),"
         " PartitionSpec('{axis}')))"
     ),
