@@ -85,6 +85,23 @@ def defined_in_loop(source: str | None, line: int) -> tuple[str, tuple[str, ...]
     return None
 
 
+def defined_beside(source: str | None, line: int) -> tuple[str, str, tuple[str, ...]] | None:
+    """Return (name of a function, name of the function that defines it, variables that it captures) if
+    ``line`` names a function that the innermost function around the line defines, again in each call; None:
+    it names none."""
+    found = syntax(source) if source is not None else None
+    defined = [n for n in (found.blocks if found is not None else ()) if isinstance(n, FUNCTION)]
+    around = [n for n in defined if n.lineno < line <= (n.end_lineno or 0)]
+    if found is None or not around:
+        return None
+    outer = max(around, key=lambda n: n.lineno)
+    here = {n.id for n in ast.walk(outer) if isinstance(n, ast.Name) and n.lineno == line}
+    for n in defined:
+        if n.name in here and n in outer.body:
+            return n.name, outer.name, tuple(captured(source, _begins(n)))
+    return None
+
+
 def _begins(node: ast.stmt | ast.expr) -> int:
     decorators = node.decorator_list if isinstance(node, FUNCTION) else []
     return min([node.lineno, *(d.lineno for d in decorators)])

@@ -176,14 +176,25 @@ def _jit(run: Run, p: Payer, jitted: jit_decorators.Jitted | None) -> Message:
     if jitted is None:
         return message("fix-jit-around" if not p.within else "fix-jit-around-call", inside=_inside(p))
     new = line_names.defined_in_loop(sources.of(run)(p.line.file), p.line.line)
+    beside = line_names.defined_beside(sources.of(run)(p.line.file), p.line.line)
+    if new is None and beside is not None and not jitted.checked:
+        name, outer, captured = beside
+        also = _as_arguments(captured)
+        return message("fix-jit-local-function", name=name, outer=outer, captured=also, how=_as_in(jitted))
     if new is None:
         repeated = loop_around(sources.of(run)(p.line.file), p.line.line) is not None
         before = message("before-the-loop") if repeated and not jitted.checked else None
         return message("fix-jit-this-call", before=before, how=_as_in(jitted))
     name, captured = new
-    arguments = "an argument" if len(captured) == 1 else "arguments"
-    also = message("with-as-arguments", names=Names(captured), arguments=arguments) if captured else None
+    also = _as_arguments(captured)
     return message("fix-jit-new-function", name=name, captured=also, how=_as_in(jitted))
+
+
+def _as_arguments(captured: Sequence[str]) -> Message | None:
+    arguments = "an argument" if len(captured) == 1 else "arguments"
+    return (
+        message("with-as-arguments", names=Names(tuple(captured)), arguments=arguments) if captured else None
+    )
 
 
 def _made_at(run: Run, c: Compilation) -> Frame | None:

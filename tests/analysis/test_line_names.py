@@ -39,6 +39,19 @@ def test_a_function_that_a_loop_defines_again_is_found_on_the_lines_that_name_it
     assert line_names.defined_in_loop(source, 7) is line_names.defined_in_loop(source, 3) is None
 
 
+def test_a_function_that_the_function_around_a_line_defines_is_found():
+    source = textwrap.dedent("""
+        def sample(n, keys):
+            def one(key):
+                return jax.random.normal(key, (n,))
+            return jax.vmap(one)(keys)
+        def other(keys):
+            return jax.vmap(sample)(keys)
+    """)
+    assert line_names.defined_beside(source, 5) == ("one", "sample", ("n",))
+    assert line_names.defined_beside(source, 7) is line_names.defined_beside(None, 5) is None
+
+
 def test_a_call_of_numpy_on_a_line_is_quoted_and_a_call_of_jax_is_not():
     source = "import numpy as np\nimport jax.numpy as jnp\ny = x / np.sqrt(dim)\nz = jnp.sqrt(x)\n"
     assert line_names.numpy_call(source, 3) == "np.sqrt(dim)"

@@ -497,6 +497,11 @@ TEMPLATES = {
         "{name} is defined again in each iteration. Define it before the loop{captured}, and jit the function"
         " that this line calls there{how}. In the loop, call the jitted function"
     ),
+    "fix-jit-local-function": (
+        "each call of {outer} defines {name} again. Define it outside {outer}{captured}, and jit the function"
+        " that this line calls there{how}. In {outer}, call the jitted function; numbers and arrays that"
+        " {name} reads from outside, also from self, must become its arguments"
+    ),
     "with-as-arguments": ", with {names} as {arguments}",
     "fix-jit-through-library": (
         "jit the whole of what this line calls, once{how}, and call the jitted function here{pad}"
