@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from jaxscope.analysis import result_uses
+from jaxscope.analysis.rewrap_site import last_name, syntax
+from jaxscope.analysis.stablehlo.reading import Reading
 from jaxscope.analysis.stablehlo.stacked_results import StackedResult
 from jaxscope.analysis.stablehlo.values import Value
 from jaxscope.model import sources
@@ -39,6 +42,46 @@ def unused_results(run: Run) -> Iterator[Finding]:
             if size >= least:
                 found = _stacked(f, s, size)
                 yield _finding(p, f, found, s.source or site, size >= memory_scale.WORTH_A_WARNING * device)
+        for line, whole in _dense(run, lowered).items():
+            size = whole // (lowered.num_partitions or 1)
+            if size >= least:
+                much = size >= memory_scale.WORTH_A_WARNING * device
+                yield _finding(p, f, _kept_steps(f, size), line, much)
+
+
+def _dense(run: Run, lowered: Reading) -> dict[Frame, int]:
+    """Return the lines that call diffrax's ``diffeqsolve`` with ``SaveAt(dense=True)``, each with the bytes
+    that it keeps on all devices together: those of its arrays with different shapes."""
+    shapes: dict[Frame, dict[str, int]] = {}
+    for v in lowered.large:
+        if v.source is not None and v.operation in ("scatter", "while"):
+            shapes.setdefault(v.source, {})[v.shape] = v.bytes
+    return {
+        line: sum(sizes.values())
+        for line, sizes in shapes.items()
+        if _saves_dense(sources.of(run)(line.file), line.line)
+    }
+
+
+def _saves_dense(source: str | None, line: int) -> bool:
+    found = syntax(source) if source is not None else None
+    solves = [
+        c
+        for calls in (found.calls if found is not None else {}).values()
+        for c in calls
+        if last_name(c.func) == "diffeqsolve" and c.lineno <= line <= (c.end_lineno or 0)
+    ]
+    return any(
+        isinstance(n, ast.Call) and last_name(n.func) == "SaveAt" and "dense" in {k.arg for k in n.keywords}
+        for c in solves
+        for n in ast.walk(c)
+    )
+
+
+def _kept_steps(f: Function, size: int) -> _Unread:
+    """Return what ``diffeqsolve`` keeps in ``f`` for a dense solution: ``size`` bytes on one device."""
+    text = message("dense-solution", function=f.display_name, bytes=Bytes(size))
+    return _Unread(size, text, message("fix-save-at-times"), [])
 
 
 class _Unread(NamedTuple):

@@ -13,6 +13,14 @@ TEMPLATES = {
         " compute or keep the others. In a scan, leave these arrays out of the second result of its body; the"
         " value of the last iteration can be part of the carry"
     ),
+    "dense-solution": (
+        "{function} keeps the coefficients of all steps that diffeqsolve may take, up to max_steps, because"
+        " of SaveAt(dense=True): {bytes}"
+    ),
+    "fix-save-at-times": (
+        "if the solution is only evaluated at times that are known before, use SaveAt(ts=times), and read"
+        " solution.ys. Otherwise pass a smaller max_steps"
+    ),
     "frozen-parameters": (
         "{function} computes gradients and {moments} of optimizer state for {paths} ({bytes}), and then adds"
         " 0 to them"
