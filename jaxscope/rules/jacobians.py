@@ -1,11 +1,14 @@
-"""Rule JX210: Jacobians in the mode of differentiation that needs more passes."""
+"""Rule JX210: Jacobians in the mode of differentiation that needs more passes, and gradients that are
+estimated from shifted arguments."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from jaxscope.analysis import jit_decorators
+from jaxscope.analysis.programs import Texts
 from jaxscope.model import sources
+from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
 from jaxscope.rules.programs import evidence, running_share
@@ -16,12 +19,14 @@ from jaxscope.schema.messages import message
 REVERSE = frozenset({"jacrev", "jacobian"})
 FORWARD = frozenset({"jacfwd"})
 TIMES = 4  # a mode that needs so many times as many passes is reported
+BACKWARD = 4  # a gradient takes about as long as so many evaluations of its function
 FEWEST = 16  # passes: fewer run at once in little time
 
 
 @rule("JX210", "jacobian-mode", WARNING)
 def jacobian_mode(run: Run) -> Iterator[Finding]:
     for p, f, texts in users(run):
+        yield from _shifted(run, p, f, texts)
         for j in texts.stablehlo.jacobians if texts.stablehlo is not None else ():
             text = sources.of(run)(j.source.file)
             reverse = jit_decorators.calls(text, j.source.line, REVERSE)
@@ -48,3 +53,21 @@ def jacobian_mode(run: Run) -> Iterator[Finding]:
                 seconds=running_share(run, f, 1 - j.others / j.passes),
                 at_most=True,
             )
+
+
+def _shifted(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[Finding]:
+    for s in texts.stablehlo.shifted if texts.stablehlo is not None else ():
+        title = message("gradient-by-shifts", function=f.display_name, evaluations=s.evaluations)
+        yield Finding(
+            code="JX210",
+            severity=WARNING if run.platform == "cpu" else NOTE,
+            certainty=LIKELY,
+            title=title,
+            function=f.id,
+            source=s.source,
+            evidence=evidence(p, title, s.source),
+            fix=Fix(message("fix-grad"), "grad"),
+            subject=(s.source,),
+            seconds=running_share(run, f, 1 - BACKWARD / s.evaluations),
+            at_most=True,
+        )

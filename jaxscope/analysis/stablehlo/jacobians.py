@@ -14,12 +14,34 @@ from collections import Counter
 import msgspec
 
 from jaxscope.analysis.stablehlo import types
+from jaxscope.analysis.stablehlo.flow import Flow, Value
 from jaxscope.analysis.stablehlo.module import Module
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
 
 IDENTITY, PART = "/iota", "/split"  # ends of JAX's names of the operations that make and split the matrices
 INSIDE = ("vmap(", "jvp(")  # in the name of an operation of a derivative, or of a batch of Jacobians
+
+
+FEWEST_SHIFTS = 16
+_SCALED = frozenset(
+    f"stablehlo.{name}"
+    for name in ("reshape", "convert", "multiply", "divide", "negate", "broadcast_in_dim", "transpose")
+)
+DEPTH = 12  # how many operations a value is followed
+
+
+class Shifted(msgspec.Struct, frozen=True):
+    """A function that is evaluated with each element of an argument a little larger, and a little smaller:
+    ``vmap(f)(x + h * eye)`` and ``vmap(f)(x - h * eye)``, for an estimate of its gradient.
+
+    Attributes:
+      evaluations: how often the function is evaluated.
+      source: the user's line that adds to the argument.
+    """
+
+    evaluations: int
+    source: Frame
 
 
 class Jacobian(msgspec.Struct, frozen=True):
@@ -62,3 +84,61 @@ def find(module: Module, sources: Sources) -> list[Jacobian]:
         if others > 0:
             found.append(Jacobian(passes, others, source))
     return found
+
+
+def shifted(module: Module, sources: Sources) -> list[Shifted]:
+    """Return the gradients that the program estimates from shifted arguments."""
+    flow = Flow(module)
+    signs: dict[tuple[int, int], dict[str, Frame]] = {}  # (function, elements) -> operation -> its line
+    for index, op in enumerate(module.ops):
+        if op.name not in ("stablehlo.add", "stablehlo.subtract") or not sources.times[op.function]:
+            continue
+        shape = [n or 0 for n in (types.tensor(op.outputs[0]).shape or ())] if op.outputs else []
+        n, source = (shape[0], sources.frame(index)) if len(shape) > 1 else (0, None)
+        if n < FEWEST_SHIFTS or math.prod(shape[1:]) != n or source is None:
+            continue
+        for k in (0, 1):
+            if _is_identity(flow, flow.operand(Value(index), k), n, DEPTH) and _is_repeated(
+                flow, flow.operand(Value(index), 1 - k), n
+            ):
+                signs.setdefault((op.function, n), {})[op.name] = source
+    return [
+        Shifted(2 * n, lines["stablehlo.add"])
+        for (function, n), lines in signs.items()
+        if len(lines) == 2 and _subtracts(module, function, n)
+    ]
+
+
+def _subtracts(module: Module, function: int, n: int) -> bool:
+    """Return whether a function of the module subtracts two lists of ``n`` results. One that only compares
+    the results, as a pattern search does, estimates no gradient."""
+    f = module.functions[function]
+    results = [op for op in module.ops[f.first : f.end] if op.name == "stablehlo.subtract" and op.outputs]
+    shapes = [types.tensor(op.outputs[0]).shape or () for op in results]
+    return any(shape[:1] == (n,) and math.prod(m or 0 for m in shape[1:]) != n for shape in shapes)
+
+
+def _is_identity(flow: Flow, value: Value | None, n: int, depth: int) -> bool:
+    """Return whether ``value`` is an identity matrix with ``n`` rows, also scaled, or with its rows in
+    another shape."""
+    if value is None or depth == 0:
+        return False
+    op = flow.module.ops[value.at]
+    if op.name == "stablehlo.compare":
+        return "EQ" in op.detail and op.outputs == (f"tensor<{n}x{n}xi1>",)
+    operands = range(2 if op.name in ("stablehlo.multiply", "stablehlo.divide") else 1)
+    return op.name in _SCALED and any(
+        _is_identity(flow, flow.operand(value, k), n, depth - 1) for k in operands
+    )
+
+
+def _is_repeated(flow: Flow, value: Value | None, n: int) -> bool:
+    """Return whether ``value`` consists of ``n`` copies of an array with ``n`` elements."""
+    for _ in range(DEPTH):
+        op = flow.module.ops[value.at] if value is not None else None
+        if value is None or op is None or op.name != "stablehlo.broadcast_in_dim":
+            return False
+        if types.tensor(op.inputs[0]).elements == n:
+            return True
+        value = flow.operand(value, 0)
+    return False

@@ -61,6 +61,7 @@ class Reading(msgspec.Struct, frozen=True):
       residuals: scans that keep values of all iterations for the gradient.
       argument_work: the operations by the arguments on which their results depend.
       jacobians: Jacobians of ``jax.jacrev`` and ``jax.jacfwd``.
+      shifted: gradients that are estimated from shifted arguments.
       cheaper_forms: products of matrices and Fourier transforms that have a cheaper form.
       partial_sorts: sorts of which only few elements are used.
       frozen: parameters to which the program adds zeros; None: there are none.
@@ -95,6 +96,7 @@ class Reading(msgspec.Struct, frozen=True):
     residuals: tuple[residuals.Residuals, ...] = ()
     large: tuple[large_values.LargeValue, ...] = ()
     argument_work: tuple[argument_work.ArgumentWork, ...] = ()
+    shifted: tuple[jacobians.Shifted, ...] = ()
     jacobians: tuple[jacobians.Jacobian, ...] = ()
     cheaper_forms: tuple[cheaper_forms.CheaperForm, ...] = ()
     partial_sorts: tuple[partial_sorts.PartialSort, ...] = ()
@@ -195,6 +197,7 @@ def of_module(
         large=tuple(large_values.find(module, sources)),
         argument_work=tuple(argument_work.find(module, sources, arguments)),
         jacobians=tuple(jacobians.find(module, sources)),
+        shifted=tuple(jacobians.shifted(module, sources)),
         cheaper_forms=tuple(cheaper_forms.find(module, sources)),
         partial_sorts=tuple(partial_sorts.find(module, sources)),
         frozen=frozen_updates.find(module, arguments, results),

@@ -177,6 +177,15 @@ TEMPLATES = {
         "use jnp.fft.rfft, rfft2 or rfftn, which compute half of the results; the other half is their complex"
         " conjugates. For the inverse transform, irfft(y, n) gives n real numbers"
     ),
+    "gradient-by-shifts": (
+        "{function} estimates a gradient from {evaluations} evaluations of a function, with each parameter a"
+        " little larger and a little smaller"
+    ),
+    "fix-grad": (
+        "use jax.grad of this function: it gives the exact gradient, and takes about as long as 4"
+        " evaluations. Keep the shifts only where the function is evaluated on other hardware, as a quantum"
+        " computer"
+    ),
     "jacobian-in-reverse": (
         "{function} computes a Jacobian in reverse mode, with {passes} backward passes, one for each output;"
         " forward mode needs {others}, one for each input"

@@ -34,3 +34,41 @@ def test_the_sizes_of_a_jacobian_follow_from_the_identity_matrix_and_the_parts(l
         "tree": [(10, 283)],
         "hessian": [(5, 5)],
     }
+
+
+SHIFTED = """
+def value(p): return jnp.sum(jnp.sin(p) * jnp.cos(p.sum()))
+
+def central(p, h=0.01):
+    step = (h * jnp.eye(p.size)).reshape(p.size, *p.shape)
+    upper = jax.vmap(lambda d: value(p + d))(step)  # upper
+    return ((upper - jax.vmap(lambda d: value(p - d))(step)) / (2 * h)).reshape(p.shape)
+
+def points(p):
+    return jnp.concatenate([p + 0.1 * jnp.eye(p.size), p - 0.1 * jnp.eye(p.size)])
+
+def search(p):
+    tried = points(p)
+    return tried[jnp.argmin(jax.vmap(value)(tried))]
+
+def descend(p):
+    return jax.lax.scan(lambda p, _: (p - 0.1 * central(p), None), p, length=5)[0]
+
+p = jnp.ones((4, 6))
+save("central", jax.jit(central), p)
+save("in a scan", jax.jit(descend), p)
+save("few parameters", jax.jit(central), p[:2, :3])
+save("pattern search", jax.jit(search), p.ravel())
+save("ridge", jax.jit(lambda k: jnp.linalg.inv(k + 0.1 * jnp.eye(24)) - jnp.linalg.inv(k - 0.1 * jnp.eye(24))), jnp.ones((24, 24)))
+save("gradient", jax.jit(jax.grad(value)), p)
+"""
+
+
+@pytest.mark.capture
+@pytest.mark.subprocess
+def test_a_gradient_from_shifted_arguments_is_found_with_the_number_of_evaluations(lower):
+    lowered = lower(SHIFTED)
+    found = {name: analyze(text).shifted for name, text in lowered.texts.items()}
+    assert {name for name, each in found.items() if each} == {"central", "in a scan"}
+    [central] = found["central"]
+    assert (central.evaluations, central.source.line) == (2 * 24, lowered.line("upper"))
