@@ -7,11 +7,10 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 
-from jaxscope.analysis import jit_decorators, repeated_products
+from jaxscope.analysis import jit_decorators
 from jaxscope.analysis.avals import aval_bytes
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.programs import Texts
-from jaxscope.analysis.repeated_products import Repeated
 from jaxscope.analysis.sharding_audit import RESULT
 from jaxscope.model import sources
 from jaxscope.model.records import Function, Program
@@ -36,13 +35,10 @@ def _inserted(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple
     lines: dict[tuple[Hashable, ...], list[Collective]] = {}
     constrained: dict[tuple[Hashable, ...], list[Collective]] = {}
     dropped = _dropped(texts)
-    repeated = repeated_products.find(texts)
     for c in texts.hlo.collectives if texts.hlo is not None else ():
         if c.kind == "all-gather" and c.bytes in dropped:
             continue
         if c.origin == "inserted" and c.kind in ("all-gather", "all-to-all") and c.weight is None:
-            if repeated is not None and _of_repeated_work(c, repeated):
-                continue
             if c.constrained_at is not None:
                 constrained.setdefault((c.constrained_at, c.constraint, c.kind), []).append(c)
             else:
@@ -75,17 +71,6 @@ def _inserted(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple
                 )
         found = evidence(p, text, c.source)
         yield same, Finding("JX401", WARNING, c.source_certainty or CERTAIN, text, f.id, c.source, found, fix)
-
-
-def _of_repeated_work(c: Collective, repeated: Repeated) -> bool:
-    """Return whether the collective ``c`` has the cause of ``repeated``, work that several devices repeat,
-    which is a finding of another rule (JX515): the sharding constraint, or a whole array for a line with
-    repeated products."""
-    if repeated.constraint is None:
-        return False
-    return c.constrained_at == repeated.constraint.source or (
-        c.kind == "all-gather" and c.source in repeated.lines and {*(c.axes or ())} <= {*repeated.axes}
-    )
 
 
 def _gathers_for_a_scan(run: Run, p: Program, c: Collective, texts: Texts) -> bool:

@@ -86,7 +86,7 @@ def repeated(run: Run) -> Iterator[Finding]:
             title=text,
             function=f.id,
             source=at,
-            evidence=evidence(p, text, at),
+            evidence=[e for line in dict.fromkeys((at, *work.lines)) for e in evidence(p, text, line)],
             fix=fix or Fix(message("fix-look-at-shardings", function=f.display_name), "look_at_shardings"),
             subject=axes,
         )

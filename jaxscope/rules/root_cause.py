@@ -281,11 +281,14 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
 
     If jit is disabled (JX609), the operations of jitted functions run outside jit.
 
-    Devices repeat work (JX515, without a cause of its own) because an array is not split.
+    Devices repeat work (JX515, without a cause of its own) because an array is not split. If a sharding
+    constraint is the cause, the array that is gathered for it (JX401) has the same fix.
     """
     kept = list(findings)
     not_split = {f.function for f in kept if f.code in NOT_SPLIT}
     kept = [f for f in kept if f.code != "JX515" or f.subject or not_split.isdisjoint((f.function, None))]
+    repeated = {(f.function, e.source) for f in kept if f.code == "JX515" for e in f.evidence}
+    kept = [f for f in kept if f.code != "JX401" or (f.function, f.source) not in repeated]
     if any(f.code == "JX609" and f.subject == ("jax_disable_jit",) for f in kept):
         kept = [f for f in kept if f.code not in OUTSIDE_JIT]
     kept = _with_what_was_passed_on(run, _without_what_jit_takes_in(run, kept))

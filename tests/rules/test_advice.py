@@ -33,6 +33,8 @@ SLOW = bool(os.environ.get("JAXSCOPE_TEST_SLOW"))
 RULES = {code: r for code, r in registry.rules().items() if (SLOW or not r.slow) and not r.needs_comparison}
 HERE = {code: r for code, r in RULES.items() if r.target is None}
 # Rules about a share of the time of the whole program: a recording each
+# Rules about the largest program, or about the script of the run: their examples are recorded alone.
+ALONE = ("JX514", "JX515")
 SHARES = ("JX605", "JX606", "JX608", "JX609")
 AIMED = {code: r for code, r in RULES.items() if r.target is not None}
 # The advice that "Use instead" of a page applies, by its slug in present.messages.
@@ -84,7 +86,9 @@ def found_in(folder, env):
     results = []
     for which in (0, 1):
         (folder / str(which)).mkdir()
-        run = recorded(folder / str(which), env, [code for code in HERE if code not in SHARES], which)
+        run = recorded(
+            folder / str(which), env, [code for code in HERE if code not in (*SHARES, *ALONE)], which
+        )
         by_file: dict[str, list] = {}
         # The gate reports compilations in the examples of other rules, too.
         late = gate.recompiles_after(run, 1)
@@ -92,7 +96,7 @@ def found_in(folder, env):
         for finding in [*registry.findings(run), *limited]:
             name = finding.source.file.rpartition("/")[2].removesuffix(".py") if finding.source else "?"
             by_file.setdefault(name, []).append(finding)
-        for code in SHARES if line_times.sampler() is not None else ():
+        for code in (*ALONE, *(SHARES if line_times.sampler() is not None else ())):
             alone = folder / f"{which}_{code}"
             alone.mkdir()
             by_file[code] = registry.findings(recorded(alone, env, [code], which))
@@ -105,6 +109,7 @@ def recorded(folder, env, codes, which, *options):
     for code in codes:
         (folder / f"{code}.py").write_text(blocks(code)[which])
     (folder / "run_all.py").write_text(RUNNER)
+    script = f"{codes[0]}.py" if len(codes) == 1 else "run_all.py"
     done = subprocess.run(
         [
             sys.executable,
@@ -116,7 +121,7 @@ def recorded(folder, env, codes, which, *options):
             *options,
             "-o",
             "recorded",
-            "run_all.py",
+            script,
         ],
         cwd=folder,
         env=env,
