@@ -1,5 +1,6 @@
 # a library jits its evaluation anew for 32 candidates and for 10: each size needs a program, whatever object it has
 # never: new function|again
+# may: JX202
 import sys
 from pathlib import Path
 
