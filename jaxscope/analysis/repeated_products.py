@@ -65,7 +65,7 @@ def find(texts: Texts) -> Repeated | None:
         known = whole.get((line.source.file, line.source.line))
         if known and line.flops and line.flops * devices > known:
             more[line.source] = line.flops * devices - known
-    # A product that is lowered once for several lines has no line of its own, but its flops are known.
+    # A product that is lowered once for several lines is in none of them, but its flops are known.
     repeated = min(sum(more.values()), total - sum(p.flops or 0 for p in lowered.products))
     if repeated < SHARE * total or (lowered.uneven and total < 2 * (total - repeated)):
         return None  # unequal parts are padded, which JX504 reports

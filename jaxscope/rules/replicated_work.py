@@ -19,6 +19,7 @@ from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.messages import Field, Names, Parts, Percent, message
 
+HERE = message("repeated-product-here")
 LINES = 3  # the most lines that a finding names
 SHARE = 0.1  # share of the flops of the largest program: a smaller program may run on every device
 
@@ -86,7 +87,10 @@ def repeated(run: Run) -> Iterator[Finding]:
             title=text,
             function=f.id,
             source=at,
-            evidence=[e for line in dict.fromkeys((at, *work.lines)) for e in evidence(p, text, line)],
+            evidence=[
+                *evidence(p, text, at),
+                *(e for line in work.lines if line != at for e in evidence(p, HERE, line)),
+            ],
             fix=fix or Fix(message("fix-look-at-shardings", function=f.display_name), "look_at_shardings"),
             subject=axes,
         )

@@ -123,6 +123,7 @@ TEMPLATES = {
         "{share} of the matrix products that the {devices} devices compute for {function} are repeated:"
         " several devices compute the same part of the products at {lines}{why}"
     ),
+    "repeated-product-here": "several devices compute the same part of a product of this line",
     "repeated-by-constraint": (
         ", because the sharding constraint {constraint} does not split the array over {axes}"
     ),
