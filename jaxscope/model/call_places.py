@@ -3,10 +3,14 @@ the training set, another line the test set. To compile such a function once for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+import ast
+import itertools
+from collections.abc import Callable, Hashable, Sequence
 
+from jaxscope.analysis import loop_calls
 from jaxscope.analysis.loop_calls import maps_over_leaves
-from jaxscope.analysis.paths import below
+from jaxscope.analysis.paths import below, root
+from jaxscope.analysis.rewrap_site import COMPREHENSIONS
 from jaxscope.model import sources
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
@@ -56,8 +60,9 @@ def object_for_each_place(f: Function) -> bool:
 
 
 def for_each_leaf(run: Run, c: Compilation) -> bool:
-    """Return whether ``jax.tree.map`` made the call ``c``, directly, through a lambda or through a function
-    of the program. Then there is a call for each leaf of a pytree, and the leaves may differ in shape."""
+    """Return whether the program makes the call ``c`` for each leaf of a pytree, so that the arguments may
+    differ in shape: ``jax.tree.map`` made it, directly, through a lambda or through a function of the program,
+    or a loop over the layers of a model (``for_each_layer``)."""
     if c.site is None or c.missed is None:
         return False
     text = sources.of(run)
@@ -65,7 +70,49 @@ def for_each_leaf(run: Run, c: Compilation) -> bool:
         return True
     above = c.missed.stack[0] if c.missed.stack else None
     name = c.site.function.rpartition(".")[2]
-    return above is not None and maps_over_leaves(text(above.file), above.line, None, name)
+    if above is not None and maps_over_leaves(text(above.file), above.line, None, name):
+        return True
+    return for_each_layer(run, c)
+
+
+def for_each_layer(run: Run, c: Compilation) -> bool:
+    """Return whether a loop or comprehension passes its function the layers of a model one by one, as ``c``
+    does: ``[read(w) for w in weights]``.
+
+    Arrays are taken for layers if one argument had arrays of different ranks (weights and biases) in the
+    calls at this place, or if the last axis of each array is as long as the first axis of the next one.
+    Other arrays, such as batches of different lengths, are not.
+    """
+    if c.site is None or c.missed is None or c.key is None:
+        return False
+    source, column = sources.of(run)(c.site.file), c.missed.column
+    called = loop_calls.find(source, c.site.line, column, c.function.seen.name)
+    if called is None or not isinstance(called.loop, (ast.For, *COMPREHENSIONS)):
+        return False
+    over = called.loop.generators if not isinstance(called.loop, ast.For) else [called.loop]
+    targets = loop_calls.names_set([generator.target for generator in over])
+    here = [
+        {leaf.path: leaf.shape for leaf in other.key.arguments if leaf.shape is not None}
+        for other in c.function.compilations
+        if other.key is not None and other.missed is not None
+        if other.site == c.site and other.missed.column == column
+    ]
+    return any(
+        _of_layers([shapes[path] for shapes in here if path in shapes])
+        for path in here[0]
+        if (passed := loop_calls.argument(called.call, c.function.seen.signature, root(path))) is not None
+        and targets & loop_calls.names_read([passed])
+    )
+
+
+def _of_layers(shapes: Sequence[tuple[int | str, ...]]) -> bool:
+    """Return whether arrays with the ``shapes`` are the layers of a model: see ``for_each_layer``."""
+    different = list(dict.fromkeys(shapes))
+    if len({len(shape) for shape in different}) > 1:
+        return all(different)  # a scalar beside an array is no bias
+    if any(len({shape[axis] for shape in different if shape}) < 2 for axis in (0, -1)):
+        return False
+    return all(len(a) > 1 and a[-1] == b[0] for a, b in itertools.pairwise(different))
 
 
 def static_for_each_place(f: Function, path: str | None) -> bool:

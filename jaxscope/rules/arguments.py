@@ -29,13 +29,15 @@ def _weight(group: Group) -> str:
     """Return the severity of the finding about ``group``, calls that recompiled because the shape of an
     argument changed. It is NOTE if the recompiles seem to be over, or if the number of dimensions changed
     (the user may need a program for each number); else WARNING."""
-    return NOTE if _settled(group) or group.cause.kind == "rank" else WARNING
+    return NOTE if _settled(group) or (group.cause.kind == "rank" and not group.of_leaves) else WARNING
 
 
 @recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank", severity_of=_weight)
 def changing_shape(group: Group) -> Fix | None:
     cause = group.cause
     if group.of_leaves:
+        if group.of_layers:
+            return Fix(message("fix-jit-over-layers", function=group.name), "jit", {"function": group.name})
         return Fix(message("fix-jit-over-leaves", function=group.name), "jit", {"function": group.name})
     if group.lengthened or (
         cause.kind == "shape" and (_a_size_each(group) or _chosen(group) or _in_phases(group))

@@ -22,7 +22,7 @@ from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules import memory_scale
 from jaxscope.rules.each_program import of_compiled
-from jaxscope.rules.programs import and_more, evidence, small
+from jaxscope.rules.programs import and_more, evidence, running_share, small
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix, fix_of
 from jaxscope.schema.messages import Bytes, Message, Names, Words, message
@@ -92,7 +92,7 @@ def _possible(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple
     needed = _needed(run, f, possible) if shared is not None else _needed(run, f, possible) | _twice(f)
     free = [d for d in possible if d.path in gone and root(d.path or "") not in needed]
     memory = memory_scale.of_program(run, p)
-    mostly = _mostly_copies(p, free)
+    mostly = _copied_share(p, free)
     if _bytes(free) < max(memory_scale.WORTH_A_NOTE * memory, small(p)) and not mostly:
         return
     if _bytes(free) < WORTH_ONE_CALL * memory and _is_called_once(run, p):
@@ -121,18 +121,33 @@ def _possible(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple
         words = _copy_first(shared, fix.words)
         fix = Fix(words, "donate", {**fix.arguments, "copy": shared.copy, "copy_of": shared.original})
     line = p.compilations[-1].site
-    severity = WARNING if mostly else NOTE
-    yield first.path, Finding("JX506", severity, LIKELY, text, f.id, line, evidence(p, text, line), fix)
+    yield (
+        first.path,
+        Finding(
+            code="JX506",
+            severity=WARNING if mostly else NOTE,
+            certainty=LIKELY,
+            title=text,
+            function=f.id,
+            source=line,
+            evidence=evidence(p, text, line),
+            fix=fix,
+            seconds=running_share(run, f, mostly) if mostly else None,
+            at_most=bool(mostly),
+        ),
+    )
 
 
-def _mostly_copies(p: Program, free: Sequence[Donation]) -> bool:
-    """Return whether most of what the program reads and writes is the arrays ``free``, which it would change
-    in place if they were donated: it reads each of them and writes its copy."""
+def _copied_share(p: Program, free: Sequence[Donation]) -> float:
+    """Return the share of what the program reads and writes that is the arrays ``free`` and their copies:
+    the program reads each of them and writes a copy, and would change it in place if it were donated. Return
+    0 if the share is less than ``MOSTLY``, or if the program computes much."""
     compiled = p.compilations[-1].compiled
     cost, size = compiled.cost if compiled is not None else {}, _bytes(free)
     if size < COPIED or "flops" not in cost or cost["flops"] > size / COMPUTES:
-        return False
-    return 2 * size >= MOSTLY * cost.get("bytes accessed", math.inf)
+        return 0.0
+    share = 2 * size / cost.get("bytes accessed", math.inf)
+    return min(share, 1.0) if share >= MOSTLY else 0.0
 
 
 def _is_called_once(run: Run, p: Program) -> bool:

@@ -70,7 +70,9 @@ class Group(msgspec.Struct, frozen=True):
       came_back: whether the array whose dtype, sharding or mesh changed is a result of the function itself.
       lengthened: whether the array whose size changed is a result of the function itself, in most of the
         latest calls.
-      of_leaves: whether ``jax.tree.map`` made the calls, one for each leaf of a pytree.
+      of_leaves: whether the program makes one call for each leaf of a pytree: with ``jax.tree.map``, or in a
+        loop over the layers of a model.
+      of_layers: whether it is such a loop.
       source: returns the text of one of the user's files, or None if it is not available.
     """
 
@@ -80,6 +82,7 @@ class Group(msgspec.Struct, frozen=True):
     came_back: bool = False
     lengthened: bool = False
     of_leaves: bool = False
+    of_layers: bool = False
     source: Callable[[str], str | None] = sources.text
 
     @property
@@ -124,7 +127,8 @@ def group_of(run: Run, compilations: list[Compilation], decisive: list[Cause]) -
     )
     longer = growing_args.mostly(run, list(zip(compilations, decisive, strict=True)))
     leaves = cause.kind in OF_LEAVES and call_places.for_each_leaf(run, last)
-    return Group(last.function, compilations, decisive, back, longer, leaves, sources.of(run))
+    layers = leaves and call_places.for_each_layer(run, last)
+    return Group(last.function, compilations, decisive, back, longer, leaves, layers, sources.of(run))
 
 
 def container(cause: Cause) -> str | None:

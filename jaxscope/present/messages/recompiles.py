@@ -110,6 +110,10 @@ TEMPLATES = {
         "remove jit from {function}, which runs once for each leaf of the tree; put the call of jax.tree.map"
         " into a function, and jit that one: one program then computes all leaves, and one call runs it"
     ),
+    "fix-jit-over-layers": (
+        "remove jit from {function}, which the loop calls once for each layer; put the whole loop into a"
+        " function, and jit that one: one program then computes all layers, and one call runs it"
+    ),
     "fix-few-sizes": ("pad {path} to a few sizes and mask the padding"),
     "fix-one-size": "pad {path} to one size and mask the padding",
     "fix-odd-batch": (
