@@ -61,8 +61,8 @@ def object_for_each_place(f: Function) -> bool:
 
 def for_each_leaf(run: Run, c: Compilation) -> bool:
     """Return whether the program makes the call ``c`` for each leaf of a pytree, so that the arguments may
-    differ in shape: ``jax.tree.map`` made it, directly, through a lambda or through a function of the program,
-    or a loop over the layers of a model (``for_each_layer``)."""
+    differ in shape. ``jax.tree.map`` made the call (directly, through a lambda or through a function of the
+    program), or a loop over the layers of a model (``for_each_layer``)."""
     if c.site is None or c.missed is None:
         return False
     text = sources.of(run)
