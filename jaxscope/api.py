@@ -1,8 +1,8 @@
-"""The functions that user code calls: ``watch``, ``step`` and ``snapshot``. They cost almost nothing while
-there is no recording.
+"""The functions that user code calls: ``watch``, ``step`` and ``snapshot``. They cost almost nothing while no
+recording is active.
 
-This module imports neither jax nor anything else that takes long to import. ``_follow`` is called when a
-recording begins or ends.
+This module imports neither jax nor anything else that takes long to import. ``capture.announce`` calls
+``_follow`` when a recording begins or ends.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _watched: list[Any] = []  # weak references to the watched functions of this pro
 
 
 class _Watched(Call):
-    # A proxy of the wrapped function. While a recording is active it counts the calls and checks the values
-    # that the trace read from outside.
+    # A proxy of the wrapped function. While a recording is active, it counts the calls, and checks whether
+    # globals and closed-over values that the trace read have changed since.
     #
     # Everything but the call is forwarded to the wrapped object, ``__class__`` included, so that
     # ``isinstance(f, jax.stages.Wrapped)``, ``jax.export`` and ``inspect.signature`` give the same
@@ -45,8 +45,8 @@ class _Watched(Call):
         object.__setattr__(self, "_jaxscope_guard", None)
 
     def _jaxscope_due(self, /, *args: Any, **kwargs: Any) -> Any:
-        # Make the call whose number is ``counter.due``: it needs more work than counting. The call has
-        # been counted already.
+        # Make a call that needs more work than counting, because its number has reached ``counter.due``. The
+        # call has been counted already.
         counter = self._jaxscope_counter
         each, looks = counter.each, counter.came_due(counter.value)
         result = self._jaxscope_function(*args, **kwargs)
@@ -139,9 +139,9 @@ def _tree_class() -> type[_Watched]:
 
 
 def _class_for(function: Any) -> type[_Watched]:
-    """Return the class of the object that ``watch(function)`` returns: a wrapper that counts the calls of
-    ``function``. If ``function`` is a pytree (as ``eqx.filter_jit`` returns), the wrapper is a pytree, too.
-    Any other wrapper is a leaf for ``jax.tree_util``."""
+    """Return the class of the wrapper that ``watch(function)`` makes, which counts the calls of ``function``.
+    If ``function`` is a pytree (as ``eqx.filter_jit`` returns), the wrapper class is a pytree, too; otherwise
+    ``jax.tree_util`` treats the wrapper as a leaf."""
     tree_util: Any = sys.modules.get("jax.tree_util")
     if tree_util is None or tree_util.all_leaves([function]):
         return _Watched
@@ -153,12 +153,12 @@ def watch(function: F) -> F: ...
 @overload
 def watch(*, step: bool = ...) -> Any: ...
 def watch(function: Any = None, *, step: bool = False) -> Any:
-    """Return ``function`` wrapped, so that a recording counts its calls. With ``step=True``, each call is a
-    step.
+    """Return ``function`` wrapped, so that a recording counts its calls. With ``step=True``, each call counts
+    as a step, an iteration of the training loop. Reports use the numbers of steps.
 
-    Steps are the iterations of a training loop; reports use their numbers. As a decorator, write ``@watch``
-    or ``@watch(step=True)``. The function may be plain or jitted, a method, or a function under ``nnx.jit``
-    or ``eqx.filter_jit``. The result has the same attributes and methods as the function.
+    As a decorator, write ``@watch`` or ``@watch(step=True)``. The function may be plain or jitted, a method,
+    or a function under ``nnx.jit`` or ``eqx.filter_jit``. The result has the same attributes and methods as
+    the function.
 
     Raises:
       TypeError: the object is not callable.
@@ -209,15 +209,15 @@ class _FirstCall(Tick):
 
 
 def step() -> None:
-    """Mark the end of a step. Call this function at the end of the body of the training loop. Reports then
-    show in which step a compilation took place. Without a recording, nothing happens."""
+    """Mark the end of a step, an iteration of the training loop: call this function at the end of the loop's
+    body. Reports then show in which step a compilation took place. Without a recording, nothing happens."""
     if _session is not None:
         _session.tracker.mark()
 
 
 def snapshot() -> None:
-    """Record the arrays that are alive now: shapes, devices, and the variables that refer to them. Without a
-    recording it does nothing."""
+    """Record which arrays are alive now: their shapes and devices, and the variables that refer to them.
+    Without a recording, nothing happens."""
     if _session is not None:
         _session.snapshot()
 
@@ -232,7 +232,7 @@ def _attach(watched: _Watched) -> None:
 
 def _follow(session: Any) -> None:
     """Count the calls of all functions wrapped by ``jaxscope.watch`` in the recording ``session``. If
-    ``session`` is None, the recording has ended, and calls are no longer counted."""
+    ``session`` is None, the recording has ended: stop counting."""
     global _session
     _session = session
     for ref in list(_watched):

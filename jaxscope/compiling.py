@@ -24,10 +24,9 @@ if TYPE_CHECKING:
 class CompiledFor:
     """A program compiled for a target: an accelerator that this machine need not have.
 
-    ``path`` is the run directory of the program, which every other command reads.
-
     Attributes:
-      run: the run that contains the program, as ``jaxscope.open_run`` returns it.
+      run: the run (the recording) that contains the program, as ``jaxscope.open_run`` returns it.
+      path: the directory of that run, which the other commands read: ``jaxscope report PATH``.
       program: the record of the program in that run.
       target: the name of the target, such as ``v5e:4x4``.
       state: ok, exhausted (the program does not fit into the memory), failed, crashed (the compiler's process
@@ -58,8 +57,8 @@ class CompiledFor:
 
     @property
     def fit(self) -> Fit | None:
-        """Return the memory that the program needs on one device and the memory of a device; None if the
-        program was not compiled."""
+        """Return an object with the memory that the program needs on one device and the memory that a device
+        has; None if the program was not compiled."""
         from jaxscope.model import target_programs
 
         return target_programs.fit(self.run, self.program)
@@ -117,17 +116,17 @@ class CompiledFor:
 def compile_for(
     target: str, function: Callable[..., Any], /, *args: Any, out: str | Path | None = None, **kwargs: Any
 ) -> CompiledFor:
-    """Compile ``function`` for ``target``, wait for the result and return it. The machine itself is not
-    needed.
+    """Compile ``function`` for ``target``, an accelerator that this machine need not have. Wait for the
+    result and return it.
 
     Args:
-      target: ``v5e:4x4``, ``2*v5p:4x4x4``, ... (``jaxscope targets``).
+      target: its name: ``v5e:4x4``, ``2*v5p:4x4x4``, ... (``jaxscope targets`` lists the accelerators).
       function: a jitted function, or a function that will be jitted without options.
       args, kwargs: the arguments of ``function``: arrays or ``jax.ShapeDtypeStruct``. Their shardings may be
         on CPU devices (as many as the target has: ``--xla_force_host_platform_device_count``) or on a
         ``jax.sharding.AbstractMesh``.
       out: the run directory; default: a new directory under ``.jaxscope/runs``. Inside a recording, the
-        result is part of that recording.
+        result is part of that recording, and ``out`` is not used.
 
     Raises:
       UsageError: there is no such target, its compiler is not installed, or ``function`` cannot be traced
@@ -192,12 +191,12 @@ def _wanted(target: Any) -> Any:
 
 
 def _program(run: Opened, target: str, id: str | None) -> Program:
-    """Return the program with the id ``id`` in ``run``. If ``id`` is None or unknown, JAX could not lower the
-    function. Then return the latest program for ``target`` (an accelerator) that was skipped: it has the
-    reason.
+    """Return the record of the program with the id ``id`` in ``run``. If there is none, JAX could not lower
+    the function: return the latest record for the accelerator ``target`` whose state is ``skipped``, which
+    has the reason.
 
     Raises:
-      JaxscopeError: the run has neither of these programs.
+      JaxscopeError: the run has neither of these records.
     """
     if id is not None and id in run.retargeted:
         return run.retargeted[id]

@@ -1,5 +1,6 @@
-"""``jaxscope.no_recompiles``: raise if something compiles after training step N of a block, or of a call of a
-function. The block is recorded, unless a recording is active already. The check reads that recording."""
+"""``jaxscope.no_recompiles``: raise if something compiles after training step N in a ``with`` block, or in a
+call of a decorated function. To find this out, the block is recorded, unless a recording is active
+already."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ Functions = str | Callable[..., Any] | Sequence[str | Callable[..., Any]] | None
 
 
 class NoRecompiles:
-    """The result of ``no_recompiles``: a context manager and decorator, usable any number of times."""
+    """The context manager and decorator that ``no_recompiles`` returns. It can be used any number of
+    times."""
 
     def __init__(self, after: int, functions: Functions) -> None:
         self._after = after
@@ -92,25 +94,25 @@ def no_recompiles(after: Any = 1, functions: Functions = None) -> Any:
     training step ``after``.
 
     Use ``with jaxscope.no_recompiles(after=1):`` around a loop, or ``@jaxscope.no_recompiles(after=1)`` on a
-    function (also on ``async`` functions and generators), whose calls are then the blocks. Steps are counted
-    inside the block: by calls of ``jaxscope.step()``; if there are none, by the calls of the function watched
-    with ``step=True``; if there is none, by the calls of the first watched function that the block calls.
-    With ``after=0`` nothing may compile at all, and steps are not needed.
+    function (also on ``async`` functions and generators), which then checks each call. Steps are counted from
+    the beginning of the block or call: by calls of ``jaxscope.step()``; if there are none, by the calls of
+    the function watched with ``step=True``; if there is none, by the calls of the first watched function that
+    the block calls. With ``after=0`` nothing may compile at all, and steps are not needed.
 
     Calls of your functions from your own lines count, and so do eager operations that are compiled or loaded
     from the persistent cache. NumPy arguments, callbacks and debug prints do not count, because they compile
     nothing. Calls that JAX serves from its fast path (the C++ cache) run no code of jaxscope.
 
     Args:
-      after: the last step that may compile.
+      after: the last step in which something may compile.
       functions: the functions to check, by name, by shell pattern (``eval_*``) or as objects; None: all.
 
     Raises:
       RecompileError: something was compiled too late. It is raised at the next ``jaxscope.step()``, the next
         call of a watched function or the end of the block, never inside JAX, and never instead of an
         exception of the block. Its ``findings`` have the cause and the line.
-      UsageError: ``after`` is not a step, or something was compiled and the steps of the block are not
-        counted.
+      UsageError: ``after`` is not 0, 1, 2, ..., or something was compiled and nothing counts the steps of the
+        block.
     """
     if callable(after) or isinstance(after, (staticmethod, classmethod)):
         return NoRecompiles(1, functions)(after)  # @jaxscope.no_recompiles without parentheses
@@ -131,13 +133,14 @@ def no_recompiles(after: Any = 1, functions: Functions = None) -> Any:
 
 
 class Watch:
-    """One ``no_recompiles`` block, from its beginning to its end: something may be compiled up to training
-    step ``after``. ``functions`` are those to check, by name, by shell pattern or as objects; None: all.
+    """One ``no_recompiles`` block, from its beginning to its end. ``after`` is the last training step in
+    which something may compile. ``functions`` are those to check, by name, by shell pattern or as objects;
+    None: all.
 
-    ``begin`` and ``end`` are for a ``with`` statement of the user. A wrapped function uses two context
+    A ``with`` statement of the user calls ``begin`` and ``end``. A decorated function uses two context
     managers: this object, around the whole call, and ``running``, around the parts in which the function
-    itself runs. In between, other code is not checked: the code that runs while a generator waits for its
-    next value to be requested, for example.
+    itself runs. Code that runs in between is not checked: for example, code that runs while a generator waits
+    for its next value to be requested.
     """
 
     def __init__(self, after: int, functions: Functions) -> None:
@@ -226,8 +229,8 @@ class Watch:
     # -- the verdict ----------------------------------------------------------------------------------
 
     def _alarm(self) -> bool:
-        """Raise RecompileError if a compilation since the last check was too late. Return False if this
-        cannot be checked now, so that the check has to be repeated later; else True.
+        """Raise RecompileError if a compilation since the last check was too late. Return True if that was
+        checked, and False if it cannot be checked now, so that the caller has to try again later.
 
         This method is called at each ``jaxscope.step()`` and before each call of a function wrapped by
         ``jaxscope.watch``. Nothing can be checked in another thread or another task, inside a call of JAX
@@ -428,9 +431,9 @@ def _listed(functions: Functions) -> Sequence[str | Callable[..., Any]] | None:
 
 
 def _names(functions: Functions) -> list[str] | None:
-    """Return ``functions``, the functions to check, as a list of texts. None for None, which means all
-    functions. A name or a pattern is returned unchanged. A function object becomes the id under which it is
-    recorded."""
+    """Return ``functions``, the functions to check, as a list of texts; None, which means all functions,
+    stays None. A name or a shell pattern is returned unchanged. A function object becomes the id under which
+    it is recorded."""
     from jaxscope.capture.calls import functions as described
 
     listed = _listed(functions)

@@ -60,8 +60,8 @@ def run_cell(shell: Any, line: str, cell: str) -> Any:
 
 
 def _number(shell: Any) -> int:
-    """Return the number of the cell that runs now: ``3`` for ``In[3]``. If a cell calls code of another cell,
-    return the number of the cell that calls. ``shell`` is IPython's shell object."""
+    """Return the number of the cell that runs now: ``3`` for ``In[3]``. If that cell calls a function defined
+    in another cell, the number is that of the calling cell. ``shell`` is IPython's shell object."""
     frame: FrameType | None = sys._getframe()
     number: int = shell.execution_count
     while frame is not None:

@@ -291,8 +291,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 
 def _report_below(item: pytest.Item, recording: TestRecording) -> None:
-    """Add a section to the report of the test ``item``, if the test failed with an exception of its own and
-    also compiled more than its marks allow. ``recording`` is what the test compiled."""
+    """Add a section to pytest's report of the test ``item``, which failed with an exception, if it also
+    compiled more than its marks allow. ``recording`` is what the test compiled."""
     try:
         text, surely = _failures(item, recording)
         recording.failure = surely or None
@@ -338,10 +338,9 @@ def _body(item: pytest.Item, recording: TestRecording) -> Iterator[None]:
 
 
 def _failures(item: pytest.Item, recording: TestRecording) -> tuple[str, str]:
-    """Check the marks of the test ``item``, and return (text of all failures, text of the certain failures);
-    a text is empty if there are none. A failure is certain if it holds even though the body of the test may
-    have ended early, for example because a limit is exceeded already. ``recording`` is what the test
-    compiled."""
+    """Check the limits that the marks of the test ``item`` set, and return (text of all failures, text of the
+    certain failures); a text is empty if there are none. A failure is certain if the rest of the test's body
+    could not change it: for example, a limit is exceeded already. ``recording`` is what the test compiled."""
     from jaxscope.check import marks
 
     found: list[str] = []
@@ -361,9 +360,9 @@ def _failures(item: pytest.Item, recording: TestRecording) -> tuple[str, str]:
 
 
 def _marks_of(item: pytest.Item) -> Iterator[tuple[str, Judge]]:
-    """Yield (name, check) for each mark of jaxscope that applies to the test ``item``. If several marks have
-    the same name and are about the same functions or kind of collective, only the mark nearest to the test is
-    yielded."""
+    """Yield (name, check) for each mark of jaxscope that applies to the test ``item``: ``check`` is a
+    function that finds out whether the limit is kept. If several marks have the same name and are about the
+    same functions or kind of collective, yield only the mark nearest to the test."""
     from jaxscope.check import marks
 
     seen = set()

@@ -1,4 +1,4 @@
-"""Read back a part of what this process records (a block, a test) while the recording goes on.
+"""Read back what this process has recorded of one block or one test, while the recording continues.
 
 This module imports both the code that records, to find out which calls belong to the block, and the code that
 reads a run, to read these calls from the log on disk.
@@ -18,16 +18,17 @@ if TYPE_CHECKING:
     from jaxscope.recorded_run import Opened
     from jaxscope.schema.steps import Step
 
-# Parts of the recording. If one of them fails, it is unknown what was compiled.
+# Names of the callbacks that record compilations. If one of them fails, it is unknown what was compiled.
 NEEDED = ("phase_durations", "miss_event", "trace_event")
 
 _tails: weakref.WeakKeyDictionary[Any, Tail] = weakref.WeakKeyDictionary()
 
 
 def read(session: Session, block: RecordingScope) -> tuple[Opened, dict[str, Step]]:
-    """Return (the whole run as recorded so far, {id of a compilation: its step}). ``session`` is the active
-    recording. The dict has the compilations that were made in ``block``, a part of that recording. Steps are
-    counted from the beginning of the block; None: they are not counted."""
+    """Return (everything that ``session`` recorded so far, {id of a compilation: its training step}).
+    ``session`` is the active recording. The dict has the compilations made in ``block``, a part of that
+    recording. Steps are counted from the beginning of the block; a step is None if nothing counts the
+    steps."""
     from jaxscope.capture.calls import functions
     from jaxscope.model.steps import within_call
 
@@ -62,8 +63,8 @@ def whole(session: Session) -> Opened:
 
 
 def alone(session: Session, block: RecordingScope) -> Opened:
-    """Return the part ``block`` of the recording ``session`` as a run of its own. Its only calls are those
-    made in ``block``, as if the recording had begun and ended with the block."""
+    """Return the part ``block`` of the recording ``session``, as if the recording had begun and ended with
+    the block. The result has only the calls made in ``block``."""
     from jaxscope.log import reader
     from jaxscope.model.programs import Reader
     from jaxscope.recorded_run import Opened
@@ -82,17 +83,17 @@ def alone(session: Session, block: RecordingScope) -> Opened:
 
 
 def failed() -> list[str]:
-    """Return which of the parts listed in ``NEEDED`` have failed so far, by name. Without these parts
-    (callbacks that JAX calls), it is unknown what was compiled."""
+    """Return which of the callbacks named in ``NEEDED`` have failed so far. JAX calls them when it traces or
+    compiles; if one fails, it is unknown what was compiled."""
     from jaxscope.capture import shield
 
     return [name for name in NEEDED if not shield.works(name)]
 
 
 def why_unreliable(session: Session, before: Sequence[str]) -> str | None:
-    """Return as text why the recording ``session`` does not show everything that was compiled in a block;
-    None if it does. ``before`` are the names that ``failed()`` returned when the block began. A failure from
-    before the block counts only if that part of the recording is still switched off."""
+    """Return, as text, why the recording ``session`` may lack something that was compiled in a block; None if
+    it is complete. ``before`` has the names that ``failed()`` returned when the block began. A callback that
+    had failed before counts only if it is still switched off."""
     from jaxscope.capture import shield
 
     if session.writer.stopped == "closed":

@@ -18,8 +18,8 @@ from jaxscope.rules import registry
 
 class Opened(Run):
     """A recorded run: what was recorded (``functions``, ``compilations``, ``programs``), and what jaxscope
-    concludes from it (``findings``). ``directory`` is the run directory. It is None for a run that
-    ``open_run`` did not read, such as the part of a recording that belongs to one test."""
+    concludes from it (``findings``). ``directory`` is the run directory; None if ``open_run`` did not read
+    the run from one, as for the part of a recording that belongs to one test."""
 
     directory: store.RunDir | None = None
 
@@ -37,9 +37,9 @@ class Opened(Run):
 
     @property
     def predictions(self) -> list[predictions.Prediction]:
-        """Return the predicted recompiles: a function will recompile if the result of a certain call is
-        passed to the function again. ``status`` is pending, confirmed by a later call, or withdrawn because
-        of a later call."""
+        """Return the predicted recompiles. Each predicts that a function recompiles if the result of a
+        certain call is passed to it again. ``status`` is ``pending``, ``confirmed`` or ``withdrawn``; a later
+        call confirms or withdraws the prediction."""
         return predictions.predictions(self)
 
     @property
@@ -59,10 +59,11 @@ class Opened(Run):
 
     def program(self, name: str) -> run_details.ProgramDetail:
         """Return the compiled program that ``name`` names. ``train_step#2`` is the program of the second
-        compilation of ``train_step``; ``train_step`` is the program of the latest compilation.
+        compilation of ``train_step``. ``train_step`` is the program of the latest compilation that compiled
+        one.
 
         Raises:
-          UsageError: there is no such function or compilation, or the call compiled no program.
+          UsageError: there is no such function or compilation, or it compiled no program.
         """
         return run_details.program(self, name)
 
@@ -76,20 +77,20 @@ class Opened(Run):
         return run_details.array(self, name)
 
     def metrics(self) -> list[dict[str, Any]]:
-        """Return numbers per step, for dashboards: seconds of compiling, recompiles by cause, bytes. There is
-        a dict for each step in which something was compiled, or in which a snapshot of the live arrays was
-        taken. Its keys are the attributes of ``jaxscope.report.scalars.Row``."""
+        """Return numbers for dashboards: seconds of compiling, recompiles by cause, bytes. There is one dict
+        for each step in which something was compiled or a snapshot of the live arrays was taken. Its keys are
+        the attributes of ``jaxscope.report.scalars.Row``."""
         return [msgspec.structs.asdict(row) for row in scalars.rows(self)]
 
     def causes(self, compilation: Compilation) -> list[contract.Cause]:
-        """Return why ``compilation``, a call, was not served from a cache of JAX. The list has at least one
-        cause; the decisive cause is first."""
+        """Return why JAX could not serve the call ``compilation`` from a cache, the decisive cause first. The
+        list is never empty."""
         return [contract.Cause.of(c) for c in causes.of(self, compilation)]
 
 
 def open_run(which: str | Path | None = "latest") -> Opened:
-    """Read a recorded run and return it. ``which`` is the run directory, the name of the run or the beginning
-    of the name, or ``latest`` (also None).
+    """Read a recorded run and return it. ``which`` is the run directory, the name of the run, the beginning
+    of its name, or ``latest``; None means ``latest``, too.
 
     Raises:
       RunNotFound: there is no such run; the message has similar names.

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 class Recording:
     """A recording that is started in code, as ``jaxscope.record`` returns it. Use it as a context manager, or
-    call ``start`` and ``stop``. Inside ``jaxscope run``, or inside another recording, the block is part of
-    that recording.
+    call ``start`` and ``stop``. Inside ``jaxscope run``, or inside another recording, no new recording
+    begins: the block is part of the active one.
 
     Args:
       passing: ``suite`` for the recording of a whole test suite, which ends as soon as another recording

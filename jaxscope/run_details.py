@@ -77,7 +77,8 @@ class FunctionDetail(_Detail):
 
 class ProgramDetail(_Detail):
     """The compiled program of one compilation: memory, source lines with costs, collectives. ``record`` has
-    its module, texts and memory; ``compilation`` is the first one that produced it."""
+    its module, texts and memory. ``compilation`` is the compilation by which the user chose the program;
+    several compilations may have the same program."""
 
     def __init__(self, run: Run, record: Program, compilation: Compilation) -> None:
         self._run, self.record, self.compilation = run, record, compilation
@@ -167,10 +168,10 @@ def function(run: Run, name: str) -> FunctionDetail:
 
 def program(run: Run, name: str) -> ProgramDetail:
     """Return the compiled program that ``name`` names. ``train_step#2`` is the program of the second
-    compilation of ``train_step``; ``train_step`` is the program of the latest compilation that has one.
+    compilation of ``train_step``. ``train_step`` is the program of the latest compilation that compiled one.
 
     Raises:
-      UsageError: there is no such function or compilation, or the call compiled no program.
+      UsageError: there is no such function or compilation, or it compiled no program.
     """
     functions, number = find_compilations(run, name)
     numbered = run.numbered(functions[0])

@@ -1,2 +1,3 @@
-"""Pure functions that explain what jaxscope recorded about a run and what compiled programs (StableHLO, HLO)
-contain. They import no jax and write neither to a log nor to the terminal."""
+"""Functions that explain the recording of a run (the events that jaxscope wrote while a program ran) and the
+texts of compiled programs (StableHLO, HLO). They do not import jax, and write neither to a log nor to the
+terminal."""

@@ -1,8 +1,8 @@
 """Find the frame of a traceback to which an operation is attributed: the innermost line of the user's own
 code.
 
-The frames are ``Frame`` objects, which are read from Python tracebacks or from StableHLO and HLO. The module
-``schema.file_owner`` decides whether a file belongs to the user.
+A frame is a line of Python code (``schema.keys.Frame``), read from a Python traceback, from StableHLO or from
+HLO. The module ``schema.file_owner`` decides whether a file belongs to the user.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from jaxscope.schema.keys import Frame
 
 
 class Blame(msgspec.Struct, frozen=True):
-    """The frame to which an operation is attributed.
+    """The frame to which an operation is attributed, usually one of the user's code, and the frames around it
+    on the stack.
 
     Attributes:
-      folded: the library frames between this frame and the operation, innermost first.
-      callers: the user's frames that lead to this frame, innermost first.
+      frame: the frame; None: all frames are of known libraries, or there are no frames.
+      folded: the library frames between ``frame`` and the operation, innermost first.
+      callers: the frames with the same owner (the user) that lead to ``frame``, innermost first.
     """
 
     frame: Frame | None = None
@@ -33,8 +35,14 @@ NOBODY = Blame()
 
 def blame(frames: Iterable[Frame], standing: Callable[[str], Standing] = STANDING) -> Blame:
     """Return the frame to which an operation is attributed: the innermost frame in the user's code, else the
-    innermost in an installed package that is no known library. ``standing`` is a function from a file name to
-    the owner of the file: the user, an installed package or a known library."""
+    innermost in an installed package that is no known library. If all frames are in known libraries (JAX, the
+    standard library, ...), ``frame`` of the result is None.
+
+    Args:
+      frames: the frames of the operation's stack, innermost first.
+      standing: a function that takes a file name and returns the owner of the file: the user, an installed
+        package or a known library.
+    """
     ranked = [(standing_of(f, standing), f) for f in frames]
     if not ranked:
         return NOBODY

@@ -1,8 +1,5 @@
 """Write the type of an argument as short text for messages: ``f32[32,512]``, ``i32[] weak``,
-``float f32[] weak``.
-
-The arguments are shapes, dtypes and names of types. The functions do not depend on cache keys.
-"""
+``float f32[] weak``."""
 
 from __future__ import annotations
 
@@ -24,9 +21,8 @@ _SHORT = (("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c"))
 
 
 def short_dtype(dtype: str | None) -> str:
-    """Shorten a dtype: ``bfloat16`` -> ``bf16``, ``uint8`` -> ``u8``. Extended types (``key<fry>``) stay;
-    None gives ``?``. JAX uses the same short names when it prints a jaxpr, so that you can search for them in
-    a jaxpr."""
+    """Shorten a dtype as JAX does when it prints a jaxpr: ``bfloat16`` -> ``bf16``, ``uint8`` -> ``u8``.
+    Extended types (``key<fry>``) stay as they are; None gives ``?``."""
     if dtype is None:
         return "?"
     if "<" in dtype:
@@ -69,7 +65,7 @@ def type_text(name: str | None) -> str:
 
 def aval_bytes(shape: Sequence[int | str] | None, dtype: str | None) -> int | None:
     """Return the bytes of a whole array: 4 per number for ``float32``, 1 for ``bool``, a half for ``int4``.
-    None: the dtype or the size of a dimension is unknown."""
+    Return None if the dtype or the size of a dimension is unknown."""
     known = [d for d in shape or () if isinstance(d, int) and d >= 0]
     if shape is None or dtype is None or len(known) != len(shape):
         return None

@@ -53,13 +53,13 @@ class Bounds(msgspec.Struct, frozen=True):
       compute: the time of the floating-point operations.
       memory: the time to move bytes between the device's cores and its memory.
       axes: mesh axes, joined with a comma (``data,model``; ``?``: unknown axes) -> time of the collectives
-        along them; None: the time is unknown.
-      least: the largest of these bounds, which is the least possible time; None: all are unknown.
+        along these axes; None: the time is unknown.
+      least: the largest of these bounds: one call takes at least this time. None: all are unknown.
       binds: the name of the largest bound: ``compute``, ``memory`` or a key of ``axes``; None: all are
         unknown.
-      quoted: the names of the bounds whose peak rate comes from a page that quotes the vendor's page, which
-        itself could not be opened.
-      uncounted: why ``compute`` is None, or may leave out flops; None: it leaves out none.
+      quoted: the names of the bounds whose peak rate comes from a page that quotes the vendor's page, because
+        the vendor's page could not be opened.
+      uncounted: why ``compute`` is None or leaves out flops; None: it leaves out no flops.
     """
 
     compute: float | None
@@ -81,15 +81,15 @@ def of_program(
     in_order: bool = True,
     uncounted: str | None = None,
 ) -> Bounds | None:
-    """Return the lower bounds on the time of one call of a program on ``target``; None: the machine is not in
-    the catalog.
+    """Return the lower bounds on the time of one call of a program on ``target``. Return None if the machine
+    of the target is not in the table ``machines.MACHINES``.
 
     Args:
       target: the machine and the number of chips.
       flops: HLO element type -> lower bound on the flops of one call on one device; None: unknown.
       moved_bytes: bytes moved between memory and cores in one call on one device; None: unknown.
       collectives: the program's collectives.
-      mesh: (axis, size) in mesh order; None: unknown.
+      mesh: (axis, size) of each axis of the device mesh, in mesh order; None: unknown.
       partitions: number of devices on which the program runs; None: unknown.
       in_order: whether the mesh has the devices in the target's order. If not, it is unknown which devices
         are in the same TPU slice or host.
@@ -129,11 +129,11 @@ def _axes(
     mesh: interconnect.Mesh | None,
     all_devices: bool,
 ) -> dict[str, float | None]:
-    """Return the least time of the collectives along each set of mesh axes: ``data``, ``data,model`` or ``?``
-    (unknown axes) -> seconds. None: the time is unknown.
+    """Return the least time of the collectives along each set of mesh axes. The keys are the axes, ``data``,
+    ``data,model`` or ``?`` (unknown axes); the values are seconds, or None if the time is unknown.
 
     If collectives are in branches of a conditional, only the branch with the smallest time counts.
-    ``all_devices`` is whether the program runs on all devices of the target. If not, a collective may also
+    ``all_devices`` tells whether the program runs on all devices of the target. If not, a collective may also
     use idle links and the network of other chips.
     """
     loads: dict[str, list[tuple[branches.Path, interconnect.Load | None]]] = {}
@@ -179,9 +179,9 @@ def _compute(machine: Machine, flops: Mapping[str, int] | None) -> float | None:
 
 
 def _rate(machine: Machine, kind: str) -> float | None:
-    """Return the peak rate of one chip for an element type, such as ``bf16``, in operations per second; None:
-    unknown. If the operands of a product differ in type, ``kind`` is ``bf16 x s8``, and the faster of the two
-    rates is returned."""
+    """Return the peak rate of one chip for an element type, such as ``bf16``, in operations per second.
+    Return None if the rate is unknown. If the operands of a product differ in type, ``kind`` is
+    ``bf16 x s8``, and the faster of the two rates is returned."""
     found = []
     for one in kind.split(" x "):
         names = ("tf32" if machine.platform == GPU else "bf16",) if one == "f32" else _RATES.get(one, ())

@@ -1,5 +1,5 @@
 """Choose a few sizes to which arrays are padded, so that a function is compiled only for these sizes. For
-each choice, the number of compilations and the share of padding are computed."""
+each number of sizes, compute the best sizes and the share of padding."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ class Choice(msgspec.Struct, frozen=True):
     """A set of sizes, ascending, to which arrays are padded. The function is compiled once for each size.
 
     Attributes:
+      sizes: the sizes.
+      compilations: the number of compilations, which is that of the sizes.
       padding_share: the share of padding in all elements after padding, from 0 to 1.
     """
 
@@ -29,11 +31,10 @@ class Choice(msgspec.Struct, frozen=True):
 def creeps(sizes: Sequence[int]) -> bool:
     """Return whether an axis grows by the same amount from each call to the next, as in 64, 65, 66, 67. Then
     padding to a fixed size only delays the next compilation. A few calls may start again with a smaller size,
-    for example if a program generates one text after another.
+    as in a program that generates one text after another.
 
-    Args:
-      sizes: the size in each call, in order. Fewer than ``CREEPING`` (4) give False, because they may be a
-        coincidence.
+    ``sizes`` has the size in each call, in order. The result is False for fewer than ``CREEPING`` (4) sizes,
+    because these may be a coincidence.
     """
     steps = [b - a for a, b in pairwise(sizes)]
     longer = [n for n in steps if n > 0]
@@ -43,13 +44,12 @@ def creeps(sizes: Sequence[int]) -> bool:
 
 def choices(observed: Mapping[int, int]) -> list[Choice]:
     """Return the best set of 1 size to pad to, of 2 sizes, and so on, up to ``MOST`` (6) sizes. The best set
-    of k sizes is the one with the least padding.
+    of k sizes is the one with the least padding. Each observed size is padded to the smallest chosen size
+    that is not below it. If fewer sizes were observed, there are fewer results.
 
-    If fewer sizes were observed, there are fewer results. Every observed size is padded to the smallest
-    chosen size that is not below it. One of the best sets consists of observed sizes only, because lowering a
-    chosen size to the next observed size reduces the padding. So it is enough to split the n sorted sizes
-    into k runs, each of which is padded to its largest size. Dynamic programming finds the split with the
-    least padding in O(k n^2).
+    Only observed sizes are chosen: lowering a chosen size to the next observed size reduces the padding. So
+    the n sorted sizes are split into k groups, each padded to its largest size, by dynamic programming in O(k
+    n^2).
 
     Args:
       observed: size -> how often it was observed. Sizes are at least 0, counts at least 1.
@@ -66,8 +66,8 @@ def choices(observed: Mapping[int, int]) -> list[Choice]:
     counts = [0]
     for _, n in sizes:
         counts.append(counts[-1] + n)
-    # least[k][j]: the fewest elements, with padding, of the first j sizes in k runs. cut[k][j]: the index at
-    # which the last of these runs begins.
+    # least[k][j]: the fewest elements, with padding, of the first j sizes in k groups. cut[k][j]: the index
+    # at which the last of these groups begins.
     size_count = len(sizes)
     least = [[0.0] + [float("inf")] * size_count]
     cut: list[list[int]] = [[0] * (size_count + 1)]

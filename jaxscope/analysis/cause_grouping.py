@@ -1,8 +1,6 @@
 """Merge several causes of a cache miss into one, if they are the same change of many leaves:
-``148 leaves under state.params changed dtype from f32 to bf16``.
-
-The functions are pure. The input of ``folded`` are causes that each belong to a single leaf of an argument.
-"""
+``148 leaves under state.params changed dtype from f32 to bf16``. A cache miss is a call for which JAX had to
+trace, lower or compile again."""
 
 from __future__ import annotations
 
@@ -14,11 +12,10 @@ from jaxscope.schema.causes import ArrayType, AxisSizes, Cause, Commitment, Func
 
 def folded(found: list[tuple[str, Cause]]) -> list[Cause]:
     """Merge the causes of a cache miss that are the same change of several leaves of one argument, such as
-    dtype f32 -> bf16. One or two such causes stay separate.
+    dtype f32 -> bf16. One or two equal causes stay separate.
 
-    Args:
-      found: (path of the leaf, its cause). A merged cause has the common prefix of the leaves' paths and the
-        number of leaves.
+    A merged cause has the common prefix of the leaves' paths as its path, and the number of leaves as its
+    count. ``found`` has (path of a leaf, its cause).
     """
     groups: dict[tuple[object, ...], list[tuple[str, Cause]]] = {}
     for path, c in found:
@@ -55,8 +52,9 @@ def _without_number(value: Value | None) -> Value | None:
 
 
 def _change(c: Cause) -> tuple[Value | None, Value | None]:
-    """Return the values before and after the change, reduced to the part that must be equal in causes that
-    are merged: for a changed shape the axes that changed, for a changed dtype the dtypes."""
+    """Return the values (before the change, after the change) of a cause, reduced to what must be equal in
+    causes that are merged. For a changed shape these are the axes that changed, for a changed dtype the
+    dtypes."""
     a, b = c.before, c.after
     if isinstance(a, Commitment) and isinstance(b, Commitment):
         return Commitment(a.committed), Commitment(b.committed)
@@ -74,9 +72,9 @@ def _without_shape(value: ArrayType, kind: str) -> ArrayType:
 
 
 def _axes(a: ArrayType, b: ArrayType) -> tuple[AxisSizes, AxisSizes] | None:
-    """Return the axes in which two shapes differ, with their sizes in ``a`` and with their sizes in ``b``:
-    for ``[8,128]`` and ``[4,128]`` (axis 0 with size 8, axis 0 with size 4). None: the shapes have different
-    ranks, or one is unknown."""
+    """Return the sizes in ``a`` and the sizes in ``b`` of the axes in which two shapes differ: for
+    ``[8,128]`` and ``[4,128]`` (axis 0 with size 8, axis 0 with size 4). Return None if the shapes have
+    different ranks, or one of them is unknown."""
 
     if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
         return None

@@ -1,10 +1,10 @@
 """Find why a call missed JAX's caches: a list of causes, the decisive one first.
 
-The functions compare the cache keys of two calls of a function, and the circumstances of the calls, and
-return ``Cause`` records. They are pure. ``present.causes`` turns the records into words. ``analysis.levels``
-chooses the earlier call to compare with.
+The functions compare the cache keys of two calls of a function (``Facts``, the values that JAX compares), and
+the circumstances of the calls, and return ``Cause`` records. ``present.causes`` turns the records into words.
+``analysis.levels`` chooses the earlier call to compare with.
 
-"Level" means the first of JAX's caches that missed: trace, lower, compile or fast_path. "Whole" facts of a
+A "level" is the first of JAX's caches that missed: trace, lower, compile or fast_path. The "whole" facts of a
 key, such as the function object or a configuration option, belong to no single argument.
 """
 
@@ -107,6 +107,7 @@ class Circumstances(msgspec.Struct, frozen=True):
       entry, entry_before: how JAX was entered, in this call and in the call before: ``call`` (a plain call),
         ``aot`` (``lower`` or ``compile``), ``transform`` (under grad, vmap, ...) or ``nested`` (in the trace
         of another function).
+      name, qualname: the name and the qualified name of the function.
       form: how the function object was created: ``def``, ``lambda``, ``partial``, ...
       wrappers: the wrappers around the function, the outermost first: ``jax.pmap``.
       signature: the function's parameters as text: ``(x, s=2.0)``; None: unknown.
@@ -119,8 +120,8 @@ class Circumstances(msgspec.Struct, frozen=True):
       created_at: the line in the user's code that created the function object again; None: unknown.
       created_there: whether the line ``created_at`` is certain.
       number_before: the number of the compilation before: 4 in ``train_step#4``; None: unknown.
-      of_leaves: the stored results of ``_of_leaves``: (id of the leaves before, id of the leaves after,
-        level) -> (leaves before, leaves after, causes found). Several misses may share this dict.
+      of_leaves: a cache of causes that were computed before, which several misses may share: (id of the
+        leaves before, id of the leaves after, level) -> (leaves before, leaves after, causes found).
     """
 
     level: str
@@ -143,21 +144,22 @@ class Circumstances(msgspec.Struct, frozen=True):
 
 
 def first(level: str) -> Cause:
-    """Return the cause of a cache miss if there is no earlier call to compare with: it is the first call of
-    the function. ``level`` is the first cache that missed: trace, lower, compile or fast_path."""
+    """Return the cause of a cache miss that has no earlier call to compare with, because it is the first call
+    of the function. ``level`` is the first cache that missed: trace, lower, compile or fast_path."""
     return Cause("first", level, None, None, None, CERTAIN)
 
 
 def unread_key(level: str) -> Cause:
-    """Return the cause of a cache miss if the cache key of the call was not recorded. ``level`` is the first
-    cache that missed: trace, lower, compile or fast_path."""
+    """Return the cause of a cache miss whose cache key was not recorded, so that nothing can be compared.
+    ``level`` is the first cache that missed: trace, lower, compile or fast_path."""
     return Cause("unknown", level, None, None, None, CERTAIN, detail=NotRecorded())
 
 
 def between(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
     """Return the causes of a cache miss, the decisive one first: the differences between the cache key
-    ``after`` of the call and the key ``before`` of an earlier call. The list is never empty. ``miss`` has the
-    facts about the miss that are not in the keys."""
+    ``before`` of an earlier call and the key ``after`` of the call that missed. Facts that are not in the
+    keys, such as a transform around the call, are in ``miss`` and may be causes, too. The list is never
+    empty."""
     if miss.entry != miss.entry_before and (
         "transform" in (miss.entry, miss.entry_before) or miss.entry == "nested"
     ):
@@ -184,8 +186,8 @@ def between(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
 
 
 def differences(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
-    """Return one cause for each difference of two cache keys. The keys may be of any two calls, also of two
-    runs. Empty: the keys are equal.
+    """Return one cause for each difference between two cache keys; an empty list if the keys are equal. The
+    keys may be of any two calls, also of two recordings.
 
     Args:
       before, after: the two keys.
@@ -216,9 +218,9 @@ def _explains(c: Cause, miss: Circumstances) -> bool:
 def _at_the_level(found: list[Cause], miss: Circumstances) -> list[Cause]:
     """Return the causes ``found`` of a cache miss, with the level of the first, decisive cause corrected.
 
-    The level of a cause is the first of JAX's caches whose key contains the changed fact. If this cache is an
-    earlier one than the cache that missed, ``miss.level``, it was a hit in spite of the change. Then the
-    cause gets the level ``miss.level`` and is only LIKELY.
+    The level of a cause is the first of JAX's caches whose key contains the changed fact. If that cache comes
+    before the cache that missed (``miss.level``), it had an entry for the call in spite of the change. Then
+    the cause gets the level ``miss.level`` and is only LIKELY.
     """
     head = found[0]
     if _explains(head, miss) and head.level != miss.level:
@@ -253,9 +255,9 @@ def _whole(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
 
 
 def _other_operation(miss: Circumstances) -> Cause:
-    """Return the cause of a cache miss of an operation outside jit whose parameters differ from those of the
-    earlier call. If a parameter of the operation is a function (the body of a ``scan`` or ``cond``), the
-    cause is that this function is new; else a parameter has another value."""
+    """Return the cause of a cache miss of an operation outside jit (``x + 1``) whose parameters differ from
+    those of the earlier call. If a parameter of the operation is a function (the body of a ``scan`` or
+    ``cond``), the cause is that this function is new; else it is that a parameter has another value."""
     if miss.name not in OF_FUNCTIONS:
         return Cause("static_value", TRACE, None, None, None, LIKELY)
     return Cause("new_function", TRACE, None, None, None, LIKELY, detail=NewFunction(BODY))
@@ -330,11 +332,11 @@ def _statics(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
 
 
 def _whole_statics(before: Facts, after: Facts) -> list[Cause]:
-    """Return the cause of a cache miss, in a list, if static data of two keys is unequal although all its
+    """Return a list with one cause of a cache miss if static data of two keys is unequal although all its
     recorded fields are equal; else an empty list.
 
-    Two kinds of data are examined: pytree nodes that JAX compares as a whole, while their fields were
-    recorded one by one; and data that a library's wrapper adds to the cache key, whose path begins with
+    Two kinds of static data are examined: pytree nodes that JAX compares as a whole, while jaxscope recorded
+    their fields one by one; and data that a library's wrapper adds to the cache key, whose path begins with
     ``<``.
     """
     if before.static is after.static:
@@ -372,9 +374,9 @@ def _static(path: str, was: Static, now: Static, miss: Circumstances, *, inside:
 
 
 def _identity_reason(now: Static) -> str:
-    """Return why a static object is unequal to the earlier one although both print the same text.
-    ``FUNCTION``: functions are compared by identity. ``PARTS``: an object inside has no ``__eq__``.
-    ``NO_EQ``: the object itself has none."""
+    """Return why a static object is unequal to the earlier one although both print the same text:
+    ``FUNCTION`` (functions are compared by identity), ``PARTS`` (an object inside has no ``__eq__``) or
+    ``NO_EQ`` (the object itself has none)."""
     if now.type.rpartition(".")[2] in _FUNCTIONS:
         return FUNCTION
     return PARTS if now.compares == "parts" else NO_EQ
@@ -406,8 +408,8 @@ def _fold_statics(found: list[Cause]) -> list[Cause]:
 
 def _inside(path: str, facts: Facts) -> bool:
     """Return whether ``path`` is a pytree among the arguments (``state``) or something inside one
-    (``state.params``). False for an argument that is a single leaf (``x``). ``facts`` is the cache key of the
-    call."""
+    (``state.params``). Return False for an argument that is a single leaf (``x``). ``facts`` is the cache key
+    of the call."""
     steps = tokens(path)
     return any("".join(steps[:n]) in facts.nodes for n in range(1, len(steps) + 1))
 
@@ -421,8 +423,11 @@ def _is_whole(s: Static | None) -> bool:
 
 def _of_leaves(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
     """Return the causes of a cache miss for the array leaves that differ between two cache keys. Several
-    leaves with the same change have one cause. The result is stored in ``miss.of_leaves``, because the same
-    two sets of leaves are often compared again: one batch of another size is passed to many functions."""
+    leaves with the same change have one cause.
+
+    The result is stored in ``miss.of_leaves``, because the same two sets of leaves are often compared again:
+    one batch of another size is passed to many functions.
+    """
     pair = id(before.leaves), id(after.leaves), miss.level
     known = miss.of_leaves.get(pair)
     if known is None:  # the stored entry refers to the leaves, so that their ids are not reused
@@ -505,9 +510,12 @@ def _moved(a: Sharding | None, b: Sharding | None) -> bool:
 
 def _sharding(a: Sharding | None, b: Sharding | None, miss: Circumstances) -> tuple[str, str]:
     """Classify the difference between the shardings of an argument in the earlier call (``a``) and in the
-    call that missed a cache (``b``): return (kind of the cause, first of JAX's caches that misses because of
-    it). The kind is ``mesh``, ``device``, ``equal_sharding`` (the fast path alone treats them as different)
-    or ``sharding`` (any other difference)."""
+    call that missed a cache (``b``).
+
+    Return (kind of the cause, the first of JAX's caches that misses because of it). The kind is ``mesh``,
+    ``device``, ``equal_sharding`` (only the fast path treats the two as different) or ``sharding`` (any other
+    difference).
+    """
     level = sharding_level(a, b)
     if level == TRACE and (a is None or b is None or a.mesh != b.mesh):
         return "mesh", TRACE
@@ -540,8 +548,9 @@ def _without_consequences(found: list[Cause], before: Facts, after: Facts) -> li
 
 
 def _unexplained(after: Facts, miss: Circumstances) -> Cause:
-    """Return the cause of a cache miss whose key equals that of the earlier call: the function's effects,
-    cleared caches, an entry evicted from a full cache, another program of a transform, or unknown."""
+    """Return the cause of a cache miss if the call's key equals that of the earlier call: the function's
+    effects, cleared caches, an entry evicted from a full cache, another program of a transform, or unknown.
+    ``after`` is the key."""
     if miss.level == FAST_PATH:
         if miss.effects or any(leaf.type.endswith("Ref") for leaf in after.leaves.values()):
             names = tuple(sorted({n.partition("<")[0] for n in miss.effects}))

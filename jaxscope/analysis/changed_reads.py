@@ -22,12 +22,12 @@ _Scope: TypeAlias = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Changed(NamedTuple):
-    """A variable that a function reads from outside and a loop changes.
+    """A variable that a function reads from outside and that a loop changes.
 
     Attributes:
       name: the variable: ``rate``, ``self.rate``.
-      read: the line on which the function, or one that it calls, reads the variable.
-      changed: the line that sets it.
+      read: the line on which the function, or a function that it calls, reads the variable.
+      changed: the line that sets the variable.
     """
 
     name: str
@@ -46,7 +46,7 @@ def find(source: str | None, name: str, begins: int, calls: Collection[int]) -> 
     Args:
       source: the text of the file; None: unknown.
       name: the name of the function.
-      begins: the line on which its definition begins, or the decorators of the definition.
+      begins: the line of the function's ``def``, or of one of its decorators.
       calls: the lines that call the function, directly or through other functions of the file.
     """
     found = syntax(source) if source is not None else None
@@ -151,7 +151,7 @@ def _set_by_methods(
 
 
 def _owner(target: ast.expr) -> str | None:
-    """Return ``x`` for the target ``x.rate``; None for other targets."""
+    """Return ``x`` for the target ``x.rate``. Return None for other targets."""
     held = target.value if isinstance(target, ast.Attribute) else None
     return held.id if isinstance(held, ast.Name) else None
 

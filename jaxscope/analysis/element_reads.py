@@ -1,7 +1,7 @@
 """Find the variable whose elements a loop of the user's source reads one at a time: ``grid`` for
 ``float(grid[i])`` in a loop over ``i``, and for ``if x > 0`` in ``for x in grid``.
 
-The functions read source as text. If the text does not decide a question, the result is None.
+The functions read source as text. They return None if the text does not decide the question.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ _SCOPES = (*FUNCTION, ast.Lambda)
 
 
 def variable(source: str | None, line: int, text: str | None, called: Call | None) -> str | None:
-    """Return the variable (``grid``, ``self.grid``) whose elements ``text`` on ``line`` reads one at a time.
-    None: it reads something else, or an iteration of the loop changes the variable.
+    """Return the variable (``grid``, ``self.grid``) whose elements the expression ``text`` on ``line`` reads
+    one at a time. Return None if it reads something else, or if an iteration of the loop changes the
+    variable.
 
     Args:
-      text: the expression that is read. Only conversions (``float``) and operators may be around the element.
+      source: the text of the file; None: unknown.
+      text: the expression. Only conversions (``float``) and operators may be around the element.
       called: (source, line) of the only call of the function that contains ``line``; None: unknown. If the
         expression is a parameter of that function, the argument of this call is examined.
     """
@@ -60,8 +62,9 @@ def _parsed(text: str | None) -> ast.expr | None:
 
 
 def _operands(node: ast.expr) -> list[ast.expr] | None:
-    """Return the variables and items that the expression ``node`` combines with operators and conversions.
-    None: it contains something else, such as the result of a call."""
+    """Return the variables and items that the expression ``node`` combines with operators and conversions:
+    ``x`` and ``grid[i]`` for ``float(grid[i]) > x``. Return None if it contains something else, such as the
+    result of a call."""
     if isinstance(node, ast.Constant):
         return []
     if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
@@ -84,8 +87,9 @@ def _operands(node: ast.expr) -> list[ast.expr] | None:
 
 
 def _around(blocks: list[ast.stmt | ast.expr], line: int) -> tuple[list[ast.AST], ast.AST | None]:
-    """Return (loops, function): the ``for`` loops and comprehensions around ``line`` in its function, the
-    innermost first, and this function. The function is None if the line is in none."""
+    """Return (loops, function): the ``for`` loops and comprehensions around ``line``, the innermost first,
+    and the innermost function around the line. Loops outside this function are left out. At module level the
+    function is None."""
     loops: list[ast.AST] = []
     here = [n for n in blocks if n.lineno <= line <= (n.end_lineno or line)]
     for n in sorted(here, key=lambda n: (n.lineno, n.col_offset), reverse=True):
@@ -107,8 +111,8 @@ def _sources(loop: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 def _element_of(node: ast.expr, loops: list[ast.AST]) -> str | None:
     """Return the variable of which ``node`` reads another element in each iteration of one of ``loops``:
-    ``grid`` for ``grid[i]`` in ``for i in range(n)``, or for ``x`` in ``for x in grid``. None: there is no
-    such variable, or the loop changes it."""
+    ``grid`` for ``grid[i]`` in ``for i in range(n)``, or for ``x`` in ``for x in grid``. Return None if there
+    is no such variable, or if the loop changes it."""
     for loop in loops:
         for target, over in _sources(loop):
             counted = names_set([target])
@@ -134,7 +138,7 @@ def _indices(node: ast.expr) -> list[ast.expr]:
 
 def _iterated(target: ast.expr, over: ast.expr, name: str) -> ast.expr | None:
     """Return the expression whose elements the loop ``for target in over`` assigns to ``name``: ``ys`` for
-    ``y`` in ``for x, y in zip(xs, ys)``. None: there is no such expression."""
+    ``y`` in ``for x, y in zip(xs, ys)``. Return None if there is no such expression."""
     if not isinstance(over, ast.Call):
         return over if isinstance(target, ast.Name) else None
     called = last_name(over.func)
@@ -152,15 +156,16 @@ def _iterated(target: ast.expr, over: ast.expr, name: str) -> ast.expr | None:
 
 
 def _name(node: ast.expr) -> str | None:
-    """Return the variable of ``node`` without indices: ``self.grid`` for ``self.grid[i]``. None: ``node``
-    begins with something else than a variable."""
+    """Return the variable of ``node`` without indices: ``self.grid`` for ``self.grid[i]``. Return None if
+    ``node`` does not begin with a variable."""
     while isinstance(node, ast.Subscript):
         node = node.value
     return ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute)) and root(node) else None
 
 
 def _unchanged(node: ast.expr, loop: ast.AST) -> bool:
-    """Return whether no iteration of ``loop`` sets the variable of ``node``, or makes it longer."""
+    """Return whether no iteration of ``loop`` sets the variable of ``node``, or changes its length
+    (``append``, ``pop``, ...)."""
     body = loop.body if isinstance(loop, ast.For) else []
     lengthened = {
         root(n.func)
@@ -172,9 +177,9 @@ def _unchanged(node: ast.expr, loop: ast.AST) -> bool:
 
 
 def _in_call(function: ast.AST, parameter: str, source: str | None, line: int) -> str | None:
-    """Return the variable whose element a call of ``function`` passes as ``parameter``: ``grid`` for
-    ``f(grid[i])``. The call is on ``line`` of ``source``. None: there is no such call, or it passes something
-    else."""
+    """Return the variable whose element the call of ``function`` on ``line`` of ``source`` passes as
+    ``parameter``: ``grid`` for ``f(grid[i])``. Return None if there is no such call, or if it passes
+    something else."""
     found = syntax(source) if source is not None else None
     if found is None or not isinstance(function, FUNCTION):
         return None

@@ -1,9 +1,9 @@
 """Find the arguments that get a function's own result in the next call, like ``state`` in
 ``state = step(state, batch)``.
 
-The functions are pure. A part of the result matches an argument if both have the same tree of leaves and the
-same shapes. If such leaves differ in dtype, weak type, sharding, committedness or memory kind, the next call
-will miss a cache.
+A part of the result matches an argument if both have the same tree of leaves and the same shapes. If the
+leaves of the two differ in dtype, weak type, sharding, committedness or memory kind, the next call will miss
+one of JAX's caches.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class Result(msgspec.Struct, frozen=True):
     """One leaf of a compiled function's result, with its sharding.
 
     Attributes:
+      leaf: the path and the abstract value (shape, dtype, weak type) of the leaf.
       sharding: the sharding of the array; None: unknown.
       committed: whether the array is committed to its devices; None: unknown.
     """
@@ -42,15 +43,15 @@ class Results:
 
     @functools.cached_property
     def subtrees(self) -> dict[str, dict[str, Result]]:
-        """Return the subtrees of the result down to a depth of three steps: path of the subtree -> (path of a
-        leaf below it -> leaf). Larger subtrees come first; the first has the path ``""`` and is the whole
-        result."""
+        """Return the subtrees of the result down to a depth of three steps, the larger ones first: path of
+        the subtree -> (path of a leaf below the subtree -> leaf). The first subtree has the path ``""`` and
+        is the whole result."""
         return _subtrees(self.leaves)
 
     @functools.cached_property
     def kinds(self) -> frozenset[tuple[object, str | None]]:
-        """Return the (shape, dtype) pairs that occur among the leaves, to find out quickly that a leaf is not
-        in the result."""
+        """Return the (shape, dtype) pairs that occur among the leaves. With them it is found out quickly that
+        the result has no leaf of a given type."""
         return frozenset((r.leaf.shape, r.leaf.dtype) for r in self.leaves)
 
 
@@ -58,8 +59,9 @@ class Fed(msgspec.Struct, frozen=True):
     """An argument that gets a part of the function's own result in the next call.
 
     Attributes:
-      result: the path of that part in the result; empty for the whole result.
-      leaves: the leaves of the argument as they will be in the next call, by path in the call.
+      argument: the name of the argument.
+      result: the path of the part in the result; empty for the whole result.
+      leaves: path in the call -> leaf of the argument, as it will be in the next call.
     """
 
     argument: str
@@ -71,9 +73,9 @@ def fed_back(facts: Facts, results: Results) -> list[Fed]:
     """Return the arguments of a compiled call that can get parts of the call's ``results`` in the next call,
     each with the leaves that it will have in that call. ``facts`` is the cache key of the compiled call.
 
-    Each argument gets the first subtree of the result that has the argument's structure and of which no
-    earlier argument gets a part. An argument that is a single Python scalar (a learning rate, a temperature)
-    gets only the result at the same position.
+    For each argument, it is the first subtree of the result that has the argument's structure and of which no
+    part belongs to an earlier argument. An argument that is a single Python scalar (a learning rate, a
+    temperature) can only get the part at the same position.
     """
     arguments: dict[str, dict[str, LeafFacts]] = {}
     for path, leaf in facts.leaves.items():
@@ -100,7 +102,7 @@ def fed_back(facts: Facts, results: Results) -> list[Fed]:
 
 def same_leaves(leaves: Mapping[str, LeafFacts], results: Results) -> bool:
     """Return whether a part of an earlier call's result has the leaves of an argument: the same paths, shapes
-    and dtypes. Then the argument may be this part of the result.
+    and dtypes. If so, the caller may have passed this part of the result as the argument.
 
     Args:
       leaves: path below the argument -> leaf.
@@ -128,12 +130,12 @@ def _subtrees(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
 
 
 def _plausible(leaves: dict[str, LeafFacts], below: dict[str, Result]) -> bool:
-    """Return whether the program may pass a part of its result as an argument of the next call. Shapes must
-    be equal, and for a single leaf also dtypes.
+    """Return whether the user's code may pass a part of the result as an argument of the next call. Shapes
+    must be equal, and for a single leaf also dtypes.
 
-    If there are several leaves, more than half of them must be integers or bools in both, or floating point
-    in both: a function that takes integer images and returns normalized ones does not get these as its next
-    images.
+    If there are several leaves, more than half of them must be of the same kind in both: integer or bool, or
+    floating point. So a function that takes integer images and returns normalized ones does not seem to get
+    these as its next images.
 
     Args:
       leaves: the argument's leaves in this call, by path below the argument.
@@ -152,9 +154,9 @@ def _whole(dtype: str | None) -> bool:
 
 
 def _as_argument(before: LeafFacts, result: Result) -> LeafFacts:
-    """Return how a leaf of an argument will be in the next call, if ``result`` is passed there. What is
-    unknown about the result (sharding, committedness, ...) is copied from ``before``, the leaf in this call.
-    """
+    """Return how a leaf of an argument will be in the next call, if the leaf ``result`` of this call's result
+    is passed there. Facts that are unknown about ``result`` (sharding, committedness, ...) are copied from
+    ``before``, the argument's leaf in this call."""
     weak = result.leaf.weak_type
     committed = result.committed
     sharding = result.sharding if result.sharding is not None else before.sharding

@@ -1,5 +1,5 @@
-"""Find a loop that only adds to a list: it appends in some iterations and never removes. The functions read
-source as text."""
+"""Find a loop that only adds to a list: it appends in some iterations and never removes. The functions
+examine the text of a Python file."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _ADDS = frozenset({"append", "extend"})
 
 
 def find(source: str | None, name: str, calls: Collection[int]) -> tuple[int, int] | None:
-    """Return (line of the loop, line that appends) of a loop that only adds to the list ``name`` and contains
-    one of the lines ``calls``. None: there is no such loop, or something may remove items.
+    """Return (line of the loop, line that appends) of a loop that contains one of the lines ``calls`` and
+    only adds to the list ``name``. Return None if there is no such loop, or if something may remove items.
 
     The list must begin as ``[]`` outside of all loops. Its function may not assign ``name`` again, and may
     call no other methods of the list than ``append`` and ``extend``.
@@ -48,10 +48,10 @@ def find(source: str | None, name: str, calls: Collection[int]) -> tuple[int, in
 def find_attribute(source: str | None, path: str, calls: Collection[int]) -> tuple[int, int] | None:
     """Return (line of the loop, line that appends) of a loop that calls a method which only adds to a list of
     its object: ``averager.add(params)`` for the ``path`` ``averager.snapshots``. The loop must contain one of
-    the lines ``calls``. None: there is no such loop, or something may remove items.
+    the lines ``calls``. Return None if there is no such loop, or if something may remove items.
 
-    Only one class of the file may use the attribute. Its ``__init__`` sets the list to ``[]``; nothing else
-    assigns it, and no other methods of the list than ``append`` and ``extend`` are called.
+    Only one class of the file may use the attribute. Its ``__init__`` must set the list to ``[]``. Nothing
+    else may assign the list or call other methods of it than ``append`` and ``extend``.
     """
     found = syntax(source) if source is not None else None
     owner, _, name = path.partition(".")

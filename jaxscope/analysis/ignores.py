@@ -24,6 +24,7 @@ class Ignore(msgspec.Struct, frozen=True):
     """One ``# jaxscope: ignore`` comment, which suppresses findings.
 
     Attributes:
+      line: the line of the comment.
       codes: the codes of the findings that the comment names: ``JX101``; None: all codes; empty: no code
         could be read.
       first, last: the first and the last line to which the comment applies.
@@ -66,8 +67,8 @@ _NONE = _Nothing()  # the line has no such comment; None stands for a comment wi
 
 
 def _codes(text: str) -> tuple[str, ...] | None:
-    """Return the codes in a ``# jaxscope: ignore[JX101]`` comment on a line of source. None: the comment
-    names no codes, so it applies to all. ``_NONE``: the line has no such comment."""
+    """Return the codes in a ``# jaxscope: ignore[JX101]`` comment on a line of source. Return None if the
+    comment names no codes, so that it applies to all; return ``_NONE`` if the line has no such comment."""
     match = _COMMENT.search(text)
     if match is None:
         return _NONE

@@ -36,12 +36,12 @@ Mesh = Sequence[tuple[str, int]]
 
 
 class Links(msgspec.Struct, frozen=True):
-    """How many links connect a chip to the other chips of its slice. Chips at the edge of the slice may have
-    fewer than others.
+    """How many links connect a chip to the other chips of its slice. A chip at the edge of the slice may have
+    fewer links than a chip inside.
 
     Attributes:
-      least, mean, most: the links of the chip with the fewest, of a chip on average, and of the chip with the
-        most.
+      least, mean, most: the number of links of the chip with the fewest, of a chip on average, and of the
+        chip with the most.
     """
 
     least: float
@@ -85,9 +85,9 @@ class Load(msgspec.Struct, frozen=True):
 
 
 def links_of(machine: Machine, grid: Sequence[int]) -> Links | None:
-    """Return the numbers of links of the chips in one slice with ``grid`` chips along each axis. None:
-    unknown, because it is not known whether the ends of an axis of such a slice are connected to each other.
-    For GPUs it is one link."""
+    """Return how many links the chips in one slice have. ``grid`` is the number of chips along each axis of
+    the slice. For GPUs it is one link. Return None if it is not known whether the two ends of an axis of such
+    a slice are connected to each other."""
     if machine.platform == GPU:
         return Links(1, 1, 1)
     if machine.wraps == CUBES:
@@ -106,16 +106,16 @@ def links_of(machine: Machine, grid: Sequence[int]) -> Links | None:
 
 
 def parts_of(target: Target) -> int:
-    """Return the number of slices of a TPU target, or of hosts of a GPU target; 0: a GPU target without a
-    grid, which only a damaged log contains."""
+    """Return the number of slices of a TPU target, or of hosts of a GPU target. Return 0 for a GPU target
+    without a grid, which only a damaged recording contains."""
     return target.slices if target.platform != GPU else target.grid[0] if target.grid else 0
 
 
 def reach(target: Target, axes: Sequence[str] | None, mesh: Mesh | None) -> Reach | None:
-    """Return how the groups of a collective along ``axes`` are spread over slices (TPU) or hosts (GPU).
+    """Return how the groups of devices of a collective along ``axes`` are spread over slices (TPU) or hosts
+    (GPU). Return None if that is unknown, or not the same for all groups.
 
-    None: it is unknown, or not the same for all groups. Devices are numbered slice by slice (host by host),
-    and the mesh has them in that order.
+    Devices are assumed to be numbered slice by slice (host by host), and to be in this order in the mesh.
 
     Args:
       axes: mesh axes, or parts of axes (module ``hlo.axes``): ``data:(2)4`` is the part of size 4 of axis
@@ -145,9 +145,9 @@ def reach(target: Target, axes: Sequence[str] | None, mesh: Mesh | None) -> Reac
 
 
 def _stride(axis: str, mesh: Mesh) -> tuple[int, int] | None:
-    """Return (size, stride) of a mesh axis, or of a part of an axis such as ``data:(2)4``; None: the mesh,
-    (axis, size) in mesh order, has no such axis. The stride is the distance in device order between
-    neighbors along the axis."""
+    """Return (size, stride) of a mesh axis, or of a part of an axis such as ``data:(2)4``. The stride is the
+    distance in device order between neighbors along the axis. Return None if ``mesh``, (axis, size) in mesh
+    order, has no such axis."""
     sub = _SUB.fullmatch(axis)
     name = sub[1] if sub else axis
     place = next((i for i, (n, _) in enumerate(mesh) if n == name), None)
@@ -165,8 +165,8 @@ def _stride(axis: str, mesh: Mesh) -> tuple[int, int] | None:
 def load(
     machine: Machine, target: Target, found: Collective, mesh: Mesh | None, all_devices: bool
 ) -> Load | None:
-    """Return the least time of one execution of a collective, for each resource that it uses (links,
-    network); None: unknown.
+    """Return the least time of one execution of a collective, in seconds for each resource that it uses
+    (links, network). Return None if it is unknown.
 
     Args:
       found: the collective.

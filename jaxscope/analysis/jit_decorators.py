@@ -39,8 +39,8 @@ class Jitted(msgspec.Struct, frozen=True):
 
     Attributes:
       call: the text: ``jax.jit(f.init, static_argnums=2)(...)``.
-      statics_unknown: whether further arguments may have to be static, because the source shows only their
-        names.
+      statics_unknown: whether further arguments may have to be static: their values are not in the source,
+        only their names.
       checked: whether the call is one of ``check_grads``. Then jit is around the function that
         ``check_grads`` gets as an argument, because ``check_grads`` compares numbers and cannot be jitted
         itself.
@@ -64,8 +64,8 @@ class Jitted(msgspec.Struct, frozen=True):
 
 
 def advice(source: str | None, line: int, library: str | None, *, of_equinox: bool = False) -> Jitted | None:
-    """Return the call on ``line`` of the user's source, rewritten with jit around the called function; None:
-    it is unclear which call to jit, or how.
+    """Return the call on ``line`` of the user's source, rewritten with jit around the called function. Return
+    None if it is unclear which call to jit, or how.
 
     Args:
       source: the text of the file; None: unknown.
@@ -130,8 +130,8 @@ def advice(source: str | None, line: int, library: str | None, *, of_equinox: bo
 
 def _statics(call: ast.Call) -> str:
     """Return the options of jit that make arguments of ``call`` static, as text: ``, static_argnums=2``.
-    Static are the arguments that are written out and meant for Python (see ``_for_python``). Empty: there are
-    none."""
+    Static are the arguments that the source writes out and that are meant for Python: bools, integers,
+    strings, tuples of these. The text is empty if there are none."""
     numbers = [i for i, a in enumerate(call.args) if _for_python(a)]
     names = [k.arg for k in call.keywords if k.arg is not None and _for_python(k.value)]
     options = f", static_argnums={numbers[0] if len(numbers) == 1 else tuple(numbers)}" if numbers else ""
@@ -148,15 +148,15 @@ def jitted_calls(source: str | None, line: int) -> set[int]:
 
 
 def calls(source: str | None, line: int, names: frozenset[str]) -> bool:
-    """Return whether a call of a function or a method with one of these ``names`` begins on ``line``; False
-    if the source is unknown."""
+    """Return whether a call of a function or a method with one of these ``names`` begins on ``line``. Return
+    False if the source is unknown."""
     found = syntax(source) if source is not None else None
     return found is not None and any(last_name(c.func) in names for c in found.calls.get(line, []))
 
 
 def further_calls(source: str | None, line: int, names: frozenset[str]) -> tuple[str, ...]:
-    """Return the other lines of the function around ``line`` that call a function or a method with one of
-    these ``names``, as texts. The calls must have as many arguments as the one on ``line``:
+    """Return the numbers, as texts, of the other lines of the function around ``line`` that call a function
+    or a method with one of these ``names``. The calls must have as many arguments as the one on ``line``:
     ``critic.init(key, x)`` beside ``actor.init(key, x)``, but not ``optimizer.init(params)``."""
     found = syntax(source) if source is not None else None
     if found is None:
@@ -175,8 +175,8 @@ def further_calls(source: str | None, line: int, names: frozenset[str]) -> tuple
 
 
 def calls_a_function(source: str | None, line: int) -> bool:
-    """Return whether ``line`` calls anything that is neither a class nor a builtin function; True if the
-    source is unknown. A name that begins with a capital letter counts as a class."""
+    """Return whether ``line`` calls anything that is neither a class nor a builtin function. A name that
+    begins with a capital letter counts as a class. Return True if the source is unknown."""
     found = syntax(source) if source is not None else None
     names = [last_name(c.func) or "" for c in found.calls.get(line, [])] if found is not None else [""]
     return any(not name[:1].isupper() and name not in BUILTINS for name in names)

@@ -1,8 +1,8 @@
-"""Find several draws of random numbers from one key of ``jax.random``, in source as text.
+"""Find several draws of random numbers from one key of ``jax.random`` in the text of a Python file.
 
-The numbers of these draws are the same, or depend on each other. Only draws that certainly happen with the
-same key are found: they are in one function, the key is a variable (or ``keys[0]``) that nothing assigns
-between them, and they are not in different branches of a condition.
+The numbers of these draws are the same, or depend on each other. Only draws that certainly use the same key
+are found: they are in one function, the key is a variable (or ``keys[0]``) that is not assigned between them,
+and they are not in different branches of a condition.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ _Above: TypeAlias = tuple[tuple[ast.AST, str], ...]
 
 
 class Reused(NamedTuple):
-    """Two or more calls that draw random numbers from the key ``key``.
+    """Two or more calls in one function that draw random numbers from the same key.
 
     Attributes:
       function: the function that contains the calls, ``<module>`` for code outside functions.
+      key: the key as the source writes it: ``key``, ``keys[0]``.
       calls: the names of the functions that are called, one for each call: ``jax.random.normal``.
       lines: the line of each call, in the order of the source.
-      equal: whether all are one expression, so that the results are equal.
+      equal: whether all calls are the same expression, so that their results are equal.
     """
 
     function: str
@@ -78,9 +79,12 @@ class Repeated(NamedTuple):
 
 def in_loops(source: str | None) -> list[Repeated]:
     """Return the draws in the bodies of ``fori_loop``, ``scan`` and ``while_loop`` whose key is the same in
-    each iteration: a variable that the body neither gets as an argument nor sets, a part of the carry that it
-    returns as it got it, or a key that it splits from such a part. A call of a function of the file that
-    draws from its argument counts as a draw from a key of the carry."""
+    each iteration.
+
+    Such a key is a variable that the body neither gets as an argument nor sets, a part of the carry that the
+    body returns unchanged, or a key that the body splits from such a part. A call of a function of the file
+    that draws from its argument counts as a draw from a key of the carry.
+    """
     found = syntax(source) if source is not None else None
     if found is None or "random" not in (source or ""):
         return []
@@ -118,8 +122,8 @@ def in_loops(source: str | None) -> list[Repeated]:
 
 
 def _functions(found: Syntax) -> dict[str, list[ast.FunctionDef]]:
-    """Return the functions of a file by name, without methods, and without names that stand for something
-    else, too: an import, a variable or a parameter."""
+    """Return name -> functions of a file with this name. Methods are left out, and so are names that also
+    stand for an import, a variable or a parameter."""
     methods = {n for c in ast.walk(found.tree) if isinstance(c, ast.ClassDef) for n in c.body}
     others = {a.asname or a.name for n in found.imports for a in n.names}
     others |= {a.arg for a in ast.walk(found.tree) if isinstance(a, ast.arg)} | _stored(found.tree).keys()
@@ -131,7 +135,7 @@ def _functions(found: Syntax) -> dict[str, list[ast.FunctionDef]]:
 
 
 def _is_changed(body: ast.Lambda | ast.FunctionDef) -> bool:
-    """Return whether a decorator of ``body`` may pass it other arguments."""
+    """Return whether ``body`` has a decorator that may call it with other arguments, unlike ``jax.jit``."""
     decorators = body.decorator_list if isinstance(body, ast.FunctionDef) else []
     return not {last_name(d.func if isinstance(d, ast.Call) else d) for d in decorators} <= _TRANSPARENT
 
@@ -146,8 +150,9 @@ def _stored(node: ast.AST) -> Counter[str]:
 
 
 def _chosen(body: ast.AST) -> set[ast.AST]:
-    """Return the calls in ``body`` whose result an iteration may not use, or of which each iteration may use
-    another part: the branches of ``cond``, ``switch``, ``where`` and ``select``, and ``draw(key)[i]``."""
+    """Return the calls in ``body`` whose results an iteration may use only in part or not at all: those in
+    the branches of ``cond``, ``switch``, ``where`` and ``select``, and those with a variable index,
+    ``draw(key)[i]``."""
     found = set[ast.AST]()
     for n in ast.walk(body):
         if isinstance(n, ast.Call) and last_name(n.func) in _CHOOSE:
@@ -159,11 +164,10 @@ def _chosen(body: ast.AST) -> set[ast.AST]:
 
 def _unchanged(body: ast.FunctionDef, argument: int, draws: _Draws) -> set[str]:
     """Return the variables in ``body``, the body of a loop, that have the same value in each iteration: parts
-    of the carry that the body returns as it got them, and keys that it splits from them.
+    of the carry that the body returns unchanged, and keys that it splits from them.
 
-    Args:
-      argument: the position of the loop's body among the arguments of the loop, as in ``_BODIES``: it shows
-        which loop it is.
+    ``argument`` is the position of the body among the arguments of the loop's function. It tells which loop
+    it is: 0 for ``scan``, 1 for ``while_loop``, 2 for ``fori_loop``.
     """
     returned = [n.value for n in ast.walk(body) if isinstance(n, ast.Return) and n.value is not None]
     position = 1 if argument == _BODIES["fori_loop"] else 0
@@ -230,9 +234,10 @@ def _drawn_from(call: ast.Call, defined: dict[str, list[ast.FunctionDef]], draws
 
 
 def split_before(source: str | None, key: str, line: int) -> tuple[str, str] | None:
-    """Return how the array of keys ``key`` was made before ``line``, as text: (the key that was split, the
-    number of keys). For ``keys = jax.random.split(rng, len(x))`` and ``keys`` this is ("rng", "len(x)").
-    None: ``key`` was not made so, and may be a single key."""
+    """Return (the key that was split, the number of keys), as text, if the variable ``key`` is an array of
+    keys that was made before ``line``: ("rng", "len(x)") for ``key`` = ``"keys"`` and
+    ``keys = jax.random.split(rng, len(x))``. Return None if ``key`` was not made so; it may be a single
+    key."""
     found = syntax(source) if source is not None else None
     if found is None:
         return None
@@ -286,8 +291,7 @@ class _Draws:
 
     def name(self, call: ast.expr | None) -> str | None:
         """Return the name of the function of ``jax.random`` that the expression ``call`` calls, such as
-        ``normal``. None:
-        ``call`` calls another function, or is no call."""
+        ``normal``. Return None if ``call`` calls another function, or is no call."""
         if not isinstance(call, ast.Call):
             return None
         if isinstance(call.func, ast.Name):
@@ -297,8 +301,13 @@ class _Draws:
 
 
 class _Call(NamedTuple):
-    """A call in a function. ``above`` has the statements around the call, the outermost first, each with the
-    name of its field that contains the call: ``(if, "orelse")``."""
+    """A call in a function.
+
+    Attributes:
+      node: the call.
+      above: the statements around the call, the outermost first, each with the name of its field that
+        contains the call: ``(if, "orelse")``.
+    """
 
     node: ast.Call
     above: _Above
@@ -313,8 +322,8 @@ class _Call(NamedTuple):
 
 
 def _in_scope(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef, draws: _Draws) -> Iterator[Reused]:
-    """Yield one ``Reused`` for each key from which several calls in ``scope`` draw. ``draws`` finds the calls
-    of ``jax.random`` in the file."""
+    """Yield one ``Reused`` for each key from which several calls in ``scope`` draw. ``draws`` recognizes the
+    calls of ``jax.random`` in the file."""
     calls, assigned, keys = list[_Call](), list[tuple[str, tuple[int, int]]](), set[str]()
     for node, above in _own(scope, ()):
         if isinstance(node, ast.Call):
@@ -361,8 +370,8 @@ def _names(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def _key(call: ast.Call) -> str | None:
-    """Return the key that ``call`` passes to a function of ``jax.random``, if it is a variable, or an item of
-    one: ``key``, ``keys[0]``."""
+    """Return the key that ``call`` passes to a function of ``jax.random``: ``key``, ``keys[0]``. Return None
+    if it is neither a variable nor an item of a variable."""
     passed = [k.value for k in call.keywords if k.arg == "key"] or call.args[:1]
     key = passed[0] if passed else None
     item = isinstance(key, ast.Subscript) and isinstance(key.value, ast.Name)
@@ -370,9 +379,9 @@ def _key(call: ast.Call) -> str | None:
 
 
 def _own(node: ast.AST, above: _Above) -> Iterator[tuple[ast.AST, _Above]]:
-    """Yield (node, the statements around it as in ``_Call.above``) for each syntax node inside ``node``.
-    Functions, classes and comprehensions inside ``node`` are left out. ``above`` has the statements around
-    ``node`` itself."""
+    """Yield (node, statements around it) for each syntax node inside ``node``. The statements are (statement,
+    name of its field that contains the node), the outermost first; ``above`` has those around ``node``
+    itself. Functions, classes and comprehensions inside ``node`` are left out."""
     for field, value in ast.iter_fields(node):
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST) and not isinstance(child, _SCOPES):
@@ -383,7 +392,7 @@ def _own(node: ast.AST, above: _Above) -> Iterator[tuple[ast.AST, _Above]]:
 
 def _both(first: _Call, second: _Call) -> bool:
     """Return whether both calls can run one after the other: they are not in different branches of a
-    condition, and no ``return`` or other exit follows the first in its own block."""
+    condition, and no ``return`` or other exit follows the first call in its block."""
     for (a, field), (b, other) in zip(first.above, second.above, strict=False):
         if a is not b:
             if isinstance(a, ast.match_case):

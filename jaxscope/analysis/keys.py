@@ -1,5 +1,5 @@
-"""Flatten a recorded cache key of a call into facts, and compare facts as JAX does. There is one fact for
-each array leaf, static value and setting."""
+"""Split a recorded cache key of a call (the values that JAX compares to decide whether to compile again) into
+facts, and compare facts as JAX does. There is one fact for each array leaf, static value and setting."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LeafFacts(NamedTuple):
     """What a cache key records about one array-like leaf of a call's arguments. Two leaves are compared with
     ``==``.
 
-    Unlike a ``schema.keys.Leaf`` it has no path, and it has the sharding itself instead of an index.
+    A ``schema.keys.Leaf``, from which it is made, has also the path, and an index instead of the sharding.
 
     Attributes:
       type: the class of the Python object: ``jax.Array``, ``numpy.ndarray``, ``float``.
@@ -52,12 +52,12 @@ class Facts(msgspec.Struct, frozen=True):
     Attributes:
       leaves: path -> array-like leaf of the arguments.
       static: path -> value that JAX compares by the value's own equality.
-      whole: the facts that belong to no single argument, by name: ``tree`` (the text of the pytree),
-        ``call_form`` (what is passed by position and by keyword), ``function_object`` (a serial number),
-        ``options.inline`` (an option of jit), ``context.jax_enable_x64`` (a setting of JAX).
+      whole: name -> fact that belongs to no single argument: ``tree`` (the text of the pytree), ``call_form``
+        (what is passed by position and by keyword), ``function_object`` (a serial number), ``options.inline``
+        (an option of jit), ``context.jax_enable_x64`` (a setting of JAX).
       nodes: path of a container -> its kind (dict, list, ...); empty if the containers were not recorded.
-      unread: names of the parts of the key that could not be read on this JAX. They never count as a
-        difference.
+      unread: names of the parts of the key that could not be read with this version of JAX. They never count
+        as a difference.
     """
 
     leaves: dict[str, LeafFacts]
@@ -71,8 +71,9 @@ def flatten(key: Key, contexts: Contexts | None = None) -> Facts:
     """Return the facts of a recorded cache key.
 
     Args:
-      contexts: id -> (name of a setting of JAX -> value). The key itself has only the id, which stands for
-        all settings. With ``contexts`` there is one fact for each setting; without, the id is the only fact.
+      key: the recorded key. Of JAX's settings it has only an id, which stands for all settings together.
+      contexts: id -> (name of a setting of JAX -> value). If the id of the key is in ``contexts``, there is
+        one fact for each setting; otherwise the id is the only fact about settings.
     """
     leaves: dict[str, LeafFacts] = {}
     seen: dict[str, int] = {}
@@ -121,8 +122,8 @@ def static_value(item: Static) -> StaticValue: ...
 @overload
 def static_value(item: None) -> None: ...
 def static_value(item: Static | None) -> StaticValue | None:
-    """Convert a static argument of the recording to the form that a ``Cause`` has: text, type and serial
-    number. None gives None."""
+    """Convert a static argument of the recording to the form that a ``Cause`` of a cache miss has: text, type
+    and serial number. None gives None."""
     return None if item is None else StaticValue(item.repr, item.type, item.serial)
 
 
@@ -130,8 +131,8 @@ def same_static(a: Static, b: Static) -> bool:
     """Return whether JAX treats two static values as equal, as far as the recording shows.
 
     If JAX compares them by value, they are equal if text, type and hash are equal (the text may be truncated,
-    the hash is not). If JAX compares by identity, they are equal if their serial numbers are equal, whatever
-    their contents are. Two methods must also have the same text.
+    the hash is not). If JAX compares them by identity, they are equal if their serial numbers are equal,
+    whatever their contents are. Methods are an exception: their texts must be equal, too.
     """
     by_identity = a.compares == b.compares == "identity" and a.type == b.type != "method"
     if by_identity and None not in (a.serial, b.serial):
@@ -148,8 +149,8 @@ def other_object(a: Static, b: Static) -> bool:
 
 
 def differing(old: LeafFacts, new: LeafFacts) -> list[str]:
-    """Return the names of the fields that differ between two leaves. Fields that differ only as a consequence
-    of another are left out: a NumPy array has no sharding, so only ``type`` counts."""
+    """Return the names of the fields that differ between two leaves. A difference that only follows from
+    another one is left out: a NumPy array has no sharding, so only ``type`` counts."""
     names = []
     for name, a, b in zip(LEAF_FIELDS, old, new, strict=True):
         if a == b:
@@ -170,7 +171,7 @@ def differing(old: LeafFacts, new: LeafFacts) -> list[str]:
 
 def placed(s: Sharding) -> tuple[object, ...]:
     """Return the values that determine on which devices an array is, and how it is split, as a tuple to
-    compare. The memory kind is not included."""
+    compare. The memory kind is not part of the tuple."""
     # The text matters only for kinds whose placement is not in the other fields.
     return (s.kind, s.devices, s.mesh, s.spec, None if s.devices is not None else s.text)
 
@@ -181,11 +182,11 @@ def _rank(leaf: LeafFacts) -> int | None:
 
 def unread(name: str, x: str | None, y: str | None, before: Facts, after: Facts) -> bool:
     """Return whether a fact differs between two cache keys only because it could not be read for one of them.
-    Such a difference is no cause of a cache miss.
+    Such a difference does not cause a cache miss.
 
     Args:
       name: the name of the fact: ``tree``, ``options.inline``, ...
-      x, y: the fact in the key ``before`` and in the key ``after``; None: the key does not have it.
+      x, y: the fact in the key ``before`` and in the key ``after``; None: the key does not have the fact.
     """
     part = name.partition(".")[0]
     if part in before.unread or part in after.unread:
@@ -208,8 +209,8 @@ def union(before: Mapping[str, object], after: Mapping[str, object]) -> list[str
 
 
 def _free(path: str, taken: Mapping[str, object], seen: dict[str, int]) -> str:
-    """Return ``path`` if it is no key of ``taken``. Otherwise add the next free number to it: ``x`` -> ``x
-    (2)``. ``seen`` has the last number given to each path, and is updated."""
+    """Return ``path`` if it is no key of ``taken``. Otherwise add the next free number to it: ``x`` ->
+    ``x (2)``. ``seen`` is path -> the last number that was added to it; the function updates it."""
     if path not in taken:
         return path
     n = seen.get(path, 1) + 1

@@ -29,10 +29,11 @@ def read_after(
 ) -> bool:
     """Return whether the source reads a variable after a call that gets this variable as an argument: True
     for ``out = f(w)`` with a second ``f(w)`` on a later line. All calls of the same function in the file
-    count. False if the source does not show this: the call's own statement replaces the variable (``w =
-    f(w)``), or the call passes no variable.
+    count. Return False if the source does not show this: the call's own statement replaces the variable
+    (``w = f(w)``), or the argument is no variable.
 
     Args:
+      source: the text of the file; None: unknown.
       line: the line on which the call begins.
       column: the position in bytes where the call begins on the line; None: unknown.
       name: the name of the called function.
@@ -111,7 +112,7 @@ def _has(node: ast.AST, wanted: ast.AST) -> bool:
 
 
 def _own_names(scope: ast.AST) -> set[str]:
-    """Return the parameters of a function and the names that it sets; none for a module."""
+    """Return the parameters of a function and the names that it sets. For a module, return an empty set."""
     if isinstance(scope, ast.Module):
         return set()
     return names_set(_body(scope)) | {a.arg for a in ast.walk(scope) if isinstance(a, ast.arg)}
@@ -134,8 +135,8 @@ def _nested(scope: ast.AST) -> Iterator[ast.AST]:
 
 def _path(scope: ast.AST, call: ast.Call) -> _Path:
     """Return (owner, statements, index) for each list of statements that leads from ``scope`` to ``call``,
-    from the outermost to the innermost. The owner is the function, loop or other statement that has the list,
-    and the index is that of the statement with the call."""
+    from the outermost to the innermost. The owner is the function, loop or other statement that has the list.
+    The index is the position in the list of the statement with the call."""
     path: _Path = []
     owner: ast.AST | None = scope
     while owner is not None:
@@ -153,9 +154,9 @@ def _path(scope: ast.AST, call: ast.Call) -> _Path:
 
 
 def _after(statements: Sequence[ast.stmt], variable: list[str]) -> str:
-    """Return what ``statements`` do first with ``variable``, given by its steps ``["state", ".params"]``:
-    ``READ``, ``REPLACED`` (it is set, or the function returns), ``BROKEN`` (a ``break`` or ``continue`` comes
-    first) or ``LEFT`` (nothing)."""
+    """Return what ``statements`` do first with a variable: ``READ``, ``REPLACED`` (they set it, or the
+    function returns), ``BROKEN`` (a ``break`` or ``continue`` comes first) or ``LEFT`` (nothing).
+    ``variable`` has the steps of the variable: ``["state", ".params"]`` for ``state.params``."""
     for statement in statements:
         became = _does(statement, variable)
         if became != LEFT:
@@ -177,9 +178,9 @@ def _does(s: ast.stmt, variable: list[str]) -> str:
 
 
 def _inside(s: ast.stmt, variable: list[str]) -> str:
-    """Return what the statements inside ``s`` (a loop, an ``if``) do with ``variable``, given by its steps
-    ``["state", ".params"]``: ``READ``, ``REPLACED`` (only if each way through ``s`` replaces it) or ``LEFT``
-    (nothing certain)."""
+    """Return what the statements inside ``s`` (a loop, an ``if``) do with a variable: ``READ``, ``REPLACED``
+    (only if each way through ``s`` replaces it) or ``LEFT`` (nothing certain). ``variable`` has the steps of
+    the variable: ``["state", ".params"]`` for ``state.params``."""
     if not isinstance(s, _BLOCKS):
         return LEFT
     parts = [part for field in ("body", "orelse", "finalbody") if (part := getattr(s, field, None))]
@@ -191,8 +192,8 @@ def _inside(s: ast.stmt, variable: list[str]) -> str:
 
 
 def _replaces(s: ast.AST, variable: list[str]) -> bool:
-    """Return whether the statement ``s`` sets or deletes ``variable`` or an object that contains it: for
-    ``state.params`` also ``state``. ``variable`` is given by its steps: ``["state", ".params"]``."""
+    """Return whether the statement ``s`` sets or deletes a variable or an object that contains it: for
+    ``state.params`` also ``state``. ``variable`` has the steps of the variable: ``["state", ".params"]``."""
     if isinstance(s, (ast.For, ast.AsyncFor)):
         targets = list(ast.walk(s.target))
     elif isinstance(s, (ast.While, ast.If)):
@@ -204,8 +205,9 @@ def _replaces(s: ast.AST, variable: list[str]) -> bool:
 
 
 def _reads(node: ast.AST, variable: list[str]) -> bool:
-    """Return whether ``node`` reads ``variable``, a part of it, or an object that contains it. Reads in
-    nested functions do not count. ``variable`` is given by its steps: ``["state", ".params"]``."""
+    """Return whether ``node`` reads a variable, a part of it, or an object that contains it. Reads in nested
+    functions do not count, nor do reads of the shape or dtype of an array. ``variable`` has the steps of the
+    variable: ``["state", ".params"]`` for ``state.params``."""
     if isinstance(node, _CHAIN) and isinstance(node.ctx, ast.Load) and root(node) == variable[0]:
         steps = _steps(node)
         beyond = steps[len(variable) :]
@@ -221,7 +223,8 @@ def _reads(node: ast.AST, variable: list[str]) -> bool:
 
 
 def _reads_freely(function: ast.AST, variable: list[str]) -> bool:
-    """Return whether the body of a nested function reads ``variable`` of the code around it."""
+    """Return whether the body of a nested function reads a variable of the code around it. ``variable`` has
+    the steps of the variable: ``["state", ".params"]`` for ``state.params``."""
     return variable[0] not in _own_names(function) and any(_reads(n, variable) for n in _body(function))
 
 

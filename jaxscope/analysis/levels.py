@@ -52,8 +52,8 @@ def reached_level(reached: Sequence[str], phase: str | None = None) -> str:
 
     Args:
       reached: the stages that finished: ``traced``, ``lowered``, ``compiled``.
-      phase: the stage that failed or is in progress: ``trace``, ``lower`` or ``compile``; None: there is
-        none.
+      phase: the stage that failed or is in progress: ``trace``, ``lower`` or ``compile``; None: there is no
+        such stage.
     """
     for word, level in (("traced", TRACE), ("lowered", LOWER), ("compiled", COMPILE)):
         if word in reached or phase == level:
@@ -63,7 +63,7 @@ def reached_level(reached: Sequence[str], phase: str | None = None) -> str:
 
 def sharding_level(a: Sharding | None, b: Sharding | None) -> str:
     """Return the first of JAX's caches that treats the two shardings as different: trace, lower, compile or
-    fast_path."""
+    fast_path. The shardings are known to differ; None means that an argument has no sharding."""
     if a is None or b is None:
         return TRACE if (a or b) and (a or b).mesh else LOWER  # type: ignore[union-attr]
     if a.mesh != b.mesh:
@@ -79,7 +79,7 @@ def sharding_level(a: Sharding | None, b: Sharding | None) -> str:
 
 def spec(s: Sharding) -> str | None:
     """Return the arguments of a sharding's PartitionSpec as text: ``P('d', None)`` -> ``'d'``. Nones at the
-    end are left out, because they have no effect. None: the sharding has no PartitionSpec."""
+    end are left out, because they have no effect. Return None if the sharding has no PartitionSpec."""
     if s.spec is None:
         return None
     text = s.spec.strip()
@@ -92,7 +92,8 @@ def spec(s: Sharding) -> str | None:
 
 def _split_axes(s: Sharding) -> list[list[str]] | None:
     """Return for each dimension the mesh axes that split it: ``P(('a',), 'b')`` -> ``[["'a'"], ["'b'"]]``.
-    Axes of size 1 are left out, because they split nothing. None: the sharding has no PartitionSpec."""
+    Axes of size 1 are left out, because they split nothing. Return None if the sharding has no
+    PartitionSpec."""
     if s.spec is None:
         return None
     whole = {name for name, size, _ in s.mesh or () if size == 1}
@@ -124,9 +125,10 @@ def leaf_level(field: str, a: LeafFacts, b: LeafFacts) -> str:
 
 
 def whole_level(name: str) -> str:
-    """Return the first of JAX's caches (trace, lower, compile or fast_path) that misses when the fact
-    ``name`` changes. The fact belongs to no single argument: ``tree``, ``function_object``,
-    ``options.inline`` (an option of jit) or ``context.jax_enable_x64`` (a setting of JAX), for example."""
+    """Return the first of JAX's caches (trace, lower, compile or fast_path) that misses when a fact of the
+    cache key changes that belongs to no single argument. ``name`` is the name of the fact: ``tree``,
+    ``function_object``, ``options.inline`` (an option of jit) or ``context.jax_enable_x64`` (a setting of
+    JAX), for example."""
     group, _, option = name.partition(".")
     if name == f"context.{MESH_DEVICES}":
         return COMPILE
@@ -136,7 +138,7 @@ def whole_level(name: str) -> str:
 def differences(before: Facts, after: Facts) -> Iterator[tuple[str, int]]:
     """Yield (first cache that is missed, distance) for every fact that differs between two cache keys.
 
-    The cache is trace, lower, compile or fast_path. The distance is how much the fact differs: 0 or 1 for
+    The cache is trace, lower, compile or fast_path. The distance tells how much the fact differs: 0 or 1 for
     static values that are nearly the same (another object with the same text, an equal value of another
     type), else ``UNLIKE`` (2).
     """
@@ -169,9 +171,9 @@ def differences(before: Facts, after: Facts) -> Iterator[tuple[str, int]]:
 
 
 def _unlike(was: Static | None, now: Static | None) -> int:
-    """Return how much two static values differ: 0, 1 or ``UNLIKE``. The numbers help to choose the most
-    similar earlier call. 0: another object with the same text. 1: an equal value of another type, such as
-    ``np.int64(10)`` and ``10``. ``UNLIKE``: everything else."""
+    """Return how much two static values differ: 0 (another object with the same text), 1 (an equal value of
+    another type, such as ``np.int64(10)`` and ``10``) or ``UNLIKE`` (everything else). The numbers help to
+    choose the most similar earlier call."""
     if was is None or now is None:
         return UNLIKE
     if was.type == now.type and was.repr == now.repr and other_object(was, now):
@@ -181,8 +183,8 @@ def _unlike(was: Static | None, now: Static | None) -> int:
 
 
 def distance(before: Facts, after: Facts) -> dict[str, int]:
-    """Count the facts that differ between two cache keys, by the first of JAX's caches that is missed because
-    of the fact: trace, lower, compile or fast_path -> number."""
+    """Count the facts that differ between two cache keys, by the cache that is missed because of the fact.
+    The keys of the result are JAX's caches: trace, lower, compile, fast_path."""
     counts = dict.fromkeys(LEVELS, 0)
     for level, _ in differences(before, after):
         counts[level] += 1
@@ -193,17 +195,17 @@ def rank(
     before: Facts, after: Facts, level: str, limit: tuple[int, int, int] | None = None
 ) -> tuple[int, int, int] | None:
     """Return how much an earlier key differs from the key of a cache miss, as three numbers. The smallest
-    tuple belongs to the most similar key. None: the tuple is not smaller than ``limit``.
+    tuple belongs to the most similar key. Return None if the tuple is not smaller than ``limit``.
 
-    The first number is how many of the differing facts are in the key of an earlier cache than ``level``. If
-    it is not 0, the earlier cache cannot have had a hit for this key. The second number is how many other
-    facts differ. The third is the sum of the distances of all these facts (see ``differences``). Because of
-    this sum, an equal config in a new object is nearer than a config with another value.
+    The first number counts the differing facts that are in the key of an earlier cache than ``level``. If it
+    is not 0, that earlier cache cannot have had an entry for this key. The second number counts the other
+    differing facts. The third is the sum of the distances of all these facts (see ``differences``). Because
+    of this sum, an equal config in a new object is nearer than a config with another value.
 
     Args:
       before, after: the earlier key and the key that missed.
       level: the first cache that missed: trace, lower, compile or fast_path.
-      limit: the numbers of the most similar key so far; None: there is none.
+      limit: the numbers of the most similar key so far; None: there is no such key yet.
     """
     at = LEVELS.index(level)
     earlier = later = unlikeness = 0
@@ -222,8 +224,8 @@ def rank(
 
 def leaf_differences(old: LeafFacts, new: LeafFacts) -> list[str]:
     """Return the names of the fields that differ between two leaves and that are part of a cache key:
-    ``shape``, ``sharding``, ... If a leaf is a ShapeDtypeStruct, only shape, dtype and weak type count, and
-    on a mesh the sharding, because it contains no other facts about the place of an array."""
+    ``shape``, ``sharding``, ... If a leaf is a ShapeDtypeStruct, which says little about where an array is,
+    only shape, dtype and weak type count, and on a mesh the sharding."""
     names = differing(old, new)
     if STAND_IN in (old.type, new.type):
         # Without a sharding it is lowered for one device: its abstract value then has no mesh.
@@ -252,7 +254,7 @@ def nearest(
     after: Facts, earlier: Sequence[Facts], level: str, unlike: Callable[[int], bool] = lambda index: False
 ) -> int | None:
     """Return the index of the earlier key that differs least from ``after``, so that a cache miss is compared
-    with the most similar call; None: there is none.
+    with the most similar call. Return None if ``earlier`` is empty.
 
     If several keys are equally near, the latest is returned. Keys of the same function object are preferred,
     because JAX's caches never share entries between function objects.
@@ -261,8 +263,8 @@ def nearest(
       after: the key that missed.
       earlier: the keys to choose from, the latest first.
       level: the first cache that missed: trace, lower, compile or fast_path.
-      unlike: a function that returns whether the key at an index is known to have other shapes than
-        ``after``. Such a key is not compared once a key with a single difference is found.
+      unlike: a function that takes the index of a key and returns whether this key is known to have other
+        shapes than ``after``. Such a key is not compared once a key with a single difference is found.
     """
     own = after.whole.get("function_object")
     for same_object in (True, False):

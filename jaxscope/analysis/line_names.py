@@ -24,9 +24,8 @@ def called_with(source: str | None, line: int, argument: str) -> list[str]:
     """Return the full names of JAX's functions to which a call on ``line`` passes the keyword ``argument``:
     ``jax.numpy.clip`` for ``jnp.clip(x, a_min=0)``.
 
-    For ``partial(jax.jit, in_shardings=s)`` the result also has ``jax.jit``, as functions among the call's
-    arguments are looked up too. A call with ``**options`` is included, because the options may contain the
-    keyword.
+    Functions among the call's arguments are included: ``jax.jit`` for ``partial(jax.jit, in_shardings=s)``. A
+    call with ``**options`` is included, too, because the options may contain the keyword.
     """
     found = _syntax(source)
     if found is None:
@@ -49,7 +48,8 @@ def gradients(source: str | None) -> set[str]:
 def captured(source: str | None, line: int) -> list[str]:
     """Return the outer variables that a function or lambda reads and that may have another value each time it
     is defined: parameters of functions around it, and variables that functions or loops around it set.
-    ``line`` is the line on which the function or lambda begins. Empty if none or several begin there."""
+    ``line`` is the line on which the function or lambda begins. Return an empty list if none or several begin
+    there."""
     found = syntax(source) if source is not None else None
     blocks = found.blocks if found is not None else []
     around = [n for n in blocks if _begins(n) <= line <= (n.end_lineno or 0)]
@@ -73,8 +73,8 @@ def captured(source: str | None, line: int) -> list[str]:
 
 def defined_in_loop(source: str | None, line: int) -> tuple[str, tuple[str, ...]] | None:
     """Return (name of a function, variables that it captures) if ``line`` names a function that the loop
-    around the line defines again in each iteration; None: it names none. The variables are those that
-    ``captured`` returns."""
+    around the line defines again in each iteration. Return None if the line names no such function. The
+    variables are those that ``captured`` returns."""
     found, loop = syntax(source) if source is not None else None, loop_around(source, line)
     if found is None or loop is None:
         return None
@@ -87,8 +87,8 @@ def defined_in_loop(source: str | None, line: int) -> tuple[str, tuple[str, ...]
 
 def defined_beside(source: str | None, line: int) -> tuple[str, str, tuple[str, ...]] | None:
     """Return (name of a function, name of the function that defines it, variables that it captures) if
-    ``line`` names a function that the innermost function around the line defines, again in each call; None:
-    it names none."""
+    ``line`` names a function that the innermost function around the line defines again in each of its calls.
+    Return None if the line names no such function."""
     found = syntax(source) if source is not None else None
     defined = [n for n in (found.blocks if found is not None else ()) if isinstance(n, FUNCTION)]
     around = [n for n in defined if n.lineno < line <= (n.end_lineno or 0)]
@@ -119,8 +119,8 @@ def calls_method(source: str | None, line: int, method: str) -> bool:
 
 
 def numpy_call(source: str | None, line: int) -> str | None:
-    """Return the text of the first call of a function of NumPy on ``line``: ``np.sqrt(64)``. None: there is
-    none, or it is longer than ``LONGEST``."""
+    """Return the text of the first call of a function of NumPy on ``line``: ``np.sqrt(64)``. Return None if
+    there is no such call, or if it is longer than ``LONGEST`` (40) characters."""
     found = _syntax(source)
     if found is None:
         return None
@@ -131,8 +131,8 @@ def numpy_call(source: str | None, line: int) -> str | None:
 
 
 def function(source: str | None, name: str) -> Definition | None:
-    """Return the definition of the function with the qualified name ``name`` (``Model.step``). None: no
-    function is named like its last part (``step``), or several are."""
+    """Return the definition of the function with the qualified name ``name`` (``Model.step``). Only the last
+    part (``step``) is compared: return None if no function or several functions of the file have it."""
     found = _syntax(source)
     defined = [n for n in (found.blocks if found is not None else ()) if isinstance(n, FUNCTION)]
     named = [n for n in defined if n.name == name.rpartition(".")[2]]
@@ -141,16 +141,16 @@ def function(source: str | None, name: str) -> Definition | None:
 
 def attributes_set(source: str | None, name: str) -> tuple[str, ...]:
     """Return the attributes that the function with the qualified name ``name`` assigns, such as
-    ``self.params``. Empty if its source is unknown."""
+    ``self.params``. Return an empty tuple if the function is not found."""
     found = function(source, name)
     targets = [n for n in ast.walk(found) if isinstance(n, ast.Attribute)] if found is not None else []
     return tuple(dict.fromkeys(ast.unparse(n) for n in targets if isinstance(n.ctx, ast.Store)))
 
 
 def cache_size(function: Definition) -> float | None:
-    """Return the ``maxsize`` of ``functools.lru_cache`` around a function: 128 if it is not written, infinity
-    if it is None or for ``functools.cache``. None: the function has no such decorator, or the size is no
-    number."""
+    """Return the ``maxsize`` of the ``functools.lru_cache`` around a function: 128 if it is not written,
+    infinity if it is None or if the decorator is ``functools.cache``. Return None if the function has no such
+    decorator, or if the size is no number in the source."""
     names = [(last_name(d.func if isinstance(d, ast.Call) else d), d) for d in function.decorator_list]
     caches = [d for name, d in names if name in ("lru_cache", "cache")]
     if not caches:
@@ -175,8 +175,8 @@ def lines_calling(source: str | None, names: Collection[str]) -> list[int]:
 
 
 def in_mesh_block(source: str | None, line: int) -> bool:
-    """Return whether ``line`` is inside a block ``with mesh:`` or ``with Mesh(...):``. In the first form, any
-    name that contains "mesh" counts."""
+    """Return whether ``line`` is inside a block ``with mesh:`` or ``with Mesh(...):``. Any name that contains
+    "mesh" counts as ``mesh``."""
     found = _syntax(source)
     if found is None:
         return False
@@ -221,8 +221,8 @@ def _imported(found: Syntax) -> dict[str, str]:
 
 
 def _full(node: ast.expr, names: dict[str, str]) -> str:
-    """Return the full form of a dotted name: ``jnp.clip`` -> ``jax.numpy.clip``. Empty if the file does not
-    import the first part of the name. ``names`` is imported name -> its full name."""
+    """Return the full form of a dotted name: ``jnp.clip`` -> ``jax.numpy.clip``. Return an empty string if
+    the file does not import the first part of the name. ``names`` is imported name -> its full name."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

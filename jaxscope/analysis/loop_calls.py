@@ -1,8 +1,8 @@
 """Analyze a call in a loop of the user's source: what the call gets as arguments, and which variables each
 iteration sets.
 
-The functions read source as text. If the text does not decide a question, the result is None. Lines are
-counted from 1; a ``source`` of None means that the source is unknown.
+The functions examine the text of a Python file, and return None if the text does not decide the question.
+Lines are counted from 1; a ``source`` of None means that the source is unknown.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class LoopCall(NamedTuple):
     """A call that is repeated by a loop of the Python function that contains it.
 
     Attributes:
+      call: the call.
       loop: the innermost loop or comprehension with the call in its body.
       statement: the index of the statement in the loop's body that contains the call; None: the loop is a
         comprehension.
@@ -95,6 +96,7 @@ def find(source: str | None, line: int, column: int | None, name: str) -> LoopCa
     function that contains the line does not count.
 
     Args:
+      source: the text of the file; None: unknown.
       column: where the call begins on the line, in bytes; None: unknown.
       name: the name of the called function. If ``column`` is None, only a call by this name is found; else
         also a call by another name (``f = step``) that begins there.
@@ -117,8 +119,9 @@ def find(source: str | None, line: int, column: int | None, name: str) -> LoopCa
 
 
 def call_at(source: str | None, line: int, column: int | None, name: str) -> ast.Call | None:
-    """Return the call of the function ``name`` on ``line``; None: there is no such call, or several. If
-    ``column`` is given (in bytes; None: unknown), the call begins there, and may be by another name."""
+    """Return the call of the function ``name`` on ``line``. Return None if there is no such call, or if there
+    are several. ``column`` is where the call begins on the line, in bytes (None: unknown). If it is given, a
+    call by another name that begins there is found, too."""
     found = syntax(source) if source is not None else None
     calls = found.calls.get(line, []) if found is not None else []
     here = [c for c in calls if column is None or c.col_offset == column]
@@ -134,9 +137,11 @@ def call_at(source: str | None, line: int, column: int | None, name: str) -> ast
 
 def maps_over_leaves(source: str | None, line: int, column: int | None, function: str | None = None) -> bool:
     """Return whether the call at ``line`` and ``column`` maps a function over the leaves of a pytree
-    (``jax.tree.map``), or is in a lambda that such a call maps. False if that is unknown.
+    (``jax.tree.map``), or is in a lambda that such a call maps. Return False if that is unknown.
 
     Args:
+      source: the text of the file; None: unknown.
+      column: where the call begins on the line, in bytes; None: unknown.
       function: the name of the function that is mapped; None: any function.
     """
     for call in _maps_over_leaves(source) if source is not None else ():
@@ -154,8 +159,9 @@ def maps_over_leaves(source: str | None, line: int, column: int | None, function
 
 
 def iterated(source: str | None, line: int, column: int | None) -> str | None:
-    """Return the expression over which the code at ``line`` and ``column`` iterates: ``rows`` for
-    ``for row in rows`` and for ``map(f, rows)``. None: unknown, or it is long, or a call."""
+    """Return the expression over which the code at ``line`` and ``column`` (in bytes) iterates: ``rows`` for
+    ``for row in rows`` and for ``map(f, rows)``. Return None if it is unknown (such as the result of a call),
+    or longer than ``LONGEST`` (40) characters."""
     found = syntax(source) if source is not None and column is not None else None
     if found is None:
         return None
@@ -176,11 +182,11 @@ def iterated(source: str | None, line: int, column: int | None) -> str | None:
 def functions_called(source: str | None, first: int, last: int) -> list[tuple[int, int]]:
     """Return (first line, last line) of each function of the same file that the lines ``first`` to ``last``
     call by name, directly or through each other. ``next(g)`` counts as a call of the function that made the
-    generator ``g``.
+    generator ``g``. For a generator, the lines are those of the loop that yields.
 
-    For a generator, the lines are those of the loop that yields. Functions with a decorator, such as
-    ``jax.jit``, are left out, and so are calls that depend on an ``if`` in a loop. A function that contains
-    the lines is left out, too: a method by its name is more likely that of another object.
+    Left out are functions with a decorator, such as ``jax.jit``, calls that depend on an ``if`` in a loop,
+    and functions that contain the lines themselves: a method with the name of such a function is more likely
+    that of another object.
     """
     found = syntax(source) if source is not None else None
     if found is None:
@@ -223,8 +229,8 @@ def _yielding(function: ast.FunctionDef) -> ast.stmt:
 
 
 def _iterables(node: ast.expr) -> Iterator[ast.expr]:
-    """Yield the expressions whose elements ``node`` takes, also within calls of builtins: ``rows`` for
-    ``list(map(f, rows))``."""
+    """Yield the expressions over whose elements ``node`` iterates, also within calls such as ``list`` or
+    ``map``: ``rows`` for ``list(map(f, rows))``."""
     if isinstance(node, COMPREHENSIONS):
         for generator in node.generators:
             yield from _iterables(generator.iter)
@@ -257,8 +263,8 @@ def _begins_before(call: ast.Call, line: int, column: int | None) -> bool:
 
 
 def _repeated(loop: Loop, call: ast.Call) -> LoopCall | None:
-    """Return ``call`` with its place in the body of ``loop``; None: the call is not in the body, but in a
-    part that the loop evaluates once, such as ``f()`` in ``for x in f():``."""
+    """Return ``call`` with its position in the body of ``loop``. Return None if the call is not in the body,
+    but in a part that the loop evaluates once, such as ``f()`` in ``for x in f():``."""
     if not isinstance(loop, (ast.For, ast.While)):
         inside = LoopCall(call, loop, None, True)
         return inside if any(_has(n, call) for n in inside.body) else None
@@ -297,29 +303,29 @@ def names_read(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def root(node: ast.AST) -> str | None:
-    """Return the name with which a chain of attributes and items begins: ``state`` for ``state.params['w']``;
-    None: the chain begins with something else, such as a call."""
+    """Return the name with which a chain of attributes and items begins: ``state`` for ``state.params['w']``.
+    Return None if the chain begins with something else, such as a call."""
     while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None
 
 
 def parameters(signature: str | None) -> list[str]:
-    """Return the names of the parameters that can be passed by position, of a signature as text: ``(w, x,
-    key)``; empty if it is unknown. The name of ``*args`` is not among them."""
+    """Return the names of the parameters that can be passed by position, from a signature as text:
+    ``["w", "x"]`` for ``(w, x, *args)``. Return an empty list if the signature is unknown."""
     return [n for n in itertools.takewhile(lambda n: n[0] != "*", _parameters(signature)) if n != "/"]
 
 
 def collects(signature: str | None) -> str | None:
-    """Return the name of the parameter that collects the remaining positional arguments, ``args`` for ``(w,
-    *args)``; None: the signature has no such parameter, or is unknown."""
+    """Return the name of the parameter that collects the remaining positional arguments: ``args`` for
+    ``(w, *args)``. Return None if the signature has no such parameter, or is unknown."""
     return next((n[1:] for n in _parameters(signature) if n[0] == "*" and n[1:2] not in ("", "*")), None)
 
 
 def _parameters(signature: str | None) -> list[str]:
-    """Return the parameters of a signature as text, without annotations and defaults: ``["w", "/",
-    "*args"]``. A default may be any text with its brackets closed, such as ``<object at 0x7f>``; the end of
-    the signature may be missing."""
+    """Return the parameters of a signature as text, without annotations and defaults: ``["w", "/", "*args"]``
+    for ``(w: int = 2, /, *args)``. A default may be any text whose brackets are balanced, such as
+    ``<object at 0x7f>``; the end of the signature may be missing."""
     texts, depth = [""], 0
     for part in _PARTS.findall(signature or ""):
         depth -= part in _CLOSING
@@ -335,9 +341,10 @@ def _parameters(signature: str | None) -> list[str]:
 
 
 def argument(call: ast.Call, signature: str | None, parameter: str) -> ast.expr | None:
-    """Return the expression that ``call`` passes for ``parameter`` of the called function; None: unknown, or
-    the default is used. The parameter ``args[1]`` is the second of the arguments that ``*args`` collects.
-    ``signature`` is the signature of the function as text: ``(w, x, key)``; None: unknown."""
+    """Return the expression that ``call`` passes for ``parameter`` of the called function. Return None if it
+    is unknown, or if the call leaves the parameter out. The parameter ``args[1]`` is the second of the
+    arguments that ``*args`` collects. ``signature`` is the signature of the function as text:
+    ``(w, x, key)``; None: unknown."""
     for k in call.keywords:
         if k.arg == parameter:
             return k.value
@@ -358,10 +365,11 @@ def argument(call: ast.Call, signature: str | None, parameter: str) -> ast.expr 
 
 def reaches_next_iteration(source: str | None, line: int) -> str | None:
     """Return the variable through which a value that ``line`` reads influences the loop's next iteration.
+    Return None if no such variable is found.
 
     For ``action = int(policy(obs)); obs = env.step(action)`` and the line of ``int``, the variable is
     ``obs``: the next iteration cannot begin before the value is read. Only plain variables of the innermost
-    loop are examined. None: no such variable was found.
+    loop are examined.
     """
     found = syntax(source) if source is not None else None
     around = [n for n in found.blocks if n.lineno <= line <= (n.end_lineno or 0)] if found is not None else []
@@ -397,11 +405,11 @@ def reaches_next_iteration(source: str | None, line: int) -> str | None:
 
 
 def is_put_ahead(source: str | None, line: int) -> bool:
-    """Return whether the array that ``line`` puts on the device is for a later iteration, so that the copy
-    can overlap with a computation.
+    """Return whether the array that ``line`` puts on a device is for a later iteration, so that the copy can
+    overlap with a computation.
 
-    The array goes into a queue (``queue.append(jax.device_put(batch))``), or into a variable that the loop
-    has read before (``state = step(state, x); x = jax.device_put(next(batches))``).
+    The line puts the array into a queue (``queue.append(jax.device_put(batch))``), or into a variable that
+    the loop reads before this line (``state = step(state, x); x = jax.device_put(next(batches))``).
     """
     found = syntax(source) if source is not None else None
     if found is None:
@@ -428,7 +436,8 @@ def is_put_ahead(source: str | None, line: int) -> bool:
 
 
 def _takes_out(found: Syntax, queue: ast.expr) -> bool:
-    """Return whether the source takes elements out of ``queue``, the expression of a queue, at its front."""
+    """Return whether the source takes elements out of ``queue``, an expression such as ``self.queue``, at its
+    front."""
     name = ast.dump(queue)
     return any(
         isinstance(call.func, ast.Attribute)
@@ -440,8 +449,9 @@ def _takes_out(found: Syntax, queue: ast.expr) -> bool:
 
 
 def set_in_same_iteration(source: str | None, line: int, calls: Collection[int]) -> bool:
-    """Return whether ``line``, in a loop, reads a variable that the same iteration has assigned before, from
-    a call on one of the lines ``calls``: ``loss, state = train_step(state, x)``."""
+    """Return whether ``line``, in a loop, reads a variable that an earlier line of the same iteration
+    assigned from a call: ``loss`` after ``loss, state = train_step(state, x)``. ``calls`` are the lines whose
+    calls count."""
     found = syntax(source) if source is not None else None
     around = [n for n in found.blocks if n.lineno < line <= (n.end_lineno or 0)] if found is not None else []
     loops = [n for n in around if isinstance(n, (ast.For, ast.While))]
@@ -474,7 +484,7 @@ _SEEDS = frozenset({"key", "PRNGKey"})
 def stays_the_same(node: ast.expr, repeated: Sequence[ast.AST]) -> bool:
     """Return whether the expression ``node`` has the same value in all iterations of a loop. This is so for a
     name that the loop does not set, and for a random key that is created from a constant seed. ``repeated``
-    are the syntax nodes that the loop repeats, as in ``LoopCall.repeats``."""
+    are the syntax nodes that each iteration evaluates or sets."""
     if isinstance(node, ast.Call) and last_name(node.func) in _SEEDS:
         return bool(node.args) and all(isinstance(a, ast.Constant) for a in node.args)
     if not isinstance(node, ast.Name):
@@ -495,12 +505,12 @@ def stays_the_same(node: ast.expr, repeated: Sequence[ast.AST]) -> bool:
 
 
 def turns_alone(loop_call: LoopCall, jitted: Collection[str], modules: Collection[str]) -> bool:
-    """Return whether an iteration of the loop contains only the call, calls of JAX and of jitted functions,
-    and calls such as ``append``. Then a scan or a vmap could replace the whole loop.
+    """Return whether the body of the loop contains nothing but the call of ``loop_call``, calls of JAX and of
+    jitted functions, and harmless calls such as ``append``. Then a scan or a vmap could replace the whole
+    loop.
 
-    This is not possible if an iteration calls other Python functions, has an ``if``, or leaves the loop.
-    ``jitted`` has names of jitted functions, ``modules`` the names by which this source refers to JAX and its
-    modules.
+    Return False if the body calls other Python functions, has an ``if``, or leaves the loop. ``jitted`` has
+    names of jitted functions, ``modules`` the names by which this source refers to JAX and its modules.
     """
     return _only_calls(loop_call, loop_call.body, jitted, modules)
 
@@ -536,11 +546,12 @@ class Scan(NamedTuple):
 
 
 def scan_of(loop_call: LoopCall, jitted: Collection[str], modules: Collection[str]) -> Scan | None:
-    """Return how a scan could replace the loop around ``loop_call``; None: it could not, or that is unknown.
+    """Return how a scan could replace the loop around ``loop_call``. Return None if it could not, or if that
+    is unknown.
 
-    The loop is ``for i in range(n)`` or goes over random keys, and its call gets its own results. Its other
-    statements are as in ``turns_alone``, convert results to NumPy arrays, or are an ``if`` that depends on
-    ``i % n`` only.
+    A scan can replace a loop ``for i in range(n)`` or a loop over random keys whose call gets its own results
+    as arguments. The other statements may only call what ``turns_alone`` allows or convert results to NumPy
+    arrays. One ``if`` is allowed whose condition depends on ``i % n``.
     """
     loop = loop_call.loop
     if not isinstance(loop, ast.For) or loop.orelse or not loop_call.always or not loop_call.feeds_itself:
@@ -561,8 +572,8 @@ def scan_of(loop_call: LoopCall, jitted: Collection[str], modules: Collection[st
 
 
 def _counts(iterated: ast.expr) -> bool:
-    """Return whether a loop over the expression ``iterated`` counts, as ``range`` and ``tqdm(range(n))`` do,
-    or goes over new random keys."""
+    """Return whether a loop over the expression ``iterated`` only counts, as with ``range(n)`` and
+    ``tqdm(range(n))``, or goes over new random keys."""
     while isinstance(iterated, ast.Call):
         name = last_name(iterated.func)
         if name in ("range", "trange", "split"):

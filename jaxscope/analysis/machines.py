@@ -28,9 +28,10 @@ class Figure(msgspec.Struct, frozen=True):
     Attributes:
       value: the number; the unit depends on the field of ``Machine``.
       source: the address of the page that states the number.
-      derived: how ``value`` is computed from the number on the page, or a remark; None: it is the page's
-        number.
-      quoted: where the number was found, if the page ``source`` could not be opened; None: it was opened.
+      derived: how ``value`` is computed from the number on the page, or a remark; None: ``value`` is the
+        number on the page.
+      quoted: another page, where the number was found because the page ``source`` could not be opened; None:
+        ``source`` was opened.
     """
 
     value: float
@@ -125,9 +126,14 @@ _CUBES = (
 
 
 def _ici(bidirectional_gb: float, links: int, page: str) -> Figure:
-    """Return the bytes per second of one TPU link in one direction, for a chip with ``links`` links. Google's
-    pages state the sum over all links of a chip in both directions, ``bidirectional_gb`` GB/s, as
-    "bidirectional ICI bandwidth per chip". ``page`` is the last part of the page's address."""
+    """Return the rate of one TPU link in one direction, in bytes per second.
+
+    Args:
+      bidirectional_gb: the sum over all links of a chip in both directions, in GB/s. Google's pages state it
+        as "bidirectional ICI bandwidth per chip".
+      links: the number of links of a chip.
+      page: the last part of the page's address.
+    """
     per_link = bidirectional_gb * GB / 2 / links
     derived = f"{bidirectional_gb:g} GB/s a chip, both directions, over {links} links"
     return Figure(per_link, _CLOUD + page, derived)
@@ -149,9 +155,9 @@ def _libtpu(gib: float) -> Figure:
 
 
 def _cores(ops: int, ghz: float, what: str) -> Figure:
-    """Return the peak operations per second of an H100 at ``ghz``: 132 multiprocessors with 4 units each (a
-    file of XLA states this), ``ops`` multiply-adds per clock of one unit, two operations each. ``what`` is
-    the element type, as XLA's file names it."""
+    """Return the peak operations per second of an H100: 132 multiprocessors x 4 units (from a file of XLA) x
+    ``ops`` multiply-adds per clock of one unit x 2 operations x ``ghz``. ``what`` is the element type, as
+    XLA's file names it."""
     derived = f"132 x 4 units x {ops} multiply-adds x {ghz:g} GHz ({what})"
     return Figure(132 * 4 * ops * 2 * ghz * 1e9, _XLA_H100, derived)
 
@@ -279,11 +285,12 @@ def parse(text: str) -> Target:
 
     A TPU slice consists of hosts of 2x2 chips, or is a part of one host. Along its first two axes libtpu
     (0.0.42, 0.0.50) accepts one chip or an even number of chips. If the pod of a machine is a grid with two
-    axes, a slice must fit into that grid. A slice that passes these checks but is not on the vendor's page
-    (``unlisted``) may still be refused by the compiler.
+    axes, a slice must fit into that grid. The compiler may still refuse a slice that passes these checks, if
+    the vendor's page does not list it (see ``unlisted``).
 
     Raises:
-      UsageError: there is no such machine, or it has no such grid; the hint has the nearest names.
+      UsageError: there is no such machine, or it has no such grid; the hint of the error has the most similar
+        names.
     """
     wanted = text.strip().lower()
     match = _NAME.fullmatch(wanted)
@@ -327,8 +334,9 @@ def _spelled(grid: tuple[int, ...]) -> str:
 
 
 def unlisted(name: str) -> list[str]:
-    """Return slices to suggest if the TPU slice ``name`` is not on the vendor's page: the nearest ones that
-    are. Empty: the page lists ``name``, or ``name`` is a target of GPUs or no target."""
+    """Return slices to suggest if the TPU slice ``name`` is not on the vendor's page: the nearest slices that
+    the page lists. Return an empty list if the page lists ``name``, or if ``name`` is a target of GPUs or no
+    target."""
     match = _NAME.fullmatch(name)
     machine = MACHINES.get(match[2]) if match is not None else None
     if match is None or machine is None or machine.platform != TPU or match[3] in machine.grids:
@@ -343,8 +351,8 @@ def known() -> list[str]:
 
 def near(text: str, n: int = 3) -> list[str]:
     """Return up to ``n`` names of targets to suggest for ``text``, a name that the user may have misspelled.
-    If ``text`` names a machine, these are its slices with the nearest number of chips; else the names with
-    the most similar spelling. Only targets that the vendors' pages list are suggested."""
+    If ``text`` names a machine, the result has its targets with the nearest number of chips; else the names
+    with the most similar spelling. Only targets that the vendors' pages list are suggested."""
     wanted = text.strip().lower()
     name, *rest = re.split(r"[:\-](?=\d|$)", wanted.rpartition("*")[2], maxsplit=1)  # v5litepod-16
     machine = name if name in MACHINES else _like_machine(name)

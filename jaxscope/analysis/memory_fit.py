@@ -66,11 +66,12 @@ class Allocation(msgspec.Struct, frozen=True):
 
 class Fit(msgspec.Struct, frozen=True):
     """Whether and how a program fits into the memory of one device of the target for which it is compiled.
+    All bytes are for one device.
 
     Attributes:
       fits: whether the program fits; None: unknown.
       used: bytes that the program needs; None: unknown.
-      capacity: bytes of a device, stated by the compiler, else by the vendor's page; None: unknown.
+      capacity: bytes that the device has, stated by the compiler, else by the vendor's page; None: unknown.
       stated_by: source of the capacity: ``compiler`` or ``vendor``; None: the capacity is unknown.
       parts: the compiler's breakdown of the used bytes: name -> bytes.
       largest: the largest buffers, if the compiler lists them; else the largest values of the program.
@@ -90,13 +91,13 @@ class Fit(msgspec.Struct, frozen=True):
 
     @property
     def temporaries(self) -> int | None:
-        """Return the bytes of temporary buffers; None: the compiler's breakdown does not have them."""
+        """The bytes of temporary buffers; None: the compiler's breakdown does not have them."""
         return next((self.parts[n] for n in ("HLO temporaries", "HLO temp") if n in self.parts), None)
 
 
 def capacity_of(target: Target) -> tuple[int, str] | None:
-    """Return (bytes that a program can use on one device of ``target``, source of the number); None: unknown.
-    The source is ``compiler`` or ``vendor``. A device may be a part of a chip."""
+    """Return (bytes that a program can use on one device of ``target``, source of the number). The source is
+    ``compiler`` or ``vendor``. Return None if the number is unknown. A device may be a part of a chip."""
     machine = MACHINES.get(target.machine)
     if machine is not None and machine.usable is not None:
         return int(machine.usable.value), COMPILER
@@ -106,9 +107,9 @@ def capacity_of(target: Target) -> tuple[int, str] | None:
 
 
 def of_program(target: Target | None, peak: int | None) -> Fit:
-    """Return whether and how a program fits into the memory of one device, if it was compiled without an
-    error for ``target`` (None: unknown). ``peak`` is the number of bytes that the program needs on one
-    device; None: unknown."""
+    """Return whether and how a program, compiled without an error for ``target`` (None: unknown), fits into
+    the memory of one device. ``peak`` is the number of bytes that the program needs on one device; None:
+    unknown."""
     room = capacity_of(target) if target is not None else None
     if room is None:
         return Fit(None, peak, None, None)
@@ -116,9 +117,9 @@ def of_program(target: Target | None, peak: int | None) -> Fit:
 
 
 def of_message(target: Target | None, message: str) -> Fit:
-    """Return a ``Fit`` for a program whose compilation for ``target`` (None: unknown) failed for lack of
-    memory: the bytes that the program needs, the bytes that a device has, and the largest buffers, all read
-    from ``message``, the compiler's error."""
+    """Return whether and how a program fits, if its compilation for ``target`` (None: unknown) failed for
+    lack of memory. The bytes that the program needs, the bytes that a device has and the largest buffers are
+    read from ``message``, the text of the compiler's error."""
     scoped = _SCOPED.search(message)
     if scoped is not None:
         return _of_one_operation(scoped)
@@ -184,8 +185,8 @@ def _bytes(number: str, unit: str) -> int:
 
 
 def with_values(found: Fit, lowered: Reading | None) -> Fit:
-    """Return ``found``, with the largest values of the lowered program as ``largest`` if the compiler named
-    no buffer.
+    """Return ``found``; if the compiler named no buffer, ``largest`` of the result has the largest values of
+    the lowered program.
 
     The compiler names no buffer if the temporaries alone exceed the memory, because it then fails before it
     assigns buffers. Values are not buffers: the compiler's layout may pad them, and several values may share
@@ -209,11 +210,11 @@ def with_values(found: Fit, lowered: Reading | None) -> Fit:
 
 
 class Contributor(msgspec.Struct, frozen=True):
-    """An argument or a result of the program, by the user's name, and the memory that it needs.
+    """An argument or a result of the user's function, and the memory that it needs.
 
     Attributes:
       of: ``argument`` or ``output``.
-      path: the user's name: ``state.params['w']``; None: unknown.
+      path: the name in the user's code: ``state.params['w']``; None: unknown.
       bytes: bytes on one device; None: unknown, as the compiler decides how to split the value.
       global_bytes: bytes of the whole array; None: unknown.
     """
@@ -226,8 +227,8 @@ class Contributor(msgspec.Struct, frozen=True):
 
 def contributors(lowered: Reading | None) -> list[Contributor] | None:
     """Return the arguments and results of the user's function with the memory that they need, the largest
-    first; None: the program's StableHLO is unknown. If there are several devices, the bytes per device of a
-    value without a sharding are unknown."""
+    first. Return None if the program's StableHLO is unknown. If there are several devices, the bytes per
+    device of a value without a sharding are unknown."""
     if lowered is None:
         return None
     values = [("argument", v) for v in lowered.arguments] + [("output", v) for v in lowered.results]
@@ -242,7 +243,7 @@ def contributors(lowered: Reading | None) -> list[Contributor] | None:
 
 def peak_of(memory: Memory | None, compiler_peak: int | None) -> int | None:
     """Return the peak bytes of a program on one device: ``compiler_peak``, or if that is None, an upper bound
-    from the sizes of arguments, results and temporaries in ``memory``. None: unknown."""
+    from the sizes of arguments, results and temporaries in ``memory``. Return None if neither is known."""
     if compiler_peak is not None or memory is None:
         return compiler_peak
     return peak_bytes(memory)
@@ -250,16 +251,16 @@ def peak_of(memory: Memory | None, compiler_peak: int | None) -> int | None:
 
 def undivided(memory: Memory | None, peak: int | None) -> int | None:
     """Return the bytes of the compiler's peak that the sizes of arguments, results and temporaries do not
-    explain; None: a size is unknown.
+    explain. Return None if a size is unknown. A negative result means that not all of them are allocated at
+    the same time.
 
-    A negative result means that not all of them are allocated at the same time. XLA's peak_memory_in_bytes
-    includes constants, but the three sizes do not: a captured f32[1024,1024] makes the peak exactly 4 MiB
-    more than arguments and results (CPU, JAX 0.10.2 and 0.12.0.1). What else the difference contains is not
-    documented.
+    XLA's peak_memory_in_bytes includes constants, but the three sizes do not: a captured f32[1024,1024] makes
+    the peak exactly 4 MiB more than arguments and results (CPU, JAX 0.10.2 and 0.12.0.1). What else the
+    difference contains is not documented.
 
     Args:
-      memory: XLA's sizes of arguments, results, temporaries and aliases.
-      peak: the compiler's peak in bytes.
+      memory: XLA's sizes of arguments, results, temporaries and aliases; None: unknown.
+      peak: the compiler's peak in bytes; None: unknown.
     """
     divided = peak_bytes(memory) if memory is not None else None
     return None if divided is None or peak is None else peak - divided

@@ -1,5 +1,5 @@
-"""List the functions for loops and gradients in libraries of neural network modules: ``nnx.scan`` of Flax
-instead of ``jax.lax.scan``."""
+"""List how libraries of neural network modules name their functions for loops and gradients: ``nnx.scan`` of
+Flax instead of ``jax.lax.scan``."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from jaxscope.schema.keys import Frame
 
 
 class Spelling(NamedTuple):
-    """The functions for loops and gradients that code with one library of modules uses.
+    """The functions for loops and gradients that code with one library of neural network modules uses.
 
     Attributes:
       scan: the function for a loop over stacked inputs or parameters: ``nnx.scan``.
       same: the function for a loop whose iterations all use the same inputs and parameters:
         ``nnx.fori_loop``.
       value_and_grad: the function for a value and its gradient.
-      layers: if each iteration has parameters of its own, the argument that ``scan`` needs
+      layers: what to write if each iteration has different parameters: the argument that ``scan`` needs
         (``variable_axes={'params': 0}``), or the function to use instead (``hk.layer_stack``); None: neither.
       maker: the function that creates such layers with stacked parameters; None: there is none.
     """
@@ -46,15 +46,15 @@ LIBRARIES = {
 
 
 def spelling(library: str | None) -> Spelling:
-    """Return the functions for loops and gradients that code with ``library`` (``flax.nnx``) uses. For None,
-    and for a library that is not in the table, return JAX's own functions."""
+    """Return the functions for loops and gradients that code with ``library`` (``flax.nnx``) uses. Return
+    JAX's own functions if ``library`` is None or not in the table ``LIBRARIES``."""
     return LIBRARIES.get(library or "", JAX)
 
 
 def of_gradients(source: str | None, wrappers: Iterable[str]) -> str | None:
-    """Return the library that computes the gradients of a jitted function: ``flax.nnx``; None: JAX itself
-    does, or it is unknown. If all gradients in the function's file are computed with one library, it is that
-    library, else the library of the jit around the function.
+    """Return the library that computes the gradients of a jitted function, such as ``flax.nnx``. If all
+    gradients in the function's file are computed with one library, it is that library, else the library of
+    the jit around the function. Return None if JAX itself computes them, or if it is unknown.
 
     Args:
       source: the text of the file that defines the function; None: unknown.
@@ -67,13 +67,14 @@ def of_gradients(source: str | None, wrappers: Iterable[str]) -> str | None:
 
 
 def library_of_name(name: str) -> str | None:
-    """Return the library of a function by its full name: ``flax.nnx`` for ``flax.nnx.jit``."""
+    """Return the library of a function by its full name: ``flax.nnx`` for ``flax.nnx.jit``. Return None if it
+    is no library in the table ``LIBRARIES``."""
     return next((library for library in LIBRARIES if name.startswith(f"{library}.")), None)
 
 
 def nearest(frames: Iterable[Frame]) -> str | None:
-    """Return the library of modules to which the first of ``frames`` inside such a library belongs:
-    ``flax.nnx``; None: no frame is inside one."""
+    """Return the library of neural network modules, such as ``flax.nnx``, to which the first of ``frames``
+    inside such a library belongs. Return None if no frame is inside one."""
     return next((library for f in frames if (library := _library_of(f.file)) is not None), None)
 
 

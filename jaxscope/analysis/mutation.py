@@ -1,6 +1,6 @@
 """Find whether a program changes objects of a class after it has created them. Such objects should not be
-static arguments of a jitted function: after a change, the program compiled for the old contents would still
-be used. The functions read source as text."""
+static arguments of a jitted function: after a change, JAX would still use the program that was compiled for
+the old contents. The functions examine the text of a Python file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAKING = frozenset({"__init__", "__new__", "__post_init__", "__setattr__"})
 
 def changed(source: str, name: str) -> bool | None:
     """Return whether the source assigns an attribute of an object of class ``name`` outside the methods that
-    create the object. None: the class is not in this source.
+    create the object. Return None if the class is not in this source.
 
     These count: in a method, an assignment to an attribute of ``self``; anywhere, an assignment to an
     attribute with the name of a field of the class; ``setattr`` with such an object or name.
@@ -42,8 +42,8 @@ def changed(source: str, name: str) -> bool | None:
 
 def holds_itself(source: str, name: str) -> bool:
     """Return whether the methods that create an object of the class ``name`` (``__init__``, ``__new__``,
-    ``__post_init__``) assign attributes themselves. A frozen dataclass does not allow this. So such a class
-    cannot become a frozen dataclass without changes of these methods."""
+    ``__post_init__``) assign attributes. A frozen dataclass does not allow this, so the class cannot become
+    one without changes of these methods."""
     tree = parsed(source)
     return tree is not None and any(
         isinstance(m, ast.FunctionDef) and m.name in MAKING and _assigned(m)
@@ -55,8 +55,8 @@ def holds_itself(source: str, name: str) -> bool:
 
 def _assigned(function: ast.AST) -> list[tuple[str | None, str]]:
     """Return (name, attribute) of every statement in ``function`` that sets or deletes an attribute:
-    ``name.attribute = ...``, ``del name.attribute``, ``setattr(name, "attribute", ...)``. In ``f(x).attribute
-    = ...`` the name is None."""
+    ``name.attribute = ...``, ``del name.attribute``, ``setattr(name, "attribute", ...)``. The name is None if
+    the object is no variable, as in ``f(x).attribute = ...``."""
 
     return [pair for node in ast.walk(function) for pair in _assigned_by(node)]
 

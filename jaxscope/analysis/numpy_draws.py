@@ -22,10 +22,11 @@ MOST = 30  # functions that are looked at
 
 def find(source: str | None, name: str, line: int) -> tuple[int, str, str] | None:
     """Return (line, text, function) of the first place where the function ``name``, or a function of the same
-    module that it names, draws a random number with NumPy or Python: ``(12, "np.random.normal", "augment")``.
+    module that it uses, draws a random number with NumPy or Python: ``(12, "np.random.normal", "augment")``.
 
-    None if there is no such place. None also if the function uses a callback into Python: the callback runs
-    in each call, and the draw may be in it. ``line`` is the first line of the function, with its decorators.
+    Return None if there is no such place. Return None also if the function uses a callback into Python: the
+    callback runs in each call, and the draw may be in it. ``line`` is the first line of the function, with
+    its decorators.
     """
     found = syntax(source) if source is not None else None
     if found is None:

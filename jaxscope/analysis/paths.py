@@ -10,7 +10,7 @@ import functools
 import re
 from collections.abc import Sequence
 
-FOLD_FROM = 3  # so many leaves with one change are shown as one line; two are shown as two lines
+FOLD_FROM = 3  # if so many leaves have the same change, they are shown as one line, otherwise one by one
 
 _TOKEN = re.compile(r"\[[^\[\]]*\]|\.?[^.\[]+|.", re.DOTALL)
 
@@ -40,7 +40,7 @@ def split(path: str) -> tuple[str, str]:
 
 def common_prefix(paths: Sequence[str]) -> str | None:
     """Return the longest prefix, in whole steps, that all paths have: ``state.params`` for
-    ``state.params['a']`` and ``state.params['b']``; None: there is none."""
+    ``state.params['a']`` and ``state.params['b']``. Return None if they have no common prefix."""
     split = [tokens(p) for p in paths]
     shortest = min((len(s) for s in split), default=0)
     n = 0
@@ -51,8 +51,8 @@ def common_prefix(paths: Sequence[str]) -> str | None:
 
 def excerpt(before: str, after: str, around: int = 24) -> tuple[str, str]:
     """Shorten two long texts to the section in which they differ, with ``…`` for what is cut. Return (excerpt
-    of ``before``, excerpt of ``after``). ``around`` is how many equal characters are kept before and behind
-    the section. If neither text is longer than ``2 * around``, both are returned unchanged."""
+    of ``before``, excerpt of ``after``). Before and after the section, ``around`` equal characters are kept.
+    If neither text is longer than ``2 * around``, both are returned unchanged."""
     if max(len(before), len(after)) <= 2 * around:
         return before, after
     low = 0
@@ -75,8 +75,8 @@ def excerpt(before: str, after: str, around: int = 24) -> tuple[str, str]:
 
 
 def below(path: str, roots: set[str]) -> bool:
-    """Return whether ``path`` is inside one of the paths ``roots``, and not equal to it: ``state.a[0]`` is
-    below ``state.a``."""
+    """Return whether ``path`` is inside one of the paths ``roots``: ``state.a[0]`` is below ``state.a``. A
+    path is not below itself."""
     return any(path != r and path.startswith(r) and path[len(r)] in ".[" for r in roots)
 
 

@@ -18,7 +18,9 @@ class Indivisible(msgspec.Struct, frozen=True):
     """The error that a dimension of an argument cannot be split into equal parts.
 
     Attributes:
+      dimension: the index of the dimension.
       parts: the number of parts into which the sharding splits the dimension.
+      size: the size of the dimension.
       path: the path of the argument; None: it is not in the message.
     """
 
@@ -30,7 +32,7 @@ class Indivisible(msgspec.Struct, frozen=True):
 
 class Apart(msgspec.Struct, frozen=True):
     """The error that arguments (or sharding constraints) of one call are on different devices. ``places`` has
-    (name, device ids as text) of each."""
+    (name, device ids as text) of each argument or constraint."""
 
     places: tuple[tuple[str, str], ...]
 
@@ -76,8 +78,8 @@ _KIND = re.compile(r"\w{1,60}")
 
 
 def read(message: str) -> Refusal | None:
-    """Parse the message of an exception that JAX raised; None: the message is not one of the errors about the
-    devices and shardings of arrays."""
+    """Parse the message of an exception that JAX raised about the devices or shardings of arrays. Return None
+    if it is not one of these errors."""
     text = message[:MAX_MESSAGE]
     if (found := _AXIS.search(text)) is not None:
         path = _PATH.search(text)

@@ -1,8 +1,8 @@
 """Read the lowered text (StableHLO) and the compiled text (HLO) of one program, and combine what they
 contain.
 
-The StableHLO has the user's lines, constants and donation, the HLO has the instructions that run. One of the
-texts may be missing.
+The StableHLO has the lines of the user's code, the constants and the donated arguments; the HLO has the
+instructions that run. One of the texts may be missing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_ANALYSED = 64 << 20  # bytes; reading a text takes up to twelve times its si
 
 
 class Around(msgspec.Struct, frozen=True):
-    """Facts about a program that are in the recording but not in its StableHLO or HLO.
+    """Facts about a program that are in the recording but not in the program's StableHLO or HLO.
 
     Attributes:
       mesh: (axis, size) of the mesh on which the program's arguments are; None: use the mesh that the HLO
@@ -49,9 +49,10 @@ class Around(msgspec.Struct, frozen=True):
 
 
 class Texts(msgspec.Struct, frozen=True):
-    """The contents of the StableHLO and the HLO of a program; None: there is no such text.
+    """The contents of the StableHLO and the HLO of a program.
 
     Attributes:
+      hlo, stablehlo: the contents of the two texts; None: there is no such text.
       remats: arrays that XLA's partitioner replicates on every device although the program does not request
         this ("involuntary full rematerialization"); None: XLA's output was not recorded.
     """
@@ -95,9 +96,9 @@ def analyze(hlo_text: str | None, stablehlo_text: str | None, around: Around | N
 
 
 def peak_bytes(memory: Memory) -> int | None:
-    """Return an upper bound of the peak memory of one device: arguments + results + temporaries - aliased
-    bytes. The compiler's own peak is not used, because it does not include the temporaries on CPU. None: a
-    part is unknown."""
+    """Return an upper bound of the peak memory of one device, in bytes: arguments + results + temporaries -
+    aliased bytes. Return None if one of these is unknown. The compiler's own peak is not used, because it
+    does not include the temporaries on CPU."""
     parts = (memory.argument_bytes, memory.output_bytes, memory.temp_bytes, memory.alias_bytes)
     if any(p is None for p in parts):
         return None
@@ -108,8 +109,8 @@ def peak_bytes(memory: Memory) -> int | None:
 def _mesh(
     hlo: compiled.Program | None, stablehlo: lowered.Reading | None
 ) -> Sequence[tuple[str, int]] | None:
-    """Return (axis, size) of the mesh that the HLO or the StableHLO of a program names; None: they name none
-    or several."""
+    """Return (axis, size) of each axis of the mesh that the HLO or the StableHLO of a program names. Return
+    None if they name no mesh, or several."""
     if hlo is not None and hlo.mesh:
         return hlo.mesh
     named = {m.axes for m in stablehlo.meshes if m.axes} if stablehlo is not None else set()
@@ -117,9 +118,10 @@ def _mesh(
 
 
 def _with_weight(c: Collective, stablehlo: lowered.Reading) -> Collective:
-    """Return ``c`` with ``weight`` set if it is an all-gather of a weight, as in fully sharded data
-    parallelism: the gathered argument is multiplied with an operand that is split over the same mesh axes.
-    The StableHLO has the shardings of the arguments; the HLO may lack them."""
+    """Return the collective ``c``; if it gathers a weight of the model, as in fully sharded data parallelism,
+    its ``weight`` is set. That is so if the gathered argument is multiplied with an operand that is split
+    over the same mesh axes. The shardings of the arguments come from the StableHLO, because the HLO may lack
+    them."""
     if c.gathered is None:
         return c
     axes = {axis.partition(":")[0] for axis in c.axes or ()}
@@ -132,7 +134,7 @@ def _with_weight(c: Collective, stablehlo: lowered.Reading) -> Collective:
 
 def _with_constraint(c: Collective, stablehlo: lowered.Reading, hlo: compiled.Program) -> Collective:
     """Return the collective ``c``, with the user's sharding constraint that makes XLA's partitioner insert
-    it, if there is one.
+    the collective, if there is such a constraint.
 
     The constraint must fit in three ways. An all-gather needs a constraint that does not split over the
     collective's axes; an all-to-all needs one that splits over them along another dimension. The constraint
@@ -198,9 +200,9 @@ def _with_other_operand(collectives: list[Collective], stablehlo: lowered.Readin
 
 
 def _is_step(size: int, whole: int, devices: int) -> bool:
-    """Return whether a collective may be a step of resharding a value over devices. It may be if its result
-    is the whole value, or one of n equal parts, where n divides the number of devices. Half and double the
-    size count as equal, because the compiler may convert the element type first.
+    """Return whether a collective may be a step of resharding a value over devices: its result is the whole
+    value, or one of n equal parts, where n divides the number of devices. Half and double the size count as
+    equal, because the compiler may convert the element type first.
 
     Args:
       size: the bytes of the collective's result.
@@ -214,7 +216,8 @@ def _is_step(size: int, whole: int, devices: int) -> bool:
 
 
 def _axes(constraint: Constraint, hlo: compiled.Program) -> set[str] | None:
-    """Return the names of the mesh axes over which a sharding constraint splits its value; None: unknown."""
+    """Return the names of the mesh axes over which a sharding constraint splits its value. Return None if
+    they are unknown."""
     dimensions = _dimensions(constraint, hlo)
     return None if dimensions is None else {axis.partition(":")[0] for d in dimensions for axis in d}
 
@@ -226,9 +229,11 @@ def _dimensions(constraint: Constraint, hlo: compiled.Program) -> tuple[tuple[st
 
 
 def _possible_donations(hlo: compiled.Program, stablehlo: lowered.Reading) -> list[Donation]:
-    """Return further arguments that the user could donate, found only in the compiled program. A result that
-    reuses no argument's memory could reuse the memory of one argument of its type. So for each type, as many
-    arguments are returned as there are such results, the first ones first."""
+    """Return further arguments that the user could donate, found only in the compiled program.
+
+    A result that reuses no argument's memory could reuse that of an argument of the same type. So for each
+    type, as many arguments are returned as there are such results, the first ones first.
+    """
     known = {d.argument for d in stablehlo.donation}
     users = {a.index: a for a in stablehlo.arguments if a.role == "user"}
     left: dict[str, int] = {}
@@ -251,8 +256,8 @@ def _possible_donations(hlo: compiled.Program, stablehlo: lowered.Reading) -> li
 
 
 def _aliased(hlo: compiled.Program | None) -> Collection[int] | None:
-    """Return the numbers of the program's parameters that share a buffer with a result, according to the HLO;
-    None: there is no HLO."""
+    """Return the numbers of the program's parameters that share a buffer with a result, according to the HLO.
+    Return None if there is no HLO."""
     if hlo is None or hlo.module is None:
         return None
     return {a.parameter for a in hlo.memory.aliases}

@@ -1,7 +1,6 @@
 """Compare the pytrees of two calls: leaves and containers that appeared, disappeared or changed kind (list,
-dict, ...), and the call form.
+dict, ...), and the call form (which arguments are passed by position and which by keyword).
 
-The call form is which arguments are passed by position and which by keyword. All functions are pure.
 ``analysis.causes`` decides which of the differences explains a cache miss.
 """
 
@@ -21,7 +20,8 @@ _KEYWORDS = re.compile(r"keywords: (.*)$")
 
 def structure(before: Facts, after: Facts, signature: str | None, *, statics_differ: bool) -> list[Cause]:
     """Return the causes of a cache miss that lie in the structure of the arguments: leaves and containers
-    that were added, removed or changed their kind, and a changed call form (by position or by keyword).
+    that were added, removed or changed their kind, and a changed call form (which arguments are passed by
+    position and which by keyword).
 
     Args:
       before, after: the cache keys of the earlier call and of the call that missed a cache.
@@ -72,15 +72,16 @@ def structure(before: Facts, after: Facts, signature: str | None, *, statics_dif
 
 def _reordered(before: list[str], after: list[str]) -> str | None:
     """Return the container whose keys are in another order in the second call than in the first: ``batch``.
-    None: there is none. ``before`` and ``after`` are the paths of the leaves in the two calls; both have the
-    same leaves."""
+    Return None if there is none. ``before`` and ``after`` are the paths of the leaves in the two calls; both
+    have the same leaves."""
     pair = next(((a, b) for a, b in zip(before, after, strict=False) if a != b), None)
     return common_prefix(pair) if pair is not None else None
 
 
 def _keys(node: str, paths: Iterable[str]) -> list[str]:
     """Return the keys of the container at the path ``node``, in the order of the leaves. ``paths`` are the
-    paths of the leaves: for ``batch``, ``batch['x'][0]`` and ``batch['y']`` give ``["'x'", "'y'"]``."""
+    paths of the leaves. For ``batch`` and the paths ``batch['x'][0]`` and ``batch['y']``, return
+    ``["'x'", "'y'"]``."""
     n = len(tokens(node))
     steps = dict.fromkeys(tokens(p)[n] for p in paths if below(p, {node}))
     return [step.removeprefix(".").removeprefix("[").removesuffix("]") for step in steps]
@@ -124,8 +125,8 @@ def _whole_nodes(paths: list[str], has: Facts, lacks: Facts) -> dict[str, list[s
 
 
 def _instead(facts: Facts, path: str) -> Value | None:
-    """Return the container or the static value that a call passes at ``path``, where the other call passes a
-    leaf. None: it passes neither. ``facts`` is the cache key of the call."""
+    """Return the container or the static value that a call passes at ``path``, where another call passes a
+    leaf. Return None if it passes neither. ``facts`` is the cache key of the call."""
     node = facts.nodes.get(path)
     if node is not None:
         return Container(node)
@@ -135,11 +136,11 @@ def _instead(facts: Facts, path: str) -> Value | None:
 
 def _nodes(before: Facts, after: Facts, moved: set[str]) -> list[tuple[str, str | None, str | None]]:
     """Return (path, kind before, kind after) of the containers whose kind differs between two keys, such as a
-    list that became a tuple. A kind is None if the key has no container at this path. Only the outermost of
-    nested containers is returned.
+    list that became a tuple. A kind is None if the key has no container at this path. Of nested containers,
+    only the outermost is returned.
 
-    A container that appeared or disappeared together with a leaf is left out, because the leaf is a cause
-    already. ``moved`` are the paths of the leaves that appeared or disappeared.
+    ``moved`` are the paths of the leaves that appeared or disappeared. A container that did so together with
+    a leaf is left out, because there is a cause for the leaf already.
     """
     if not (before.nodes and after.nodes) or before.nodes == after.nodes:
         return []
@@ -166,7 +167,7 @@ def _same_arguments(
     before: Facts, after: Facts, came: list[str], went: list[str], signature: str | None
 ) -> Cause | None:
     """Return the cause of a cache miss if the two calls pass the same arguments, but by keyword instead of by
-    position, or with a default written out. None: the arguments differ.
+    position, or with a default written out. Return None if the arguments differ.
 
     Args:
       before, after: the two cache keys.
@@ -201,8 +202,9 @@ def _keywords(form: str) -> list[str]:
 
 
 def _default_of(signature: str | None, name: str) -> str | None:
-    """Return the default of the parameter ``name`` as text: for ``(x, s=2.0, *, mode='fast')`` and ``s`` it
-    is ``2.0``. None: the parameter has no default, or the signature is unknown."""
+    """Return the default of the parameter ``name`` as text: ``2.0`` for ``s`` and the signature
+    ``(x, s=2.0, *, mode='fast')``. Return None if the parameter has no default, or if the signature is
+    unknown."""
     if signature is None:
         return None
     match = re.search(rf"[(\s,]{re.escape(name)}(?::[^=,]*)?\s?=\s?([^,)]+)", signature)

@@ -1,5 +1,5 @@
-"""Parse XLA's warnings of involuntary full rematerialization: the array, its sharding before and after, the
-line of the user's code.
+"""Parse XLA's warnings of involuntary full rematerialization: the array, its sharding before and after, and
+the line of the user's code.
 
 XLA's partitioner prints such a warning if it can change an array's sharding only by first copying the whole
 array to every device.
@@ -34,8 +34,8 @@ class Remat(msgspec.Struct, frozen=True):
     """One array that XLA replicates on every device to change its sharding.
 
     Attributes:
-      name: the instruction at that stage of the compilation; the final text rarely contains it. None: not
-        found.
+      name: the instruction that has the array, at that stage of the compilation; the final text rarely
+        contains it. None: not found.
       before, after: the array's shardings over the axes of the mesh (``P('data', None)``), else as XLA prints
         them; None: not found.
       bytes: bytes of the global array, which every device then has, with the padding of uneven shards; None:
@@ -60,8 +60,8 @@ def find(
 
     Args:
       warnings: the texts of the warnings.
-      hlo_text: the compiled program, whose tables translate the frame ids in the warnings into lines; None:
-        unknown.
+      hlo_text: the text of the compiled program, which gives the lines for the frame ids in the warnings;
+        None: unknown.
       mesh: (axis, size) of the mesh, which gives the axes of a sharding; None: unknown.
     """
     warnings = [text for text in warnings if not _of_a_trial(text)]
@@ -111,8 +111,8 @@ def _spelled(text: str, read: shardings.Spelled) -> str:
 
 
 def _whole(shape: str, sharding: shardings.Spelled) -> int | None:
-    """Return the bytes of a whole array, from the HLO shape of its part on one device and its sharding; None:
-    unknown."""
+    """Return the bytes of a whole array, from the HLO shape of its part on one device and its sharding.
+    Return None if they are unknown."""
     parsed = shapes.parse(shape)
     one = shapes.total_bytes(parsed)
     if one is None or sharding.tiles is None or not isinstance(parsed, shapes.Array):
@@ -123,9 +123,9 @@ def _whole(shape: str, sharding: shardings.Spelled) -> int | None:
 
 
 def _source(instruction: Instruction, module: Module) -> Frame | None:
-    """Return the line of the user's code for ``instruction``, as a warning prints it; None: unknown. The line
-    is that of the instruction's ``stack_frame_id``. If there is none, instructions of ``module``, the
-    compiled program, with the same op_name are used, provided that all of them have the same line."""
+    """Return the line of the user's code for ``instruction``, as a warning prints the instruction. It is the
+    line of its ``stack_frame_id``, else the line that all instructions with the same op_name in ``module``
+    (the compiled program) have. Return None if these have several lines, or none."""
     frame = frame_id(instruction)
     if frame is not None and (found := module.frames.blamed(frame)) is not None:
         return found

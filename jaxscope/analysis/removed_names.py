@@ -327,15 +327,18 @@ _NEEDS_MESH = re.compile(r"\bjax\.set_mesh\b")
 def find(
     error: str, message: str, lines: Sequence[Line] = (), *, library: bool = False, jax: str | None = None
 ) -> Removed | None:
-    """Return the removed name of JAX that caused an exception, with its replacement; None: the exception has
-    another cause. ``error`` is the name of the exception's class, ``message`` is its text.
+    """Return the removed name of JAX that caused an exception, with its replacement. Return None if the
+    exception has another cause.
 
     JAX's error about an unknown argument has the name of the function without its module. Such an error
     counts only if the user's line calls a function of JAX with that name.
 
     Args:
+      error: the name of the exception's class.
+      message: the text of the exception.
       lines: the user's lines in the traceback, innermost first.
-      library: whether a line of an installed package made the failing call, not the first of ``lines``.
+      library: True if a line of an installed package made the failing call, False if the first of ``lines``
+        did.
       jax: the version of JAX that raised the exception; None: unknown.
     """
     if error in ("ValueError", "RuntimeError") and _NEEDS_MESH.search(message):
@@ -361,14 +364,14 @@ def release(version: str) -> tuple[int, ...]:
 
 
 def _is_past(version: str, jax: str | None) -> bool:
-    """Return whether JAX of the version ``jax`` lacks a name that the release ``version`` removed. True also
-    if ``jax`` is None (unknown), or if ``version`` is NEVER (no release had the name)."""
+    """Return whether the version ``jax`` of JAX lacks a name that the release ``version`` removed. Return
+    True also if ``jax`` is None (unknown), or if ``version`` is NEVER (no release had the name)."""
     return jax is None or version == NEVER or release(version) <= release(jax)
 
 
 def _named(message: str) -> str:
-    """Return the full name of the part of JAX that an error message calls missing: ``jax.tree_map``; empty if
-    the message names none."""
+    """Return the full name that is missing from JAX according to an error message: ``jax.tree_map``. Return
+    an empty string if the message names none."""
     if found := _OF_MODULE.search(message):
         return f"{found[1]}.{found[2]}"
     if found := _IMPORT.search(message):
@@ -385,8 +388,8 @@ def _named(message: str) -> str:
 
 
 def _name(name: str) -> Removed | None:
-    """Return what is known about a removed name of JAX: the entry of ``name``, or of the removed module that
-    contains it. None: neither was removed."""
+    """Return what is known about a removed name of JAX: the entry of ``name``, or of a removed module that
+    contains it. Return None if neither was removed."""
     while name:
         if name in NAMES:
             return _removed(name, *NAMES[name])
@@ -395,8 +398,8 @@ def _name(name: str) -> Removed | None:
 
 
 def _argument(function: str, argument: str, line: Line) -> Removed | None:
-    """Return what is known about a removed argument of a function of JAX that ``line`` calls; None: no such
-    argument is known.
+    """Return what is known about a removed argument of a function of JAX that ``line`` calls. Return None if
+    no such argument is known.
 
     Args:
       function: the function's name in the error, without its module: ``clip``; ``_clip`` for the method

@@ -1,4 +1,5 @@
-"""Find the lines whose matrix products several devices compute again, instead of a part each."""
+"""Find the lines with matrix products that several devices all compute in full, although each device could
+compute a part."""
 
 from __future__ import annotations
 
@@ -15,16 +16,16 @@ Line = tuple[str, int]
 
 
 class Repeated(msgspec.Struct, frozen=True):
-    """The work that devices repeat in one program. All flops are those of matrix products and convolutions in
-    one call, on all devices together.
+    """The matrix products that several devices of a program repeat. All flops are those of matrix products
+    and convolutions in one call, on all devices together.
 
     Attributes:
       flops: the flops that the devices compute.
-      needed: the flops that would remain if no line's products were repeated.
+      needed: the flops that would remain if nothing were repeated.
       devices: number of devices.
-      lines: the lines with repeated products, that with the most repeated flops first.
-      constraint: the user's sharding constraint on what such a line computes or reads, that does not split
-        its array over ``axes``; None: there is none.
+      lines: the lines with repeated products, the line with the most repeated flops first.
+      constraint: the user's sharding constraint, on an array that such a line computes or reads, that does
+        not split the array over ``axes``; None: there is none.
       axes: the mesh axes that split an argument of the program, but not the array of the constraint. Without
         a constraint, the mesh axes that split no argument.
     """
@@ -38,11 +39,12 @@ class Repeated(msgspec.Struct, frozen=True):
 
 
 def find(texts: Texts) -> Repeated | None:
-    """Return the work that the devices of a program repeat; None: it is little, or unknown.
+    """Return the matrix products that the devices of a program repeat. Return None if they are few, or
+    unknown.
 
-    The lowered program has the flops of the whole arrays, the compiled one those of one device. If the latter
-    times the number of devices is more, devices repeat each other's products. Only lines are compared whose
-    flops both texts have.
+    The lowered program has the flops of the whole arrays, the compiled program those of one device. If the
+    flops of one device times the number of devices are more than the flops of the whole arrays, devices
+    repeat each other's products. Only lines are compared whose flops are in both texts.
     """
     hlo, lowered = texts.hlo, texts.stablehlo
     devices = (hlo.num_partitions or 1) * (hlo.replica_count or 1) if hlo is not None else 1
@@ -75,9 +77,11 @@ def find(texts: Texts) -> Repeated | None:
 
 
 def _constraint(texts: Texts, lines: list[Frame]) -> tuple[Constraint | None, tuple[str, ...]]:
-    """Return (constraint, axes): the sharding constraint on the largest array that one of ``lines`` computes
-    or reads and that is not split over all mesh axes that split arguments of the program, and the axes that
-    are missing there. If mesh axes split nothing at all, return (None, these axes).
+    """Return (a sharding constraint, the mesh axes over which it does not split its array).
+
+    Of the constraints on arrays that one of ``lines`` computes or reads, and that leave out mesh axes that
+    split arguments of the program, it is the one on the largest array; (None, ()) if there is none. If mesh
+    axes split nothing at all, return (None, these axes).
     """
     lowered = texts.stablehlo
     if lowered is None:

@@ -25,11 +25,12 @@ _ANY_VARIABLE = frozenset({"locals", "globals", "vars", "eval", "exec"})
 
 
 class Uses(NamedTuple):
-    """What the calls of one function in a file do with its result.
+    """What the calls of one function in a file do with its result. A path has the steps to a part of the
+    result: ``("[1]", "['x']")``.
 
     Attributes:
-      paths: the parts that are used. A path may go on after an array: ``("[1]", "['x']", "[-1]")`` for one
-        element of ``['x']``, ``("[1]", "['x']", "[::10]")`` for every tenth.
+      paths: the parts that are used. A path may go on inside an array: ``("[1]", "['x']", "[-1]")`` for the
+        last element of the array ``['x']``, ``("[1]", "['x']", "[::10]")`` for every tenth element.
       names: (path, variable) of the parts that a call assigns to a variable.
     """
 
@@ -38,19 +39,21 @@ class Uses(NamedTuple):
 
 
 def steps(path: str) -> Path | None:
-    """Return the steps of a path as JAX writes it: ``("[1]", "['x']")`` for ``[1]['x']``. None: it cannot be
-    split into steps."""
+    """Return the steps of a path as JAX writes it: ``("[1]", "['x']")`` for ``[1]['x']``. Return None if it
+    cannot be split into steps."""
     found = tuple(_STEP.findall(path))
     return found if "".join(found) == path else None
 
 
 def of_calls(source: str | None, line: int, column: int | None, name: str) -> Uses | None:
     """Return which parts of its result the calls of a function use. All calls in the file by the same name
-    count. None: the source does not decide it, for example because the function is also passed to another.
+    count. Return None if the source does not decide it, for example because the function is also passed to
+    another.
 
     Args:
       source: the text of the file; None: unknown.
-      line, column: where a call of the function begins: line counted from 1, column in bytes; None: unknown.
+      line: the line, counted from 1, on which a call of the function begins.
+      column: where this call begins on the line, in bytes; None: unknown.
       name: the name of the function, for a line with several calls.
     """
     found = syntax(source) if source is not None else None
@@ -81,7 +84,12 @@ def _parents(tree: ast.AST) -> dict[ast.AST, ast.AST]:
 
 
 class _Uses:
-    """Collect the parts of results that a file uses, in ``paths`` and ``names`` as in ``Uses``."""
+    """Collects the parts of results that a file uses.
+
+    Attributes:
+      paths: the parts that are used.
+      names: (path, variable) of the parts that a call assigns to a variable.
+    """
 
     def __init__(self, tree: ast.Module, parents: dict[ast.AST, ast.AST]) -> None:
         self._tree = tree
@@ -149,9 +157,9 @@ class _Uses:
                 self.of_value(node, path)
 
     def _index(self, index: ast.expr) -> str | None:
-        """Return the step of a constant index: ``['x']``, ``[-1]`` or ``[::10]``; None: the index is not
-        constant. A variable that has one integer in the whole file counts as this integer. Of several
-        indices, as in ``x[-1, 0]``, the first one counts."""
+        """Return the step of a constant index: ``['x']``, ``[-1]`` or ``[::10]``. Return None if the index is
+        not constant. A variable that has the same integer in the whole file counts as this integer. Of
+        several indices, as in ``x[-1, 0]``, the first one counts."""
         if isinstance(index, ast.Tuple) and index.elts:
             index = index.elts[0]
         if isinstance(index, ast.Slice):
@@ -200,10 +208,13 @@ class _Uses:
 
 
 def rows_read(leaf: Path, uses: Collection[Path], rows: int, leaves: Collection[Path] = ()) -> int:
-    """Return how many rows, elements along the first axis, ``uses`` read at most of the array at the path
-    ``leaf``, which has ``rows`` of them; all, if that is unknown.
+    """Return how many rows (elements along the first axis) of one array the paths ``uses`` read at most.
+    Return ``rows`` if that is unknown.
 
     Args:
+      leaf: the path of the array in the result.
+      uses: the paths of the parts of the result that are used.
+      rows: the number of rows of the array.
       leaves: the paths of all arrays of the result. An attribute that is no step of them is a method or a
         property, which may read everything.
     """
@@ -220,9 +231,9 @@ def rows_read(leaf: Path, uses: Collection[Path], rows: int, leaves: Collection[
 
 
 def _is_another(mine: str, step: str, k: int, leaves: Collection[Path]) -> bool:
-    """Return whether ``step``, step number ``k`` of a path that is used, certainly leads to another part than
-    the step ``mine``. A step by position and one by name (``[0]`` and ``.x``) may mean the same, as may
-    ``[1]`` and ``[-1]``."""
+    """Return whether ``step`` certainly leads to another part of the result than ``mine``. ``mine`` is the
+    step number ``k`` of an array's path, ``step`` the same step of a path that is used. A step by position
+    and a step by name (``[0]`` and ``.x``) may mean the same, as may ``[1]`` and ``[-1]``."""
     if mine == step:
         return False
     if mine[0] == step[0] == ".":
@@ -232,8 +243,8 @@ def _is_another(mine: str, step: str, k: int, leaves: Collection[Path]) -> bool:
 
 
 def _rows(step: str, rows: int) -> int:
-    """Return how many of ``rows`` rows an index such as ``[-1]`` or ``[::10]`` reads; all, if it is another
-    kind of index."""
+    """Return how many of ``rows`` rows an index such as ``[-1]`` or ``[::10]`` reads. Return ``rows`` for an
+    index of another kind."""
     if re.fullmatch(r"\[-?\d{1,18}\]", step):
         return 1
     cut = _SLICE.fullmatch(step)
@@ -242,8 +253,8 @@ def _rows(step: str, rows: int) -> int:
 
 
 def named(leaf: Path, names: Sequence[tuple[Path, str]]) -> str:
-    """Return the path of an array by the variable that has it: ``record['x']``; ``result[1]['x']`` if no
-    variable is known."""
+    """Return the path of an array by the variable that has it: ``record['x']``. If no variable is known, the
+    path begins with ``result``: ``result[1]['x']``. ``names`` has (path, variable) pairs."""
     best = max(
         (n for n in names if leaf[: len(n[0])] == n[0]), key=lambda n: len(n[0]), default=((), "result")
     )

@@ -1,13 +1,13 @@
 """Find the line that creates a function object again: ``jax.jit(partial(f, scale))`` inside a loop.
 
 JAX compiles a function again for each new function object. The functions read the user's source as text. The
-recording of a run does not contain the call of jit, so a line is returned only if a recorded line leads to
+recording of a run does not contain the call of jit. So a line is returned only if a recorded line leads to
 it: the first line of the function's code, or a line on the stack of its call. Another line of the file that
 wraps a function of the same name is no evidence.
 
-The module also answers other questions about lines of source: whether a line runs once, in a loop or only in
-some iterations. Lines are counted from 1. A ``source`` of None means that the source is unknown. The answer
-is then False or None.
+The module also answers other questions about lines of source, such as whether a line runs once, in a loop or
+only in some iterations. Lines are counted from 1. A ``source`` of None means that the source is unknown; the
+answer is then False or None.
 """
 
 from __future__ import annotations
@@ -94,8 +94,9 @@ class Makers:
                 self._calls.setdefault((around, name), []).append(span)
 
     def where_defined(self, name: str, begins: int) -> Maker | None:
-        """Return the line ``begins``, if it both defines a function and wraps it (by jit or the like); else
-        None. Such a line begins a decorated def, or has a lambda inside a call of jit.
+        """Return the line ``begins`` if it both defines a function and wraps it (by jit or a similar
+        function); else None. Such a line begins a ``def`` with a decorator, or has a lambda inside a call of
+        jit.
 
         Args:
           name: the name of the function, ``<lambda>`` for a lambda.
@@ -104,12 +105,12 @@ class Makers:
         return Maker(begins, True) if (name, begins) in self._defined else None
 
     def where_called(self, name: str, site: int) -> Maker | None:
-        """Return the line that wraps the function ``name`` (by jit or the like). It must be in the same
-        Python function as the line ``site``, which calls the wrapped function. None: there is no such line,
-        or several.
+        """Return the line that wraps the function ``name`` (by jit or a similar function), in the same Python
+        function as the line ``site``, which calls the wrapped function. Return None if there is no such line,
+        or if there are several.
 
-        The line is certain if the wrapping expression is part of the call, as in ``jax.jit(partial(name,
-        2))(x)``. Otherwise it is likely.
+        The line is certain if the wrapping expression is part of the call, as in
+        ``jax.jit(partial(name, 2))(x)``. Otherwise it is likely.
         """
         inside = [n for n, (first, last) in enumerate(self._functions) if first <= site <= last]
         calls = self._calls.get((inside[-1] if inside else MODULE, name), [])
@@ -124,7 +125,7 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def parsed(source: str) -> ast.Module | None:
-    """Parse ``source``; None: it is not Python, or longer than MAX_SOURCE (2,000,000) characters."""
+    """Parse ``source``. Return None if it is not Python, or longer than MAX_SOURCE (2,000,000) characters."""
     if len(source) > MAX_SOURCE:
         return None
     try:
@@ -143,6 +144,7 @@ class Syntax(NamedTuple):
     """The syntax of a source file.
 
     Attributes:
+      tree: the whole syntax tree.
       calls: line -> the calls that begin on this line.
       blocks: the loops, comprehensions and functions.
       imports: the import statements.
@@ -159,8 +161,8 @@ class Syntax(NamedTuple):
 
 @functools.lru_cache(8)  # called for hundreds of lines of one file, and a walk of the syntax takes 0.1 s
 def syntax(source: str) -> Syntax | None:
-    """Return the calls, blocks, imports and objects of ``source``; None: it is not Python, or longer than
-    MAX_SOURCE (2,000,000) characters."""
+    """Return the calls, blocks, imports and objects of ``source``. Return None if it is not Python, or longer
+    than MAX_SOURCE (2,000,000) characters."""
     tree = parsed(source)
     if tree is None:
         return None
@@ -191,8 +193,8 @@ def runs_once(source: str | None, line: int) -> bool:
     """Return whether the source shows that ``line`` runs only once.
 
     The line must be outside loops and comprehensions. It must be at module level, or in a function that is
-    called from one line only, which itself runs once. If such a line creates many copies of arrays, the loop
-    is in the library that the line calls, not in the user's code.
+    called from one line only, which itself runs once. If such a line creates many copies of arrays, their
+    loop is in the library that the line calls, not in the user's code.
     """
     found = syntax(source) if source is not None else None
     if found is None or not any(_has(n, line) for n in found.tree.body):
@@ -216,8 +218,8 @@ def _runs_once(found: Syntax, line: int, deepest: int) -> bool:
 
 
 def _called_at(found: Syntax, name: str) -> int | None:
-    """Return the line of the only call of the function ``name``, directly or as in ``app.run(name)``. None:
-    the file does not call the function, or mentions it more than once."""
+    """Return the line of the only call of the function ``name``, directly or as in ``app.run(name)``. Return
+    None if the file does not call the function, or mentions it more than once."""
     mentions = [
         n for n in ast.walk(found.tree) if isinstance(n, (ast.Name, ast.Attribute)) and last_name(n) == name
     ]
@@ -243,11 +245,12 @@ def in_a_loop(source: str | None, line: int) -> bool:
 
 def only_loop(source: str | None, name: str, begins: int) -> int | None:
     """Return the line of the only ``for`` or ``while`` in a function, not counting loops inside this loop.
-    None: the function has no loop, or several.
+    Return None if the function has no loop, or several.
 
     Args:
+      source: the text of the file; None: unknown.
       name: the name of the function.
-      begins: the line on which the function's definition begins, or a decorator of it.
+      begins: the line of the function's ``def``, or of one of its decorators.
     """
     found = syntax(source) if source is not None else None
     for function in found.blocks if found is not None else ():
@@ -263,13 +266,13 @@ def only_loop(source: str | None, name: str, begins: int) -> int | None:
 
 def loop_around(source: str | None, line: int, *, comprehensions: bool = False) -> tuple[int, int] | None:
     """Return (first line, last line) of the innermost ``for`` or ``while`` around ``line`` in the same
-    function, or of a comprehension if ``comprehensions`` count; None: there is none."""
+    function. Return None if there is none. If ``comprehensions`` is True, comprehensions count as loops."""
     return next(reversed(loops_around(source, line, comprehensions=comprehensions)), None)
 
 
 def loops_around(source: str | None, line: int, *, comprehensions: bool = False) -> list[tuple[int, int]]:
     """Return (first line, last line) of each ``for`` and ``while`` around ``line`` in the same function,
-    outermost first, and of each comprehension if ``comprehensions`` count."""
+    outermost first. If ``comprehensions`` is True, comprehensions count as loops."""
     around = _blocks(source, line)
     begins = max((n.lineno for n in around if isinstance(n, _FUNCTIONS)), default=0)
     kinds = (ast.For, ast.While, *COMPREHENSIONS) if comprehensions else (ast.For, ast.While)
@@ -292,8 +295,8 @@ def counts_only(source: str | None, line: int) -> bool:
 
 
 def ends_the_loop(source: str | None, line: int) -> bool:
-    """Return whether ``line`` is the condition of a ``while``, or of an ``if`` in a loop whose body leaves
-    the loop with ``break`` or ``return``."""
+    """Return whether ``line`` is the condition of a ``while``, or of an ``if`` in a loop that leaves the loop
+    or the function with ``break`` or ``return``."""
     found = syntax(source) if source is not None else None
     around = (
         [n for n in ast.walk(found.tree) if isinstance(n, (ast.If, ast.While))] if found is not None else []
@@ -308,11 +311,11 @@ def ends_the_loop(source: str | None, line: int) -> bool:
 
 def creates_for_each_call(source: str | None, created: int, called: int) -> bool:
     """Return whether the line ``created`` creates a new function object for each call on the line ``called``,
-    so that each object is called only once. False if that is unknown.
+    so that each object is called only once. Return False if that is unknown.
 
-    This is so if both lines are in the same Python function, and every loop around ``called`` is also around
-    ``created``. If ``created`` is inside a function such as ``make_step``, a line that calls ``make_step()``
-    may take the place of ``created``.
+    The answer is True if both lines are in the same Python function, and every loop around ``called`` is also
+    around ``created``. If ``created`` is inside a function such as ``make_step``, a line that calls
+    ``make_step()`` counts as well as ``created``.
     """
     found = syntax(source) if source is not None else None
     if found is None:
@@ -328,8 +331,8 @@ def creates_for_each_call(source: str | None, created: int, called: int) -> bool
 
 
 def _scope(found: Syntax, line: int) -> tuple[ast.AST | None, set[ast.AST]]:
-    """Return (the innermost def around ``line``, the loops and comprehensions around ``line`` in it). The def
-    is None for a line at module level. A def that begins on the line is not around it."""
+    """Return (the innermost def around ``line``, the loops and comprehensions around ``line`` in this def).
+    The def is None for a line at module level. A def that begins on the line does not count as around it."""
     around = [n for n in found.blocks if _has(n, line)]
     scope = max(
         (n for n in around if isinstance(n, FUNCTION) and n.lineno < line),
@@ -397,8 +400,7 @@ def widens(source: str | None, line: int) -> bool:
 
 def kept_from_iteration_before(source: str | None, line: int) -> bool:
     """Return whether ``line``, in a loop, reads a variable that still has its value from the iteration
-    before. That is so if the loop sets the variable only after ``line``, from another variable
-    (``kept = loss``)."""
+    before: the loop sets the variable only after ``line``, from another variable (``kept = loss``)."""
     loops = [n for n in _blocks(source, line) if isinstance(n, (ast.For, ast.While))]
     around = [n for n in loops if n.lineno < line]
     if not around:
@@ -448,14 +450,14 @@ def keeps_its_value(source: str | None, line: int) -> bool:
 
 
 def reached_now_and_then(source: str | None, line: int) -> bool:
-    """Return whether the source shows that only some iterations of a loop reach ``line``.
+    """Return whether the source shows that only some iterations of a loop reach ``line``. There are two
+    cases.
 
-    This is so if the line is inside an ``if`` whose condition has a remainder (``i % 50``) or a name that the
-    ``if`` sets (``if now() > due: due = ...``). The line may also be after such an ``if``, if that contains
-    ``continue`` or ``return``.
+    The line is inside an ``if`` whose condition has a remainder (``i % 50``) or a name that the ``if`` sets
+    (``if now() > due: due = ...``); or it is after such an ``if`` that contains ``continue`` or ``return``.
 
-    It is also so if the innermost loop around the line contains another loop that is not in an ``if``. Most
-    iterations are then those of this inner loop, which do not reach the line.
+    Or the innermost loop around the line contains another loop that is not in an ``if``. Most iterations are
+    then those of this inner loop, which do not reach the line.
     """
     found = syntax(source) if source is not None else None
     if found is None:
@@ -519,8 +521,8 @@ def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
 
 
 def last_name(node: ast.AST) -> str | None:
-    """Return the last part of a dotted name: ``jit`` for ``jax.jit``; None: the expression is no dotted
-    name."""
+    """Return the last part of a dotted name: ``jit`` for ``jax.jit``. Return None if the expression is no
+    dotted name."""
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else None

@@ -33,7 +33,8 @@ class Layout(msgspec.Struct, frozen=True):
     Attributes:
       parts: number of parts along each dimension.
       order: for each part, in row-major order, the devices that have this part, as positions in ``devices``.
-      devices: the device ids, in the order of the device assignment.
+      devices: the device ids, in the order in which the program numbers its devices (JAX's device
+        assignment).
       unreduced: number of devices that each have a partial value of the same part, still to be summed. Such
         values are no copies.
     """
@@ -55,7 +56,8 @@ class Cell(msgspec.Struct, frozen=True):
     Attributes:
       device: the id of the device.
       part: the index of the part along each dimension.
-      slices: (start, stop) along each dimension. start == stop: this device's part is empty.
+      slices: (start, stop) of the part along each dimension. If start equals stop, this device's part is
+        empty.
     """
 
     device: int
@@ -80,8 +82,8 @@ class Grid(msgspec.Struct, frozen=True):
 
 @functools.lru_cache(1_024)
 def device_ids(text: str | None) -> tuple[int, ...] | None:
-    """Parse device ids: ``"0-3,8"`` -> ``(0, 1, 2, 3, 8)``; None: not readable, or more than MAX_DEVICES
-    (131,072) ids."""
+    """Parse device ids: ``"0-3,8"`` -> ``(0, 1, 2, 3, 8)``. Return None if the text is not readable, or has
+    more than MAX_DEVICES (131,072) ids."""
     if not text or len(text) > MAX_TEXT * 10:
         return None
     found: list[int] = []
@@ -101,9 +103,9 @@ def _number(text: str) -> bool:
 
 
 def spec_axes(text: str | None) -> tuple[list[tuple[str, ...]], frozenset[str]] | None:
-    """Parse the text of a PartitionSpec: return (for each dimension the axes that split it, the set of
-    unreduced axes). ``P(('a', 'b'), None, unreduced={'c'})`` -> ``([('a', 'b'), ()], {'c'})``. None: the text
-    is no PartitionSpec, or it leaves a dimension to the compiler (UNCONSTRAINED)."""
+    """Parse the text of a PartitionSpec. Return (for each dimension the axes that split it, the set of
+    unreduced axes): ``P(('a', 'b'), None, unreduced={'c'})`` -> ``([('a', 'b'), ()], {'c'})``. Return None if
+    the text is no PartitionSpec, or leaves a dimension to the compiler (UNCONSTRAINED)."""
     if not text or len(text) > MAX_TEXT:
         return None
     try:
@@ -130,7 +132,7 @@ def spec_axes(text: str | None) -> tuple[list[tuple[str, ...]], frozenset[str]] 
 
 def _names(node: ast.expr) -> tuple[str, ...] | None:
     """Return the axis names in one argument of a PartitionSpec: ``'a'`` -> ``('a',)``, ``('a', 'b')`` ->
-    ``('a', 'b')``, ``None`` -> ``()``. None: the argument is something else."""
+    ``('a', 'b')``, ``None`` -> ``()``. Return None if the argument is something else."""
     if isinstance(node, ast.Constant):
         return () if node.value is None else (node.value,) if isinstance(node.value, str) else None
     if (
@@ -146,7 +148,8 @@ def _names(node: ast.expr) -> tuple[str, ...] | None:
 
 
 def grid(s: Sharding) -> Grid | None:
-    """Return the mesh of a NamedSharding; None: the sharding has no mesh, or the devices are unknown."""
+    """Return the mesh of a NamedSharding. Return None if the sharding has no mesh, or if its devices are
+    unknown."""
     devices = device_ids(s.devices)
     if s.mesh is None or devices is None:
         return None
@@ -157,8 +160,8 @@ def grid(s: Sharding) -> Grid | None:
 
 
 def layout(s: Sharding, rank: int) -> Layout | None:
-    """Return how a sharding splits an array with ``rank`` dimensions over its devices; None: the sharding
-    cannot be read."""
+    """Return how a sharding splits an array with ``rank`` dimensions over its devices. Return None if the
+    sharding cannot be read."""
     devices = device_ids(s.devices)
     if devices is None or not 0 <= rank <= 100:
         return None
@@ -204,8 +207,8 @@ _TILES = re.compile(r"devices=\[([\d,]+)\](?:<=\[([\d,]+)\](?:T\(([\d,]+)\))?|([
 
 def _tiles(text: str, rank: int, devices: tuple[int, ...]) -> Layout | None:
     """Parse the text inside the braces of an OpSharding of an array with ``rank`` dimensions: ``replicated``
-    or ``devices=[4,1,2]<=[8] last_tile_dim_replicate``. None: the text cannot be read. ``devices`` are the
-    device ids, in the order of the device assignment."""
+    or ``devices=[4,1,2]<=[8] last_tile_dim_replicate``. Return None if the text cannot be read. ``devices``
+    are the device ids, in the order of the device assignment."""
     if text.startswith("replicated"):
         return _whole(rank, devices)
     if text.startswith("maximal"):
@@ -240,8 +243,8 @@ def _integers(text: str) -> list[int]:
 
 
 def _iota(shape: Sequence[int], permutation: Sequence[int]) -> list[int] | None:
-    """Compute ``arange(prod(shape)).reshape(shape).transpose(permutation).ravel()``; None: ``permutation`` is
-    no permutation of the axes."""
+    """Compute ``arange(prod(shape)).reshape(shape).transpose(permutation).ravel()``. Return None if
+    ``permutation`` is no permutation of the axes."""
     if sorted(permutation) != [*range(len(shape))]:
         return None
     strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
@@ -252,14 +255,14 @@ def _iota(shape: Sequence[int], permutation: Sequence[int]) -> list[int] | None:
 
 
 def shard_shape(shape: Sequence[int], parts: Sequence[int]) -> tuple[int, ...]:
-    """Return the shape of the part of an array that each device allocates: shape (10, 8) in parts (4, 1) ->
-    (3, 8). If a dimension is not divisible, the size is rounded up."""
+    """Return the shape of the part of an array that each device allocates: shape ``(10, 8)`` in parts
+    ``(4, 1)`` -> ``(3, 8)``. If a dimension is not divisible, the size is rounded up."""
     return tuple(-(-size // count) for size, count in zip(shape, parts, strict=True))
 
 
 def cells(s: Sharding, shape: Sequence[int]) -> list[Cell] | None:
     """Return for each device, in the order of the device assignment, which part of an array of this shape it
-    has; None: the sharding cannot be read."""
+    has. Return None if the sharding cannot be read."""
     found = layout(s, len(shape))
     if found is None or any(count < 1 for count in found.parts):
         return None

@@ -1,5 +1,5 @@
-"""Compare three shardings of an argument or result of a program: the requested one (by ``in_shardings`` or
-the like), the one in the compiled program, and the actual one of the array that the caller passes.
+"""Compare three shardings of an argument or result of a program: the requested sharding (by ``in_shardings``,
+for example), the one in the compiled program, and the actual one of the array that the caller passes.
 
 Two shardings are equal if each device has the same part: ``P('data')`` equals ``P('data', None)``. If the
 devices are unknown, the number of parts per dimension is compared.
@@ -89,9 +89,9 @@ def of_spec(spec: Spec, devices: str | None, memory_kind: str | None = None) -> 
 
     Args:
       spec: the sharding in the text.
-      devices: the program's device ids in the order of its device assignment, as text (``0-3,8``); None:
-        unknown.
-      memory_kind: the memory of the value; None: not chosen.
+      devices: the program's device ids, in the order in which the program numbers its devices, as text
+        (``0-3,8``); None: unknown.
+      memory_kind: the memory of the value (``pinned_host``); None: not chosen.
     """
     if spec.dimensions is None or spec.mesh is None:
         inside = re.search(r"\{.*\}", spec.text)
@@ -111,8 +111,8 @@ def of_spec(spec: Spec, devices: str | None, memory_kind: str | None = None) -> 
 
 def left_open(spec: Spec, compiled: Sharding | None, rank: int) -> bool:
     """Return whether a sharding constraint with open dimensions (``P.UNCONSTRAINED``) permits the sharding
-    ``compiled``: it splits every dimension into a multiple of the requested number of parts. True also if a
-    number of parts is unknown.
+    ``compiled``: it splits every dimension into a multiple of the requested number of parts. Return True also
+    if a number of parts is unknown.
 
     Args:
       spec: the constraint. If it has no open dimension, the result is False.
@@ -128,8 +128,8 @@ def left_open(spec: Spec, compiled: Sharding | None, rank: int) -> bool:
 
 
 def parts(s: Sharding, rank: int) -> tuple[int, ...] | None:
-    """Return into how many parts a sharding splits each dimension of an array with ``rank`` dimensions; None:
-    unknown. The devices need not be known."""
+    """Return into how many parts a sharding splits each dimension of an array with ``rank`` dimensions.
+    Return None if that is unknown. The devices need not be known."""
     layout = sh.layout(s, rank)
     if layout is not None:
         return layout.parts
@@ -145,7 +145,7 @@ def parts(s: Sharding, rank: int) -> tuple[int, ...] | None:
 
 def same(a: Sharding, b: Sharding, rank: int) -> bool | None:
     """Return whether two shardings give each device the same part of an array with ``rank`` dimensions, in
-    the same kind of memory; None: unknown."""
+    the same kind of memory. Return None if that is unknown."""
     if _memory(a) != _memory(b):
         return False
     first, second = sh.layout(a, rank), sh.layout(b, rank)
@@ -171,9 +171,9 @@ def _devices_by_part(layout: sh.Layout) -> tuple[object, ...]:
 
 
 def disagreement(i: Intent) -> Disagreement | None:
-    """Return how the requested, the compiled and the actual sharding of an argument or result differ; None:
-    they agree or are unknown. If the compiled sharding differs both from the requested one and from the
-    actual one of the caller's argument, only the first difference is returned."""
+    """Return how the requested, the compiled and the actual sharding of an argument or result differ. Return
+    None if they agree or are unknown. If the compiled sharding differs both from the requested one and from
+    the actual one of the caller's argument, only the first difference is returned."""
     if i.shape is None or i.dropped:
         return None
     rank = len(i.shape)
@@ -213,8 +213,8 @@ def _times(wanted: Sharding, got: Sharding, rank: int) -> int | None:
 
 def spelled(s: Sharding, rank: int | None = None) -> str:
     """Write a sharding as short text for a sentence: ``P('data')``, ``replicated``, ``on cpu:0``. ``rank`` is
-    the number of dimensions of the array. If it is given, a sharding over several devices that splits no
-    dimension is ``replicated``, unless each device has a part of a sum."""
+    the number of dimensions of the array; None: unknown. If it is given, a sharding over several devices that
+    splits no dimension is ``replicated``, unless each device has a part of a sum."""
     if s.kind == "SingleDeviceSharding":
         where = f"on {s.text}"
         return where if _memory(s) is None else f"{where} in {s.memory_kind}"

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from jaxscope.log import ranks
 from jaxscope.log.store import RunDir
 
-POLL_S = 0.02
-HELD_S = 60.0  # the longest wait
+POLL_S = 0.02  # seconds between two looks at the shared directory
+HELD_S = 60.0  # the longest wait, in seconds
 UNCOMPARED_S = 10.0  # the longest wait while no watcher compares the logs
 
 
@@ -24,6 +24,7 @@ class Agreement:
     compiled the same program.
 
     Args:
+      run: the directory to which this process records.
       given_up: is called once, with the reason as text, when a wait took too long. From then on ``wait``
         returns at once.
     """
@@ -35,8 +36,11 @@ class Agreement:
 
     def wait(self, call: int) -> None:
         """Wait until all ranks (processes of the job) have compiled the program that this process compiled in
-        its call number ``call``. After HELD_S seconds, or earlier if nothing compares the ranks' logs, give
-        up: call ``given_up`` and return."""
+        its call number ``call``.
+
+        Give up after HELD_S seconds, or after UNCOMPARED_S seconds if no process compares the logs of the
+        ranks: call ``given_up`` and return. Every later ``wait`` then returns at once.
+        """
         if self._whole is None:
             return
         began = time.monotonic()

@@ -1,5 +1,8 @@
-"""Notify subscribers when a recording of this process begins or ends. This module imports nothing else of
-jaxscope. So a function wrapped by ``jaxscope.watch`` costs nothing until a recording begins."""
+"""Notify subscribers when a recording of this process begins or ends.
+
+This module imports nothing else of jaxscope, so that a function wrapped by ``jaxscope.watch`` costs nothing
+until a recording begins.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,11 @@ _listeners: list[Callable[[Any], None]] = []
 
 
 def subscribe(listener: Callable[[Any], None]) -> None:
-    """Call ``listener(session)`` whenever a recording of this process begins; ``session`` is the recording (a
-    ``capture.session.Session``). Call ``listener(None)`` when the recording ends. If a recording is in
-    progress already, also call ``listener(session)`` at once."""
+    """Call ``listener`` whenever a recording of this process begins or ends.
+
+    Its argument is the recording (a ``capture.session.Session``) at the beginning, and None at the end. If a
+    recording is in progress already, ``listener`` is also called at once.
+    """
     _listeners.append(listener)
     if current is not None:
         listener(current)
@@ -21,7 +26,7 @@ def subscribe(listener: Callable[[Any], None]) -> None:
 
 def notify(session: Any) -> None:
     """Make ``session`` (a ``capture.session.Session``) the recording in progress, and call all listeners with
-    it. None: no recording is in progress any more."""
+    it. If ``session`` is None, no recording is in progress from now on."""
     global current
     current = session
     for listener in _listeners:

@@ -1,5 +1,5 @@
-"""Count calls. One call costs one addition and one store. The count is stored in a file that is mapped into
-memory (``log.counts``), so that it is not lost when the process is killed."""
+"""Count calls. To count a call costs one addition and one store. The count is stored in a file that is mapped
+into memory (``log.counts``), so that it is not lost when the process is killed."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from jaxscope.capture.warm import Tick
 from jaxscope.log.writer import Writer
 from jaxscope.schema.events import Event
 
-INTERVAL_NS = 100_000_000
+INTERVAL_NS = 100_000_000  # between two writes of a count to the log
 
 
 class Count(Tick):
-    """A count that starts at 0. Each change is also stored (``cells[index] = value``) in a file that is
+    """A count that starts at 0. Each new value is also stored (``cells[index] = value``) in a file that is
     mapped into memory, so that the count is not lost when the process is killed.
 
-    The place in this file is reserved at the first change; before, ``cells`` is an object that reserves it.
+    A place in this file is reserved when the count first changes. Until then, ``cells`` is an object that
+    reserves the place when a value is stored in it.
 
     Args:
-      event: is called with (the count, the index of the cell of the file in which later counts are stored).
-        The index is None if later counts are not stored in a file. Returns the event that is to be written to
-        the log.
+      event: returns the event that is to be written to the log. It is called with (the count, the index of
+        the place in the file where later counts are stored). The index is None if later counts are not stored
+        in a file.
     """
 
     __slots__ = ("_event", "_writer", "_written", "cell")
@@ -36,8 +37,7 @@ class Count(Tick):
         self.restart()
 
     def restart(self) -> None:
-        """Start at 0 again. This is called at the beginning and in a forked child, which has a mapped file of
-        its own."""
+        """Set the count to 0, at the beginning and in a forked child, which has a mapped file of its own."""
         self.value = self._written = self.index = 0
         self.cell: int | None = None
         self.cells: Any = _Unplaced(self)

@@ -64,9 +64,14 @@ def is_pythons_own(file: str) -> bool:
 
 @functools.lru_cache(4096)
 def _standing(file: str, package: str, function: str) -> Standing:
-    """Return who owns a function of the package ``package``, whose code is in ``file``: the user, an
-    installed package or a library (JAX, jaxscope, Python itself, or a library around JAX). ``function`` is
-    its qualified name if the code is in no file (``<string>``); else empty."""
+    """Return who owns a function: the user, an installed package or a library (JAX, jaxscope, Python itself,
+    or a library around JAX such as flax).
+
+    Args:
+      file: the file with the code of the function.
+      package: the name of the package that defines the function; empty: unknown.
+      function: the qualified name of the function, if its code is in no file (``<string>``); else empty.
+    """
     if package in _skipped or is_pythons_own(file):
         return Standing.LIBRARY
     return standing_of(Frame(file, 0, function), _of_file)
@@ -74,8 +79,8 @@ def _standing(file: str, package: str, function: str) -> Standing:
 
 def standing(frame: FrameType) -> Standing:
     """Return who owns the code of a running frame: the user, an installed package or a library (JAX,
-    jaxscope, Python itself, or a library around JAX). The frame's module is examined before its file. So code
-    of a library is recognized also if the library is imported from a clone of its sources."""
+    jaxscope, Python itself, or a library around JAX such as flax). The frame's module is examined before its
+    file, so that a library is also recognized if it is imported from a clone of its sources."""
     code = frame.f_code
     function = code.co_qualname if code.co_filename == "<string>" else ""
     return _standing(code.co_filename, root(module_of(frame)), function)
@@ -90,8 +95,8 @@ def is_user(frame: FrameType) -> bool:
 @functools.lru_cache(4096)
 def file_standing(file: str) -> Standing:
     """Return who owns the code in ``file``: the user, an installed package or a library (JAX, jaxscope,
-    Python itself, or a library around JAX). A library that is imported from a clone of its sources is
-    recognized too."""
+    Python itself, or a library around JAX such as flax). A library that is imported from a clone of its
+    sources is recognized too."""
     cloned = any(
         file.startswith(folder + os.sep)
         for name in _skipped
@@ -112,7 +117,8 @@ def library_of(file: str | None) -> str | None:
 
 
 def package_of(file: str) -> str | None:
-    """Return the name of the installed package that contains ``file``: ``numpy``; None: it is in none."""
+    """Return the name of the installed package that contains ``file``: ``numpy``. Return None if no installed
+    package contains it."""
     found = _INSTALLED.findall(file)
     return found[-1] if found else None
 
@@ -137,8 +143,8 @@ def column(frame: FrameType) -> int | None:
 
 def users(found: Iterable[FrameType]) -> list[FrameType]:
     """Return those of the frames ``found`` that run the user's code, innermost first, at most MAX_STACK. If
-    there are none, return the frames of installed packages that are not known as libraries. Frames of
-    libraries such as JAX are never returned."""
+    there are none, return the frames of installed packages (other than JAX and libraries around it) instead.
+    """
     best, kept = Standing.LIBRARY, list[FrameType]()
     for f in found:
         whose = standing(f)
@@ -152,22 +158,22 @@ def users(found: Iterable[FrameType]) -> list[FrameType]:
 
 
 def is_installed_beside(file: str | None, frame: FrameType | None) -> bool:
-    """Return whether ``file`` belongs to an installed package, while the stack of ``frame`` also contains
-    code of the user. A function in ``file`` is then not the user's."""
+    """Return whether ``file`` belongs to an installed package and the stack of ``frame`` also contains code
+    of the user. If so, a function in ``file`` does not count as the user's."""
     if file is None or file_standing(file) != Standing.INSTALLED:
         return False
     return any(standing(f) == Standing.USER for f in walk(frame))
 
 
 def user_frames(frame: FrameType | None) -> list[Frame]:
-    """Return the user's lines on the stack of ``frame``, innermost first; lines of an installed package if
-    there are no lines of the user."""
+    """Return the user's lines on the stack of ``frame``, innermost first. If there are none, return the lines
+    of installed packages."""
     return [location(f) for f in users(walk(frame))]
 
 
 def raised_through(trace: TracebackType | None) -> list[Frame]:
-    """Return the user's lines in ``trace``, the traceback of an exception, innermost first; lines of an
-    installed package if there are no lines of the user."""
+    """Return the user's lines in ``trace``, the traceback of an exception, innermost first. If there are
+    none, return the lines of installed packages."""
     lines: dict[FrameType, int] = {}
     while trace is not None:
         lines[trace.tb_frame] = trace.tb_lineno
@@ -177,8 +183,8 @@ def raised_through(trace: TracebackType | None) -> list[Frame]:
 
 def raised_in(trace: TracebackType | None) -> str | None:
     """Return the name of the package whose code raised an exception; None if the user's code raised it. If
-    code of JAX or Python raised the exception, the code that called JAX or Python counts. ``trace`` is the
-    traceback of the exception."""
+    code of JAX or Python raised it, the code that called JAX or Python counts. ``trace`` is the traceback of
+    the exception."""
     last: FrameType | None = None
     while trace is not None:
         module = root(module_of(trace.tb_frame))
@@ -200,18 +206,19 @@ def _between(frame: FrameType) -> bool:
 
 
 def into_library(frame: FrameType | None, callbacks: Container[str] = frozenset()) -> tuple[int, str | None]:
-    """Find the user's line that called a library which uses JAX, such as flax, so that the library's
-    compilations are attributed to this line. The user cannot add jit to the library's code.
+    """Find the user's line that called a library which uses JAX, such as flax. The library's compilations are
+    attributed to this line, because the user cannot add jit to the library's code.
 
     Return (the index of this line in ``user_frames(frame)``, the name of the library). If several lines
-    called such a library, this is the outermost one. If none did, return (0, the name of the installed
-    package that the innermost line called); the name is None if that line called no installed package.
+    called such a library, return the outermost one. If none did, return (0, the name of the installed package
+    that the innermost line called); the name is None if that line called no installed package.
 
     Decorators, Python's own modules and pytest do not count as such libraries, although they call the user's
     code. A line inside a function that a library calls back, as in ``hk.transform(f)``, does not count; the
     line that called the transformed function does.
 
     Args:
+      frame: the innermost frame of the stack.
       callbacks: names of functions of JAX that run the user's functions for a compiled program. Lines further
         out than such a function are not examined.
     """

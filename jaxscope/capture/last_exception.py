@@ -12,15 +12,15 @@ MAX_MESSAGE = 2000
 
 
 def stored() -> BaseException | None:
-    """Return the uncaught exception that the interpreter printed before it began to exit; None if there is
+    """Return the uncaught exception that the interpreter printed before it began to exit; None if there was
     none."""
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     return error if isinstance(error, BaseException) else None
 
 
 def uncaught() -> Died | None:
-    """Return the event ``Died`` for the uncaught exception that ends the program: its class, message and the
-    user's lines. Return None if there is none."""
+    """Return the event ``Died`` (an entry of the log) for the uncaught exception that ends the program: its
+    class, its message and the user's lines. Return None if there is no such exception."""
     error = stored()
     if error is None:
         return None

@@ -1,9 +1,9 @@
 """Measure on which lines of the user the main thread spends its time, and with what: compiling, waiting for
 values, checking them for NaN, operations outside jit, or the line's own Python code and calls.
 
-The stack of the main thread is sampled in C (``jaxscope/_stacks.c``), at first 50 times a second, later 5
-times a second. A sample counts for the seconds since the sample before it. The samples are added up here, and
-written as an event ``LineTimes`` at the end, and before that whenever the recorded time has grown by half.
+C code (``jaxscope/_stacks.c``) samples the stack of the main thread, at first 50 times a second, later 5
+times a second. A sample counts for the seconds since the sample before it. This module adds up the samples.
+It writes the sums as an event ``LineTimes`` whenever the recorded time has grown by half, and at the end.
 """
 
 from __future__ import annotations
@@ -63,7 +63,17 @@ _FRAMES = {
 
 
 class _Place(NamedTuple):
-    """What the main thread did in a sample, and on which lines. The fields are those of ``LineTime``."""
+    """What the main thread did in a sample, and on which lines.
+
+    Attributes:
+      doing: what it did: ``compiling``, ``waiting``, ``copying``, ``checking``, ``calling``, ``operations``
+        or ``python``, as in ``LineTime``; empty: unknown.
+      stack: the user's lines, innermost first. While JAX traces, the first one is the line that made JAX
+        trace.
+      column: the column, in bytes, of the expression that the innermost line runs; None: unknown.
+      traced: the user's lines that JAX traces, innermost first.
+      library: the installed package whose code the line runs, if ``doing`` is ``python``; None: its own code.
+    """
 
     doing: str
     stack: tuple[Frame, ...]
@@ -92,8 +102,8 @@ class LineTimer:
         self._due = FIRST_S
 
     def start(self) -> None:
-        """Begin to sample the stack of the main thread. Nothing is sampled if ``_stacks`` was not built,
-        because there was no C compiler."""
+        """Begin to sample the stack of the main thread. Do nothing if ``_stacks``, the C code that samples,
+        was not built, because there was no C compiler."""
         self._sampler = sampler()
         if self._sampler is not None:
             self._sampler.start(PERIOD_S)
@@ -106,7 +116,7 @@ class LineTimer:
             shield.attempt("line_times", sampling.stop)
 
     def forked(self) -> None:
-        """Measure nothing in a forked child: the thread that requests samples exists in the parent only."""
+        """Stop measuring in a forked child: the thread that requests samples exists in the parent only."""
         sampling, self._sampler = self._sampler, None
         if sampling is not None:
             sampling.stop()
@@ -120,7 +130,7 @@ class LineTimer:
             shield.attempt("line_times", self._write, self._sampler)
 
     def step_ended(self, step: int) -> int:
-        """Write the times to the log if they are due. This is called at the end of the training step
+        """Write the times to the log if they are due. This is called at the end of the training step number
         ``step``. Return after how many more steps it has to be called again."""
         self.passed()
         return max(1, step // 4)
@@ -156,7 +166,8 @@ class LineTimer:
 
 
 def _debugging() -> list[str]:
-    """Return the settings of JAX for debugging that take time at each call, and that are on now."""
+    """Return those settings of JAX for debugging that are on now and make each call or operation take
+    longer."""
     config = getattr(sys.modules.get("jax"), "config", None)
     return [name for name in DEBUGGING if getattr(config, name, False)]
 
@@ -176,8 +187,10 @@ class _Code(NamedTuple):
 
     Attributes:
       standing: who owns it: the user, an installed package or a library.
-      jax: whether it is a function of JAX that does something, not only something around it.
-      doing: what the thread does while this function of JAX runs; empty: unknown.
+      jax: whether it is a function of JAX, and not one that only does things around others, such as
+        flattening trees or shortening tracebacks.
+      doing: what the thread does while this function of JAX runs (``compiling``, ``waiting``, ...); empty:
+        unknown.
     """
 
     standing: Standing
@@ -186,16 +199,20 @@ class _Code(NamedTuple):
 
 
 class _Stacks:
-    """Finds out what a thread does, from its stack. Most stacks have the same functions; each function is
-    examined once."""
+    """Finds out what a thread does, from its stack. Each function is examined only once, because most stacks
+    contain the same functions."""
 
     def __init__(self) -> None:
         self._codes: dict[int, _Code] = {}  # by id(): the samples keep the code objects alive
         self._positions: dict[tuple[int, int], tuple[int, int | None]] = {}
 
     def place(self, codes: list[CodeType], instructions: list[int]) -> _Place:
-        """Return what a thread does and on which lines, from its stack. ``codes`` are the code objects of its
-        frames, innermost first. ``instructions`` has the offset of each frame's instruction, in bytes."""
+        """Return what a thread does and on which lines, from its stack.
+
+        Args:
+          codes: the code objects of the frames, innermost first.
+          instructions: for each frame, the offset in bytes of the instruction that it executes.
+        """
         if codes and codes[0].co_filename == "<string>" and codes[0].co_varnames[:1] == ("_cls",):
             # The function that Python generates for a named tuple. Often it is the first Python code after
             # the call of a jitted function, which returns one: the time is that of the line.

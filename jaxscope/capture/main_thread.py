@@ -1,8 +1,8 @@
-"""Record what the main thread of a process does while no events are written, in a job of several processes.
-So it is known afterwards which ranks wait, and where.
+"""Record what the main thread of a process does while the log gets no events, in a job of several processes.
+So it is known afterwards which ranks (processes) wait, and where.
 
 Every two seconds a thread reads Linux's counters of context switches of the main thread, which show whether
-the main thread has run since. The thread writes the event ``MainThreadSeen`` when the main thread has waited
+the main thread has run since. This thread writes the event ``MainThreadSeen`` when the main thread has waited
 for a while, when it runs again, and when it runs for a while without any event. A job that makes progress has
 few such events. There is no such thread in a program of one process, or on a system without these counters.
 """
@@ -30,8 +30,8 @@ class MainThread:
     """Observes whether the main thread of this process waits, from ``start`` to ``stop``.
 
     Args:
-      patience_s: after how many seconds without progress jaxscope names the ranks that wait. If this is
-        short, the main thread is observed more often.
+      patience_s: after how many seconds without progress jaxscope names the ranks (processes of the job) that
+        wait. If this is short, the main thread is observed more often.
     """
 
     def __init__(self, writer: Writer, patience_s: float) -> None:
@@ -76,7 +76,7 @@ class MainThread:
 
     def _look(self, now: int) -> None:
         """Read the counters of context switches. Write an event if the main thread has begun to wait, runs
-        again, or runs without events. ``now`` is the time in ns."""
+        again, or runs without events in the log. ``now`` is the present time in ns since 1970."""
         switches, wait_ns = self._read(), self._look_s * LOOKS * 1e9
         if self._events != self._writer.events:
             self._events, self._changed_ns = self._writer.events, now
@@ -86,7 +86,7 @@ class MainThread:
                 self._waits = False
                 self._write(blocked=False, since_ns=now, stack=[])
             elif self._changed_ns and now - self._changed_ns >= wait_ns:
-                # The main thread runs, but no events are written: note this once, and again only after
+                # The main thread runs, but no events are written. Record this once, and again only after
                 # another event.
                 self._write(blocked=False, since_ns=self._changed_ns, stack=self._stack())
                 self._changed_ns = 0

@@ -59,9 +59,11 @@ def _marimo() -> Any | None:
 
 
 def text(file: str) -> str | None:
-    """Return the source of code that is in no file on disk, such as a notebook cell; None if the source is
-    unknown or longer than MAX_TEXT characters. ``file`` is the file name in the code object, under which
-    ``linecache`` stores the source."""
+    """Return the source of code that is in no file on disk, such as a notebook cell. Return None if the
+    source is unknown or longer than MAX_TEXT characters.
+
+    ``file`` is the file name in the code object, under which ``linecache`` stores the source.
+    """
     entry: tuple[Any, ...] = linecache.cache.get(file, ())  # has one element if the file is not read yet
     found = "".join(entry[2]) if len(entry) == 4 else ""
     return found if 0 < len(found) <= MAX_TEXT else None

@@ -1,7 +1,7 @@
 """Name the arrays inside a value by their paths: ``state.params['dense']['kernel']``.
 
 The search recognizes objects by identity and calls no code of the program: no property, no ``__getattr__``,
-no ``__repr__``. When it is finished, only its result refers to objects of the program.
+no ``__repr__``. When the search is finished, only its result refers to objects of the program.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ Identity = int | tuple[int, int]
 
 
 def identity(value: Any) -> Identity:
-    """Return what identifies the array ``value``. This is its ``id()``. For a NumPy array it is (address,
-    size in bytes) of its memory, because JAX makes views of a NumPy array, which are other objects with the
-    same memory."""
+    """Return what identifies the array ``value``: its ``id()``, or (address, size in bytes) of the memory of
+    a NumPy array. JAX makes views of a NumPy array, which are other objects with the same memory."""
     if issubclass(type(value), np.ndarray):
         return value.__array_interface__["data"][0], value.nbytes
     return id(value)
@@ -142,10 +141,12 @@ def walk(
 
     Args:
       roots: (name, value) pairs. Each path begins with one of these names.
-      is_array: returns whether an object is an array; called with every object that is found.
-      leaves: also collect objects that are neither arrays nor containers, and the containers' classes.
+      is_array: a function that returns whether an object is an array. It is called with every object that is
+        found.
+      leaves: also collect objects that are neither arrays nor containers, and the classes of the containers.
       nodes: the largest number of objects to examine; if there are more, ``Found.cut`` is set.
-      whole: returns whether an object is treated as a leaf, so that its contents are not searched.
+      whole: a function that returns whether an object is treated as a leaf, so that its contents are not
+        searched. None: no object is.
     """
     found = Found()
     Chain = tuple[int, Any] | None  # ids of the containers around, innermost first

@@ -1,11 +1,11 @@
-"""Compare the programs of the ranks of a job (its processes) that share no directory, through the key-value
-store of JAX's coordination service.
+"""Compare the programs of the ranks (processes) of a job that share no directory. The ranks exchange the ids
+of their programs through the key-value store of JAX's coordination service.
 
 Each rank publishes, under a key of its own, the latest programs that it has compiled for all processes. Rank
-0 reads all keys and records where the ranks differ. A thread makes these calls of the store, and none of the
-calls waits for another rank. The first call is made after a program for several processes has been compiled,
-because the client is connected then. The last call is made before JAX disconnects. If a call fails, no
-further one is made.
+0 reads all keys and records where the ranks differ. A thread calls the store, and none of its calls waits for
+another rank. The first call is made after a program for several processes has been compiled, because JAX's
+client is connected then. The last call is made before JAX disconnects. If a call fails, no further one is
+made.
 """
 
 from __future__ import annotations
@@ -37,8 +37,12 @@ Program = tuple[str, str]  # the program's hash, and the id of the function
 
 class Peers:
     """Publishes the programs that this rank (process of a job) compiles. In rank 0, it also records where the
-    programs of the ranks differ. ``index`` is JAX's number of this process, ``count`` the number of
-    processes."""
+    programs of the ranks differ.
+
+    Args:
+      index: JAX's number of this process.
+      count: the number of processes.
+    """
 
     def __init__(self, writer: Writer, index: int, count: int) -> None:
         self._writer = writer
@@ -57,9 +61,13 @@ class Peers:
         self._stop.acquire()
 
     def compiled(self, program: str, function: str) -> None:
-        """Note that this process has compiled a program of ``function`` (an id) for the devices of all
-        processes, so that a thread publishes it. The first call of this method starts the thread. ``program``
-        is a text that is equal for equal programs (``digest``)."""
+        """Add a program that this process has compiled for the devices of all processes, so that a thread
+        publishes it. The first call of this method starts the thread.
+
+        Args:
+          program: a text that is equal for equal programs (``digest``).
+          function: the id of the compiled function.
+        """
         self._own.append(
             (
                 program,
@@ -90,8 +98,8 @@ class Peers:
 
     def _round(self, now: int) -> bool:
         """Publish the programs of this rank (process of the job). In rank 0, also read those of all ranks and
-        compare them. ``now`` is the present time in ns. Return True if this was done, False if JAX has no
-        client of the coordination service.
+        compare them. Return True if this was done, False if JAX has no client of the coordination service.
+        ``now`` is the present time in ns.
 
         Raises:
           Exception: a call of the client failed.
@@ -116,9 +124,14 @@ class Peers:
         return json.dumps([count, leaving, latest, self._rounds], separators=(",", ":"))
 
     def _read(self, key: str, value: str, now: int) -> None:
-        """Remember ``value``, which a rank (process of the job) has published, read at the time ``now`` (ns):
-        the rank's programs, whether the rank ends the program, and how often it has published. A rank whose
-        number of publications stays the same was killed or hangs. ``key`` ends in the number of the rank."""
+        """Remember what a rank (process of the job) has published: its programs, whether it ends the program,
+        and how often it has published. If this last number stays the same, the rank was killed or hangs.
+
+        Args:
+          key: the key of the store, which ends in the number of the rank.
+          value: the text that the rank has published, as from ``_value``.
+          now: when it was read, in ns.
+        """
         rank = int(key.rpartition("/")[2])
         count, left, latest, rounds = json.loads(value)
         if self._beats.get(rank, (0, 0))[0] != rounds:
@@ -133,10 +146,13 @@ class Peers:
                 known.append((program, function))
 
     def _compare(self, now: int) -> None:
-        """At the time ``now`` (ns), compare the lists of programs that the ranks have compiled, and record
-        three kinds of differences: the ranks have different programs at one position; at most half of the
-        ranks have a program there; at most half of the ranks have ended the program while the others
-        continue."""
+        """Compare the lists of programs that the ranks (processes of the job) have compiled. ``now`` is the
+        present time in ns.
+
+        Record three kinds of differences: the ranks have different programs at one position of their lists;
+        at most half of the ranks have a program there; at most half of the ranks have ended the program while
+        the others continue.
+        """
         self._known[0] = list(self._own)
         position = 0
         while any(position < len(known) for known in self._known):
@@ -206,9 +222,10 @@ class Peers:
 
 
 def digest(program: str | None, module: str | None, *, calls_back: bool) -> str:
-    """Return a text that is equal in all ranks (processes of a job) that compile the same program: the id of
-    the program. For a program with callbacks, return a checksum of the name of its module instead: the id
-    depends on the addresses of the callbacks, which are different in each rank.
+    """Return a text that is equal in all ranks (processes of a job) that compile the same program.
+
+    This is the id of the program. For a program with callbacks it is a checksum of the name of its module
+    instead, because the id depends on the addresses of the callbacks, which are different in each rank.
 
     Args:
       program: the id of the program; None: unknown, so that the checksum is returned.

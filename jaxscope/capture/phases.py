@@ -1,8 +1,8 @@
-"""Read the result of a trace, lowering or compilation from the local variables of JAX's frames, and write the
-event Traced, Lowered or Compiled.
+"""Read the result of a trace, lowering or compilation from the local variables of JAX's frames, and write it
+to the log as an event ``Traced``, ``Lowered`` or ``Compiled``.
 
 JAX announces the end of a phase after it has assigned the phase's results to local variables. If a phase has
-no result at that time, an exception has ended it.
+no result at that time, it ended with an exception.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ class Phases:
     """Writes the events of phases (trace, lowering, compilation) that have ended.
 
     Args:
+      introductions: writes each function to the log when it first occurs.
       ir: which texts of the user's programs are stored: none, stats, stablehlo, hlo or all.
-      monitor: checks whether values that watched functions (``jaxscope.watch``) have captured are changed.
+      monitor: checks whether values that watched functions (``jaxscope.watch``) have captured have changed.
       retarget: lowers each program for the accelerators of ``--target``; None: there are none.
     """
 
@@ -74,8 +75,8 @@ class Phases:
         self.modules = Weak()  # MLIR module -> its Lowering
 
     def traced(self, call: Call, stack: Stack, seconds: float, *, complete: bool) -> None:
-        """Write ``Traced`` at the end of the trace of ``call``, which took ``seconds``. If JAX found the
-        trace in its cache, write ``TraceReused``.
+        """Write the event ``Traced`` at the end of the trace of ``call``, which took ``seconds``. If JAX
+        found the trace in its cache, write ``TraceReused`` instead.
 
         Args:
           stack: JAX's frames by function name.
@@ -128,8 +129,9 @@ class Phases:
         )
 
     def lowered(self, call: Call, stack: Stack, seconds: float) -> None:
-        """Write ``Lowered`` at the end of the lowering of ``call``, which took ``seconds``. If there are
-        targets (``--target``), lower the program for each. ``stack`` has JAX's frames by function name."""
+        """Write the event ``Lowered`` at the end of the lowering of ``call``, which took ``seconds``. Then
+        lower the program for each accelerator of ``--target``, too. ``stack`` has JAX's frames by function
+        name."""
         frame = jax_internals.LoweringFrame.on(stack)
         outer_frames = [
             outer
@@ -168,8 +170,8 @@ class Phases:
                 shield.attempt("retarget", self.retarget.lowered, call, resolve_frame, program)
 
     def compiled(self, call: Call, stack: Stack, seconds: float) -> None:
-        """Write ``Compiled`` at the end of the compilation of ``call``, which took ``seconds``, and store the
-        HLO. ``stack`` has JAX's frames by function name."""
+        """Write the event ``Compiled`` at the end of the compilation of ``call``, which took ``seconds``, and
+        store the HLO. ``stack`` has JAX's frames by function name."""
         frame = jax_internals.CompileFrame.on(stack)
         executable = known_or_none(frame.xla_executable) if frame is not None else None
         self.introductions.backend(stack)
@@ -218,8 +220,8 @@ class Phases:
         module: str | None,
         calls_back: bool,
     ) -> None:
-        """Report which program ``call`` has compiled, so that it is compared with those of the other ranks
-        (processes of the job).
+        """Pass on which program ``call`` has compiled, so that it is compared with the programs of the other
+        ranks (processes of the job).
 
         Args:
           frame: JAX's frame that has the list of devices.
@@ -234,13 +236,13 @@ class Phases:
 
     def _stablehlo(self, call: Call, module: Any, options: Any, platforms: Any, devices: int) -> str | None:
         """Return the id of a program that ``call`` lowered: a hash of its StableHLO and of the other
-        arguments. Return None if it cannot be computed. Also store the StableHLO, if the function is the
-        user's and the user wants StableHLO to be stored (``ir``).
+        arguments. Return None if it cannot be computed. If ``ir`` says that StableHLO is stored, also store
+        the StableHLO, unless JAX itself defines the function.
 
         Args:
           module: the program's StableHLO as an MLIR module.
           options: the compiler options of jit.
-          platforms: the platforms that it was lowered for.
+          platforms: the platforms for which the program was lowered.
           devices: the number of devices.
         """
         text = texts.stablehlo(module)
@@ -298,12 +300,12 @@ _UNKNOWN_SHARDINGS: dict[str, Any] = {"asked": None, "asked_in": None, "asked_ou
 
 
 def _jit_shardings(stack: Stack, paths: list[str] | None) -> dict[str, Any]:
-    """Return the fields of ``Lowered`` that describe jit's in_shardings and out_shardings. ``asked`` lists
-    the shardings, each once. ``asked_in`` has for each flat argument, and ``asked_out`` for each flat result,
-    the position of its sharding in ``asked``; None: jit was given none for it.
+    """Return those fields of the event ``Lowered`` that describe jit's in_shardings and out_shardings.
 
-    If jit was given no shardings at all, ``asked`` is an empty list, and ``asked_in`` and ``asked_out`` are
-    left out. All fields are None if they are unknown.
+    ``asked`` lists the shardings, each once. ``asked_in`` has for each flat argument, and ``asked_out`` for
+    each flat result, the position of its sharding in ``asked``, or None if jit was given no sharding for it.
+    If jit was given no shardings at all, the result is ``{"asked": []}``. All fields are None if they are
+    unknown.
 
     Args:
       stack: JAX's frames by function name.
@@ -333,8 +335,8 @@ def _at(positions: frozenset[int] | None, paths: list[str] | None) -> list[str] 
 
 
 def _named(d: Differing, out: list[OutLeaf] | None) -> DifferingResult:
-    """Convert ``d``, a result that differs between devices, for the log: with its path in the function's
-    result instead of its position. ``out`` are the leaves of the function's result; None: unknown."""
+    """Convert ``d``, a result that differs between devices, for the log. Its position among the results of
+    the function is replaced by its path. ``out`` has the leaves of the function's result; None: unknown."""
     known = out is not None and d.result is not None and d.result < len(out)
     return DifferingResult(out[d.result].path if known else None, d.aval, d.axes)  # type: ignore[index]
 
@@ -387,13 +389,14 @@ def _executable(
 def persistent_cache(
     outcome: str | None, seconds: float, callbacks: bool | None
 ) -> tuple[str | None, str | None]:
-    """Return what JAX's persistent compilation cache did in a compilation that took ``seconds``: (``hit``,
-    ``miss`` or ``off``; the reason why it is off or why the program was not stored). The reason is None if it
-    is unknown or there is none.
+    """Return (what JAX's persistent compilation cache did in a compilation: ``hit``, ``miss`` or ``off``; the
+    reason why it is off, or why the program was not stored). The reason is None if it is unknown or there is
+    none.
 
     Args:
       outcome: ``hit`` or ``miss``, as JAX announced it during this compilation; None: JAX announced nothing.
         JAX 0.10 announces that the cache is used even if no directory is set, so the settings decide first.
+      seconds: how long the compilation took.
       callbacks: whether the program calls back into this process; None: unknown.
     """
     import jax

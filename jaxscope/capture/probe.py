@@ -1,10 +1,10 @@
-"""Listen to JAX's events of calls that miss the fast path (the C++ cache), and write the events Missed,
-PhaseBegan and the result of each phase.
+"""Listen to JAX's events of calls that miss the fast path (the C++ cache), and write the event ``Missed`` for
+each such call, ``PhaseBegan`` for each of its phases, and the result of each phase.
 
 JAX announces each phase (trace, lowering, compilation) to the listeners of ``jax.monitoring``, and each miss
 to a listener that JAX has for its own tests. Arguments and results are read from the local variables of JAX's
 frames, which are on the stack only while these listeners run. Nothing of JAX or of the user is replaced here.
-A call on JAX's fast path sends no event, so that no code of jaxscope runs in it.
+JAX sends no event for a call on the fast path, so no code of jaxscope runs in such a call.
 """
 
 from __future__ import annotations
@@ -60,9 +60,7 @@ class Probe:
         self._writer = writer
         self.tracker: StepTracker | None = None  # counts steps; its counts are written before each miss
         self.stepping: StepFunction | None = None  # counts the calls of --step-function
-        self.sampler: Sampler | None = (
-            None  # takes snapshots of the live arrays, at misses if steps are not counted
-        )
+        self.sampler: Sampler | None = None  # takes snapshots of the live arrays
         self.line_times: LineTimer | None = None  # measures the time of each line
         self.puts: DevicePuts | None = None  # records copies to devices
         self._numbers = itertools.count(1)
@@ -91,7 +89,8 @@ class Probe:
         self.on_test = _listener(self)  # one object: it is compared with the listener that JAX has now
 
     def install(self) -> None:
-        """Register the listeners for JAX's events."""
+        """Register the listeners for JAX's events, and remember the listener for JAX's test events that was
+        there before."""
         self._sees_traces = jax_internals.TraceFrame.code() is not None
         listeners.register(self)
         if jax_internals.has_test_slot():
@@ -108,9 +107,10 @@ class Probe:
     # -- callbacks: each begins with the cheapest possible check -----------------------------------
 
     def received(self, name: str, args: tuple[Any, ...], event_frame: FrameType) -> None:
-        """Handle an event that JAX sends to the listener for its own tests, then call the listener that was
-        there before the recording. The listener of this recording (``on_test``) calls this for events that it
-        does not handle itself.
+        """Handle an event that JAX sends to the listener for its own tests. Then call the listener that was
+        there before the recording.
+
+        The listener of this recording (``on_test``) calls this for the events that it does not handle itself.
 
         Args:
           name: the name of the event.
@@ -152,8 +152,8 @@ class Probe:
             self._guarded("cache_events", self._cache, CACHE[event])
 
     def _guarded(self, name: str, action: Callable[..., None], *args: Any) -> None:
-        """Call ``action(*args)`` so that no exception of it reaches the program (``shield.attempt``). If this
-        thread is inside a callback of jaxscope already, do not call it. ``name`` is the part of the recording
+        """Call ``action(*args)``, and let none of its exceptions reach the program (``shield.attempt``). Do
+        nothing if this thread is inside a callback of jaxscope already. ``name`` is the part of the recording
         that ``action`` belongs to."""
         token = object()
         try:
@@ -171,8 +171,8 @@ class Probe:
             self._guarded("device_puts", handle, self.puts, event_frame)
 
     def _missed(self, event_frame: FrameType) -> None:
-        """Handle JAX's event that a call missed the fast path (the C++ cache). The frame ``event_frame``
-        announced the event. At this time it is not known whether the call will lower and compile a
+        """Handle JAX's event that a call missed the fast path (the C++ cache). ``event_frame`` is the frame
+        of JAX that announced the event. It is not known yet whether the call will lower and compile a
         program."""
         impl = jax_internals.nearest_frame(event_frame, (jax_internals.ImplFrame.function,))
         local = jax_internals.ImplFrame(impl) if impl is not None else None
@@ -191,8 +191,8 @@ class Probe:
             self.repeats.note(jaxpr, arguments, call.function)
 
     def _tracing(self, event_frame: FrameType) -> None:
-        """Handle JAX's event that a trace begins. The frame ``event_frame`` announced the event. Only traces
-        of jit count; those of a scan or a cond are ignored."""
+        """Handle JAX's event that a trace begins. ``event_frame`` is the frame of JAX that announced the
+        event. Only traces of jit count; those of a scan or a cond are ignored."""
         tracer = jax_internals.nearest_frame(event_frame, jax_internals.TRACER_FRAMES)
         around = tracer.f_back if tracer is not None else None
         of_jit = around is not None and around.f_code.co_name == jax_internals.TraceFrame.function
@@ -258,7 +258,7 @@ class Probe:
         return False
 
     def _cache(self, outcome: str) -> None:
-        """Note whether JAX found the program that it is compiling in the persistent cache. ``outcome`` is
+        """Record whether JAX found the program that it is compiling in the persistent cache. ``outcome`` is
         ``hit`` or ``miss``."""
         if self.calls.open:
             self.calls.open[-1].cache = outcome
@@ -300,8 +300,11 @@ class Probe:
 
     def _steps(self) -> tuple[int | None, int | None]:
         """Return (current training step of this process, current training step of the process that the user
-        started). A step is None if it is unknown. The second is also None if this process is the one that the
-        user started. The counts of steps are also written to the log."""
+        started), and write the counts of steps to the log.
+
+        A step is None if it is unknown. The second one is also None if this process is the one that the user
+        started.
+        """
         if self.tracker is None:
             return None, None
         self.tracker.flush()
@@ -317,14 +320,17 @@ class Probe:
         nested: bool = False,
         earlier: Call | None = None,
     ) -> Call:
-        """Begin the record of a new call, which may be ``nested`` in another trace: read its cache key, its
-        function and the user's lines from JAX's frames (``stack``, by function name), and write ``Missed``.
+        """Begin the record of a new call: read its cache key, its function and the user's lines from JAX's
+        frames, and write the event ``Missed``.
 
         Args:
+          stack: JAX's frames by function name.
           frame: the frame of the call; None: it lowers or compiles ahead of time.
           source: what JAX's frames show of the call: function, options of jit, arguments
             (``jax_internals.source``).
-          rank: the position of its first event in the order of a call's events (calls.in_progress).
+          rank: the position of the call's first event in the order of a call's events
+            (``calls.in_progress``).
+          nested: whether the call was made inside another trace.
           earlier: the call that traced the program, if this call lowers or compiles the program once more.
         """
         outermost = frame if frame is not None else next(iter(stack.values()), None)
@@ -385,7 +391,7 @@ class Probe:
         snapshots of arrays, measure the times of lines, and check what became of the call's arguments.
 
         Args:
-          entry: how the call was made, as in ``Missed.entry``.
+          entry: how the call was made: ``call``, ``nested``, ``aot`` or ``transform`` (``how_entered``).
           read: its cache key; None: it could not be read.
           source: what JAX's frames show of the call: function, options of jit, arguments
             (``jax_internals.source``).
@@ -435,10 +441,15 @@ class Probe:
     def _introduced(
         self, function: Any, user: wrappers.UserCall | None, frame: FrameType | None
     ) -> ev.FunctionSeen:
-        """Return the event ``FunctionSeen`` for ``function``, which was passed to jit, and write it when the
-        function first appears. A function of a library counts as the user's if the user passed it to jit.
-        ``frame`` is the frame of the call of the jitted function. If a library's wrapper such as ``nnx.jit``
-        made this call, ``user`` is the user's call of the wrapper; else None."""
+        """Return the event ``FunctionSeen``, which describes ``function``, and write it when the function
+        first appears. ``function`` was passed to jit. If a library defines it but the user passed it to jit,
+        it counts as the user's.
+
+        Args:
+          user: the user's call of a library's wrapper such as ``nnx.jit``, if such a wrapper called the
+            jitted function; None: no such wrapper.
+          frame: the frame of the call of the jitted function; None: unknown.
+        """
         seen = self.introductions.describe(function, user)
         if user is not None:
             self.introductions.wrapped(function, seen)
@@ -462,8 +473,8 @@ class Probe:
     # -- for the session ------------------------------------------------------------------------------
 
     def look(self, seen: str) -> None:
-        """Record what became of the array arguments of calls that are over: deleted, released or kept.
-        ``seen`` is the occasion, as in ``ArgumentFate.seen``: next_call, next_event or exit."""
+        """Write what became of the array arguments of calls that are over: whether they were deleted, were
+        released or are still alive. ``seen`` is the occasion: ``next_call``, ``next_event`` or ``exit``."""
         self.calls.prune(sys._getframe())
         if self.buffer_lifetimes:
             shield.attempt("argument_fates", self.buffer_lifetimes.look, seen, self.calls.running())
@@ -516,9 +527,9 @@ def _user_call(
 
 
 def _origins(read: signature.Read) -> tuple[list[Frame], list[int]] | None:
-    """Return ([the user's lines that created the arrays in a call's arguments], [for each argument the index
-    of its line in the first list]). ``read`` has the cache key of the call and its arrays. The index is -1 if
-    the line is unknown. Return None if this fails."""
+    """Find the user's lines that created the arrays in a call's arguments. Return (these lines, for each
+    argument the index of its line); the index is -1 if the line is unknown. Return None if this fails.
+    ``read`` has the cache key of the call and its arrays."""
     return shield.attempt("array_origin", allocation_sites.lines_of, read.refs, len(read.key.arguments))
 
 
@@ -529,13 +540,14 @@ def _computes(seen: ev.FunctionSeen) -> bool:
 
 
 def _lines(outermost: FrameType | None, seen: ev.FunctionSeen, detail: bool) -> dict[str, Any]:
-    """Return the fields of ``Missed`` about the lines of the program that made a call: site, stack, column,
-    library and into_library.
+    """Return the fields of the event ``Missed`` that describe the lines of the program that made a call:
+    site, stack, column, library and into_library.
 
     Args:
       outermost: the frame of the call, or JAX's innermost frame if there is no call.
       seen: the event that describes the called function.
-      detail: whether the called function is the user's own, so that ``stack`` and ``column`` are wanted, too.
+      detail: whether the called function is the user's own. If it is not, ``library`` and ``into_library``
+        are determined.
     """
     above = frames.users(frames.walk(outermost))
     stack = [frames.location(f) for f in above]

@@ -1,9 +1,9 @@
 """Read how much memory a compiled program takes, in a thread beside the program.
 
-To compute these figures, XLA needs 2 % of the time of a compilation on a CPU, which is as much as all other
-work of a recording. XLA releases the GIL meanwhile, so the program goes on. Figures that are not ready when
-the event ``Compiled`` is written follow in an event ``MemoryRead``. The thread refers to the executable only
-until XLA has read it.
+On a CPU, XLA computes these figures in 2 % of the time of the compilation, which is as much as all other work
+of a recording. XLA releases the GIL meanwhile, so the program goes on. If the figures are not ready when the
+event ``Compiled`` is written, an event ``MemoryRead`` follows with them. The thread refers to the executable
+only until XLA has read it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ class MemoryReading:
     """Reads the memory figures of one program in a thread, which is started immediately.
 
     Args:
-      compile_s: the seconds that its compilation took. The figures of a program that compiled fast are read
-        at once, without a thread.
+      executable: the compiled program.
+      compile_s: the seconds that its compilation took. If these are few, the figures are read at once,
+        without a thread.
 
     Attributes:
       memory: the figures, in bytes on one device; None: not read yet, or XLA has none.
@@ -52,8 +53,8 @@ class MemoryReading:
             self.read = self.ended = True
 
     def _run(self, executable: Any, begun: _thread.LockType) -> None:
-        """Read the memory figures of ``executable``, then call the function that was passed to ``then``: its
-        argument is the figures. Release the lock ``begun`` first, to show that this thread runs."""
+        """Read the memory figures of ``executable``, then call the function that was passed to ``then`` with
+        them. Before that, release the lock ``begun``, to show that this thread runs."""
         begun.release()
         self.memory = shield.attempt("memory", texts.memory, executable)
         self.read = True
@@ -61,8 +62,8 @@ class MemoryReading:
         self.ended = True
 
     def _call_late(self) -> None:
-        """Call the function that was passed to ``then``, unless it was called already. Its argument is the
-        figures."""
+        """Call the function that was passed to ``then`` with the memory figures, unless it was called
+        already."""
         if self._late is not None and self._once.acquire(blocking=False):
             shield.attempt("memory", self._late, self.memory)
 
@@ -81,8 +82,11 @@ class MemoryReading:
 
 class Readings:
     """The readings of programs' memory figures that are in progress in threads, while the program continues.
-    ``write`` is called with the number of a call and the memory figures of the program that this call
-    compiled."""
+
+    Args:
+      write: is called with the number of a call and the memory figures of the program that this call
+        compiled.
+    """
 
     def __init__(self, write: Callable[[int, Memory], None]) -> None:
         self._write = write

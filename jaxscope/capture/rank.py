@@ -1,8 +1,6 @@
-"""In a process of a job with several processes, record where the main thread waits, and compare the programs
-that this process compiles with those of the other processes.
-
-None of this runs in a program with one process.
-"""
+"""In a process of a job with several processes (ranks), record where the main thread waits, and compare the
+programs that this process compiles with those of the other processes. Nothing of this runs in a program with
+one process."""
 
 from __future__ import annotations
 
@@ -18,11 +16,12 @@ from jaxscope.log.writer import Writer
 
 
 class Rank:
-    """This process as one rank (process) of a job: records where its main thread waits, and compares its
-    programs with those of the other ranks.
+    """This process as one of the ranks (processes) of a job: records where its main thread waits, and
+    compares its programs with those of the other ranks.
 
     Args:
-      patience_s: seconds without progress after which the waiting ranks are named.
+      run: the directory to which this process records.
+      patience_s: after how many seconds without progress jaxscope names the ranks that wait.
       holds: whether each rank waits after a compilation until all ranks have compiled the program
         (``--stop-on-divergence``).
       degraded: is called with the name of a part of the recording that is not available, and the reason.
@@ -82,9 +81,9 @@ class Rank:
         *,
         calls_back: bool,
     ) -> None:
-        """Note that this process has compiled a program for several processes, so that it is compared with
-        the programs of the other ranks. With ``--stop-on-divergence``, wait until the other ranks have
-        compiled it. Programs that another thread than the main thread compiles are ignored.
+        """Pass on that this process has compiled a program for several processes, so that it is compared with
+        the programs of the other ranks (processes of the job). With ``--stop-on-divergence``, wait until the
+        other ranks have compiled it. Programs that are not compiled in the main thread are ignored.
 
         Args:
           call: the number of the call that compiled the program.

@@ -30,12 +30,12 @@ _ROOTS = (".git", "pyproject.toml", "setup.py", ".hg")
 
 
 def project(script: str) -> list[str]:
-    """Return the directories of the project; a redacted recording keeps the paths inside them. There is one
-    for the current directory and one for the directory of the program's file ``script``.
+    """Return the directories of the project; a redacted recording keeps the paths inside them. There are at
+    most two: one for the current directory, and one for the directory of the program's file ``script``.
 
-    From each of these two, the search goes upwards to the nearest directory that has a ``.git``,
-    ``pyproject.toml`` or the like. If there is none, or if it is the home directory, the directory where the
-    search began is taken. No search begins in the root or the home directory.
+    From each of these two directories, the search goes upwards to the nearest directory that has a ``.git``,
+    a ``pyproject.toml`` or the like. If there is none, or if it is the home directory, the result is the
+    directory where the search began. No search begins in the root or the home directory.
     """
     projects = []
     for folder in (_cwd(), Path(os.path.abspath(script)).parent if script else None):  # noqa: PTH100
@@ -54,8 +54,8 @@ def _cwd() -> Path | None:
 
 
 class Redaction:
-    """Redacts events and texts: removes values of static arguments, source lines and paths outside the
-    project, whose directories are ``roots``."""
+    """Removes values of static arguments, source lines and paths outside the project from events and texts.
+    ``roots`` are the directories of the project."""
 
     def __init__(self, roots: Iterable[str]) -> None:
         self._roots = tuple(f"{root.rstrip('/')}/" for root in roots)
@@ -99,8 +99,8 @@ class Redaction:
 
     def _path(self, path: str) -> str:
         """Return ``path`` without directories outside the project: ``/home/ann/x.py`` -> ``<outside>/x.py``.
-        A path in the project is returned unchanged. Of the path of an installed package, the part from
-        ``site-packages`` on is kept."""
+        A path in the project is returned unchanged. The path of a file of an installed package keeps its part
+        from ``site-packages`` on, that of a file of Python its part from ``/lib/python`` on."""
         if path.startswith(self._roots) or f"{path}/" in self._roots:
             return path
         kept = _KEEP.search(path)

@@ -1,5 +1,5 @@
-"""Lower a traced function a second time for a target (another accelerator than the program's), and put the
-result into the queue of the target's compiler.
+"""Lower a traced function a second time for a target (another accelerator than that of this process), and put
+the result into the queue of the target's compiler.
 
 The program waits for this lowering; the event ``Retargeted`` has its seconds. The target's compiler runs in
 another process.
@@ -29,8 +29,8 @@ OURS = str(Path(__file__).parents[1]) + os.sep
 
 
 class Retarget:
-    """Lowers each program of this process for each of ``targets`` (``--target``): other accelerators than the
-    one that the process runs on.
+    """Lowers each program of this process for each of ``targets`` (``--target``): accelerators other than the
+    one on which the process runs.
 
     Args:
       ends_at: for ``--dry-run``: is called with the id of a function that was lowered for all targets, and
@@ -66,8 +66,8 @@ class Retarget:
             raise SystemExit(0)  # like sys.exit() in the program: exit handlers run, nothing is computed
 
     def computed(self, call: Call, target: Target, jaxpr: Any, lower: Callable[[], Any]) -> str | None:
-        """Lower a program for ``target``, another accelerator, and queue the result for its compiler. Return
-        the id of the program; None if it cannot run on the target.
+        """Lower a program for ``target``, another accelerator, and put the result into the queue of its
+        compiler. Return the id of the program; None if it cannot run on the target.
 
         Args:
           call: the call that traced the program.
@@ -84,13 +84,13 @@ class Retarget:
         jaxpr: Any,
         lower: Callable[[Target], jax_internals.Retargeting],
     ) -> str | None:
-        """Lower a program for ``target``, another accelerator, queue the result for its compiler, and write
-        the event ``Retargeted`` to the log. Return the id of the program for the target; None if it cannot be
-        lowered, or needs other devices than the target has.
+        """Lower a program for ``target``, another accelerator, put the result into the queue of its compiler,
+        and write the event ``Retargeted`` to the log. Return the id of the program for the target. Return
+        None if it cannot be lowered, or needs other devices than the target has.
 
         Args:
           call: the call that traced the program.
-          original: the id of the program as lowered for the platform that this process runs on; None:
+          original: the id of the program as lowered for the platform on which this process runs; None:
             unknown.
           jaxpr: the result of the trace.
           lower: lowers the program for a target.
@@ -142,8 +142,8 @@ class Retarget:
 
 
 def unfit(lowering: jax_internals.Retargeting, target: Target) -> str | None:
-    """Return the reason, as text, why the program ``lowering`` cannot run on the devices of the accelerator
-    ``target``: it needs more devices, or others. Return None if it can run there."""
+    """Return as text why the program ``lowering`` cannot run on the devices of the accelerator ``target``: it
+    needs more devices, or others. Return None if it can run there."""
     if lowering.partitions > target.devices:
         return f"it runs on {lowering.partitions:,} devices, {target.name} has {target.devices:,}"
     outside = [i for i in lowering.devices or () if not 0 <= i < target.devices]
@@ -153,8 +153,9 @@ def unfit(lowering: jax_internals.Retargeting, target: Target) -> str | None:
 
 
 def _job(program: str, target: Target, lowering: jax_internals.Retargeting) -> Job:
-    """Return the entry for the queue of the compiler of ``target`` (another accelerator): what this compiler
-    needs for ``lowering``, a lowered program with its options. ``program`` is the id of the program."""
+    """Return the entry for the queue of the compiler of ``target`` (another accelerator): all that this
+    compiler needs in order to compile ``lowering``, a lowered program with its options. ``program`` is the id
+    of the program."""
     import jax
 
     shardy = getattr(jax.config, "jax_use_shardy_partitioner", None)

@@ -1,11 +1,13 @@
-"""Decide when to take snapshots of the live arrays, so that they cost at most SHARE of the wall time. The
-cost of a snapshot is its CPU time, so that a busy machine does not make snapshots rarer.
+"""Decide when to take snapshots of the live arrays, so that they cost at most the part SHARE of the wall
+time. The cost of a snapshot is its CPU time, so that snapshots do not become rarer on a busy machine.
 
-Snapshots are taken at the ends of the first training steps, then of steps whose number doubles each time. In
-between, one is taken when the number of arrays has grown. In a program without steps, snapshots are taken at
-compilations and transfers, at growing intervals: after a snapshot at 10 s, the next one is taken at APART
-times 10 s or later. A snapshot that the user requests, the one at exit and one when memory runs out are
-always taken. Because they also cost time, the next snapshots are taken later.
+In a program with training steps, snapshots are taken at the ends of the first steps, then of steps whose
+number doubles each time. In between, one is taken when the number of arrays has grown. In a program without
+steps, snapshots are taken at compilations and transfers, at growing intervals: after a snapshot at 10 s, the
+next one is taken at APART times 10 s or later.
+
+Three snapshots are always taken: one that the user requests, the one at exit, and one when memory runs out.
+Because they also cost time, the next snapshots are taken later.
 """
 
 from __future__ import annotations
@@ -29,22 +31,27 @@ FIRST_S = 1.0  # seconds before the first snapshot at a transfer
 FIRST_COST_S = 0.05  # what the first snapshot at a step may cost, however short the program has run
 APART = 1.5
 GROWN = 1.25  # times as many arrays as in the last snapshot cause a new one
-RISES = 3  # snapshots in a row with more nameless arrays, before the objects that refer to them are searched
+# If in so many snapshots in a row there are more arrays to which no variable leads, the objects that refer to
+# these arrays are searched.
+RISES = 3
 NEVER_AGAIN = -1_000_000  # stored as the number of rises after this search was made
 REFERRERS_S = 0.1
 MAX_STEPS = 1000  # the most steps until the clock is read again, because steps may become longer
 FIXED_S, PER_ARRAY_S = 0.002, 20e-6  # cost of a snapshot, before the first has been measured
 MANY = 200  # arrays: a snapshot of fewer measures the fixed cost, one of more the cost per array
 
-# Reasons for a snapshot: a step, more arrays, a cache miss, time at a transfer or a library's compilation,
-# the user's request, exit, memory ran out.
+# Reasons for a snapshot: a step has ended, there are more arrays, a call missed JAX's cache, enough time has
+# passed at a transfer or a library's compilation, the user requests it, the recording ends, memory ran out.
 STEP, GROWTH, MISS, TIME, REQUESTED = "step", "growth", "miss", "time", "asked"
 EXIT, EXHAUSTED = "exit", "exhausted"
 
 
 class Budget:
-    """Adds up the seconds spent on snapshots of the live arrays, and decides whether a further one may be
-    taken.
+    """Adds up the seconds spent on snapshots of the live arrays, and decides whether a further snapshot may
+    be taken.
+
+    Args:
+      clock: returns the present time in seconds.
 
     Attributes:
       spent: all seconds spent.
@@ -68,8 +75,8 @@ class Budget:
         return self._fixed + count * self._per_array
 
     def allows(self, seconds: float) -> bool:
-        """Return whether ``seconds`` more may be spent on snapshots of the live arrays now, so that all
-        snapshots together take less than the part SHARE of the time since the recording began."""
+        """Return whether ``seconds`` more may be spent on snapshots of the live arrays now: all snapshots
+        together may take at most the part SHARE of the time since the recording began."""
         return self.spent + seconds <= SHARE * self.elapsed
 
     @property
@@ -83,8 +90,8 @@ class Budget:
         self.counting += seconds
 
     def taken(self, seconds: float, count: int) -> None:
-        """Add ``seconds``, the duration of a snapshot of ``count`` live arrays, to the time spent, and adjust
-        the estimate of ``expected`` to this measurement."""
+        """Add ``seconds``, the duration of a snapshot of ``count`` live arrays, to the time spent. Adjust the
+        estimate of ``expected`` to this measurement."""
         self.spent += seconds
         if count < MANY:
             self._fixed = max(FIXED_S, seconds - count * PER_ARRAY_S)
@@ -97,8 +104,9 @@ class Sampler:
 
     Args:
       emit: is called with each snapshot.
-      step: returns the number of the current training step; None: steps are not counted.
+      step: returns the number of the current training step, or None if steps are not counted.
       look: begins a snapshot; its result has ``count`` (arrays), ``seconds`` (spent so far) and ``take``.
+      clock: returns the present time in seconds.
 
     Attributes:
       budget: the seconds spent on snapshots.
@@ -118,8 +126,8 @@ class Sampler:
         self.budget = Budget(clock)
         self.looks = 0
         self._clock = clock
-        # Arrays without a name, by kind: (their number in the last snapshot, how often it has grown in a
-        # row).
+        # Arrays to which no variable leads, by shape, dtype and origin: (their number in the last snapshot,
+        # how often in a row it has grown).
         self._unnamed: dict[UnnamedKey, tuple[int, int]] = {}
         self._next = 0.0  # the time by the clock before which arrays are not even counted
         self._last_step = 0, clock()  # the step that ended last, and when
@@ -128,8 +136,8 @@ class Sampler:
         self._wait = 0.0  # without steps: seconds from the beginning before which no snapshot is taken
 
     def step_ended(self, step: int) -> int:
-        """Take a snapshot of the live arrays at the end of the step number ``step``, if one is to be taken
-        there. Return after how many more steps this is to be called again."""
+        """Take a snapshot of the live arrays at the end of the training step number ``step``, if one is due.
+        Return after how many more steps this method is to be called again."""
         now = self._clock()
         step_seconds = (now - self._last_step[1]) / max(1, step - self._last_step[0])
         self._last_step = step, now
@@ -144,10 +152,10 @@ class Sampler:
         return max(1, min(int(until), self._due - step if self._due > step else MAX_STEPS))
 
     def _after_step(self, step: int, frame: FrameType) -> None:
-        """Count the live arrays at the end of ``step``. If a snapshot is due at this step, or the number of
-        arrays has grown, take a snapshot, but only if the time budget allows it. The first snapshot may
-        also be taken if it costs at most FIRST_COST_S. The search for variables that lead to arrays starts at
-        ``frame``."""
+        """Take a snapshot of the live arrays at the end of the training step number ``step``, if one is due
+        at this step or the number of arrays has grown, and if the time budget allows it. The first snapshot
+        is also allowed if it costs at most FIRST_COST_S. The search for variables that lead to arrays starts
+        at ``frame``."""
         look = self._look()
         due = step >= self._due
         cost = look.seconds + self.budget.expected(look.count)
@@ -173,9 +181,9 @@ class Sampler:
             self._between(frame, TIME)
 
     def _between(self, frame: FrameType, why: str) -> None:
-        """Take a snapshot of the live arrays for the reason ``why`` (MISS or TIME). Do so only if steps are
-        not counted, enough time has passed since the last snapshot, and the time budget allows it. The search
-        for variables that lead to arrays starts at ``frame``."""
+        """Take a snapshot of the live arrays for the reason ``why`` (MISS or TIME), if three conditions hold:
+        steps are not counted, enough time has passed since the last snapshot, and the time budget allows it.
+        The search for variables that lead to arrays starts at ``frame``."""
         if self.budget.elapsed >= self._wait and self._step() is None:
             shield.attempt("arrays", self._without_steps, frame, why)
 
@@ -253,8 +261,8 @@ class Sampler:
         these arrays.
 
         Args:
-          searched: the ``unnamed_key`` of the arrays for which the search was already made. It is not
-            repeated for them.
+          searched: (shape, dtype, origin) of the arrays for which the search was made already. It is made
+            only once.
         """
         counts: collections.Counter[UnnamedKey] = collections.Counter()
         for g in snapshot.groups:
@@ -277,8 +285,8 @@ class Sampler:
 
 def _error(leaving: bool) -> BaseException | None:
     """Return the exception that ends the recording; None if there is none. This is the exception that is
-    being handled now. If there is none and the program ends (``leaving``), it is the uncaught exception that
-    the interpreter keeps."""
+    being handled now. If no exception is being handled and the program ends (``leaving``), it is the uncaught
+    exception that the interpreter keeps."""
     error = sys.exc_info()[1]
     if error is None and leaving:
         error = last_exception.stored()

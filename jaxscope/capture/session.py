@@ -54,21 +54,23 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
     Attributes:
       ir: which texts of the user's programs are stored: none, stats, stablehlo, hlo or all.
       wrapper_libraries: further packages that are treated as libraries around JAX, like flax.
-      step_function: the name of the function whose calls are counted as steps; None: not given.
+      step_function: the name of the function whose calls are counted as training steps; None: not given.
       arrays: whether snapshots of the live arrays are taken.
       transfers: whether copies between host and devices are recorded.
       line_times: whether the stack of the main thread is sampled, to measure the time of each line.
       redact: whether values, source lines and paths outside the project are removed from the recording.
-      passing: ``block`` or ``suite`` for a temporary recording, of a block or of a suite of tests. It ends
-        when another recording starts. None: the recording is not temporary.
+      passing: ``block`` or ``suite`` for a temporary recording, of a block of the program or of a suite of
+        tests. It ends when another recording starts. None: the recording is not temporary.
       targets: the accelerators for which each program is lowered again.
       forced_devices: number of CPU devices that jaxscope set in the environment for the targets; None: not
         set.
-      dry_run: end the program after the function whose calls are the steps was lowered for all targets.
-      compare_ranks: in a job with several processes, record where the main thread waits and compare the
-        programs.
-      ranks_patience: seconds without progress after which the waiting ranks are named.
-      stop_on_divergence: after a compilation, wait until all ranks of the job have compiled the program.
+      dry_run: whether the program ends as soon as the function whose calls are the steps was lowered for all
+        targets.
+      compare_ranks: whether, in a job with several processes (ranks), it is recorded where the main thread
+        waits, and the programs of the processes are compared.
+      ranks_patience: after how many seconds without progress the waiting ranks are named.
+      stop_on_divergence: whether each rank waits after a compilation until all ranks of the job have compiled
+        the program.
       profile: (first step, last step) during which JAX's profiler runs; None: it does not run.
     """
 
@@ -90,7 +92,7 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class Session:
-    """A recording of this process to the directory ``run``: it owns the log's writer and all parts that
+    """A recording of this process to the directory ``run``. It owns the writer of the log and all parts that
     observe JAX.
 
     Args:
@@ -148,15 +150,17 @@ class Session:
             self.probe.phases.retarget = Retarget(self.writer, options.targets, ends_at)
 
     def _count_transfers(self) -> tuple[Transfers, tuple[HostCopies, StagedArrays]]:
-        """Return what adds up the copies between host and devices, and what notices those copies for which
-        JAX sends no event."""
+        """Create the objects that record copies between host and devices. Return (the object that adds up the
+        copies by line, (the object that counts copies to the host, the object that counts copies by
+        ``jnp.asarray``)). The last two are needed because JAX sends no event for these copies."""
         transfers = Transfers(self.writer.emit, lambda: self.tracker.current, lambda: self.tracker.marked)
         transfers.after = self.sampler.passed if self.sampler is not None else None
         self.probe.puts = DevicePuts(transfers)
         return transfers, (HostCopies(transfers), StagedArrays(transfers, lambda: self.probe.callbacks))
 
     def _compare_ranks(self) -> Rank:
-        """Return what compares the programs of this process with those of the other processes of the job."""
+        """Create and return the object that compares the programs of this process with those of the other
+        processes of the job."""
         rank = self.probe.phases.rank = Rank(
             self.run,
             self.writer,
@@ -199,14 +203,14 @@ class Session:
 
     def _several_processes(self, index: int, count: int) -> None:
         """Start to compare this process (number ``index`` of ``count``) with the others of the job. This is
-        called when JAX's backend shows that there are several processes."""
+        called when JAX's backend has devices of several processes."""
         if self.rank is not None:
             shield.attempt("rank", self.rank.begin, index, count)
 
     def _backend_seen(self) -> None:
-        """Begin to measure the times of lines, which starts a thread. This is called when JAX's backend has
-        started threads of its own. It is not done earlier, because Python warns when a process with several
-        threads forks."""
+        """Begin to measure the times of lines, which starts a thread. This is called when JAX's backend
+        exists, which has threads of its own. Before that, the process may have only one thread, and Python
+        warns when a process with several threads forks."""
         if self.line_times is not None:
             shield.attempt("line_times", self.line_times.start)
 
@@ -227,9 +231,9 @@ class Session:
             self._last_look(leaving=True)
 
     def rest(self) -> None:
-        """Write the counts and ``RunEnded`` to the log, but do not close the log. This is called when a
-        program runs its exit handlers long before its end. Further events of the program are written after
-        ``RunEnded``."""
+        """Write the counts and the event ``RunEnded`` to the log, but do not close the log. This is called
+        when a program itself runs its exit handlers, perhaps long before its end. Further events of the
+        program are written after ``RunEnded``."""
         self._flush()
         self.writer.emit(ev.RunEnded(how="exit"))
         self.writer.before = self._watch_for_the_end
@@ -265,8 +269,8 @@ class Session:
             sampler.ended(sys._getframe(1), leaving=leaving)
 
     def end(self, how: str) -> None:
-        """Remove the listeners, write what is still missing and close the log. ``how`` is the reason:
-        ``exit`` (the program ends) or ``stop``."""
+        """End the recording: remove the listeners, write what is still missing and close the log. ``how`` is
+        the reason: ``exit`` (the program ends) or ``stop``."""
         atexit.unregister(self._leaving)
         self._leave_job()
         self.probe.remove()
@@ -316,7 +320,8 @@ class Session:
             shield.attempt("transfers", self.transfers.flush)
 
     def _is_step(self, function: str) -> bool:
-        """Return whether ``function`` is the id of the function whose calls are the steps."""
+        """Return whether ``function``, the id of a function, is the function whose calls are the training
+        steps."""
         stepper = self.tracker.stepper
         return stepper is not None and stepper.function == function
 
@@ -349,8 +354,9 @@ class Session:
             self.sampler.now(sys._getframe())
 
     def compile_for(self, target: Target, traced: Any) -> str | None:
-        """Lower ``traced``, the result of ``f.trace``, for ``target``, another accelerator, and put it into
-        the queue of the target's compiler. Return the id of the program; None if it cannot run on the target.
+        """Lower ``traced``, the result of ``f.trace``, for ``target``, another accelerator, and put the
+        program into the queue of the target's compiler. Return the id of the program; None if it cannot run
+        on the target.
 
         Raises:
           OSError: the queue cannot be written.
@@ -368,9 +374,12 @@ class Session:
             shield.leave(token)
 
     def watch(self, function: Any, step: bool) -> tuple[Counter | None, Guard | None]:
-        """Begin to count the calls of ``function``, wrapped by ``jaxscope.watch``, jitted or not, and to
-        check the values that it captures. ``step`` is whether each call is a step. Return (the counter of
-        its calls, the Guard that checks the captured values). Either is None if it could not be set up."""
+        """Begin to count the calls of ``function``, which is wrapped by ``jaxscope.watch``, and to check the
+        values that it captures. It may be jitted or not. Return (the counter of its calls, the Guard that
+        checks the captured values); each is None if it could not be set up.
+
+        ``step`` is whether each call is a training step.
+        """
         counter = shield.attempt("watch", self._watch, function, step)
         if counter is None:
             return None, None
@@ -378,7 +387,7 @@ class Session:
 
     def _watch(self, function: Any, step: bool) -> Counter:
         """Write the event that describes ``function``, and return the counter of its calls. ``step`` is
-        whether each call is a step."""
+        whether each call is a training step."""
         seen = self.probe.introductions.introduce(functions.describe(jax_internals.given_to_jit(function)))
         return self.tracker.watch(seen.function, step)
 
@@ -388,8 +397,8 @@ class Session:
         shield.attempt("stale_captures", self.probe.monitor.step_ended)
 
     def _count_steps(self, name: str) -> Callable[[], None]:
-        """Count the calls of the function ``name`` as steps (``--step-function``). Return a function that
-        ends this counting."""
+        """Count the calls of the function ``name`` as training steps (``--step-function``). Return a function
+        that ends the counting."""
         counted = self.probe.stepping = StepFunction(name, self.tracker, self.probe.introductions)
         unhook = jax_internals.on_fast_path(counted.called)
         unlisten: Callable[[], None] | None = None
@@ -483,8 +492,8 @@ def current() -> Session | None:
 
 
 def start(run: RunDir, *, how: str, options: Options | None = None) -> Session:
-    """Begin a recording to the directory ``run``, or return the recording in progress if there is one. This
-    imports jax.
+    """Begin a recording to the directory ``run``, and return it. If a recording is in progress already,
+    return that one instead. This imports jax.
 
     Args:
       how: what begins the recording: ``run`` (``jaxscope run``), ``env`` (an environment variable) or
@@ -530,7 +539,8 @@ def stop(how: str = "stop", certain: bool = False) -> None:
 
 def start_from_environment(how: str = "run") -> Session | None:
     """Begin the recording that ``jaxscope run`` requests by environment variables, and return it. Return None
-    if there is no request. ``how`` is what begins the recording: ``run`` or ``env`` (see Session)."""
+    if the variables request none. ``how`` is what begins the recording: ``run`` (``jaxscope run``) or ``env``
+    (an environment variable)."""
     where = os.environ.get(RUN_VARIABLE)
     if not where:
         return None

@@ -34,8 +34,11 @@ _report: Callable[[str, str], None] | None = None
 
 
 class _Thread(threading.local):
-    """The present thread: ``inside`` identifies the callback of jaxscope that it is running; None if it is
-    running none."""
+    """The state of the present thread.
+
+    Attributes:
+      inside: identifies the callback of jaxscope that the thread is running; None: it is running none.
+    """
 
     inside: object | None = None
 
@@ -114,9 +117,12 @@ def _is_the_programs(error: Exception) -> bool:
 
 
 def attempt(name: str, action: Callable[..., T], *args: object) -> T | None:
-    """Call ``action(*args)`` and return its result. Return None if it raises an exception, which is counted
-    as a failure of the part ``name``, or if this part is skipped because of earlier failures. ``name`` is a
-    part of the recording, such as ``live_arrays``."""
+    """Call ``action(*args)`` and return its result. Let none of its exceptions reach the program.
+
+    Return None if ``action`` raises an exception, which counts as a failure of the part ``name`` of the
+    recording (such as ``live_arrays``). Also return None, without calling ``action``, while this part is
+    skipped because of earlier failures.
+    """
     if name in _off:
         return None
     if _rests and name in _rests:

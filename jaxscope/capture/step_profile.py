@@ -1,9 +1,9 @@
 """Run JAX's profiler during some training steps (``--profile steps=10:12``), and log how long each
 instruction took.
 
-The profile itself stays in the run directory, for xprof. The profiler starts and stops between two steps,
-after all live arrays have been computed. Otherwise work that was queued earlier would be counted for the
-first step, and the end of the last step would be missing.
+The profile itself stays in the run directory, where xprof can read it. The profiler starts and stops between
+two steps, after all live arrays have been computed. Otherwise the profile would contain work that was queued
+before the first step, and the end of the last step would be missing.
 """
 
 from __future__ import annotations
@@ -29,8 +29,11 @@ CUDA_GRAPH = "command_buffer"
 
 
 class StepProfile:
-    """Runs JAX's profiler during the training steps from ``first``, at least 2, to ``last``. The profile goes
-    to ``folder``, the run directory.
+    """Runs JAX's profiler during the training steps from ``first``, at least 2, to ``last``.
+
+    Args:
+      folder: the run directory, in which the profile is stored.
+      emit: is called with the event ``Profiled`` at the end.
 
     Attributes:
       began: whether the profiler was started, or an attempt to start it failed.
@@ -48,8 +51,8 @@ class StepProfile:
         self.next = first - 1
 
     def step_ended(self, step: int) -> int:
-        """Start or stop the profiler, if this is to be done at the end of the step number ``step``. Return
-        after how many more steps this is to be called again."""
+        """Start or stop the profiler, if this is due at the end of the training step number ``step``. Return
+        after how many more steps this method is to be called again."""
         if step >= self.next:
             if not self.began and step < self._last:
                 self.began = True
@@ -106,8 +109,8 @@ class StepProfile:
 
 
 def _wait() -> None:
-    """Wait until all live arrays are computed. An error of a computation is ignored here, because the
-    program's own use of the array raises it."""
+    """Wait until all live arrays are computed. Errors of computations are ignored here: the program gets them
+    when it uses the arrays."""
     import jax
 
     for array in jax.live_arrays():  # type: ignore[no-untyped-call]
@@ -119,10 +122,11 @@ def _wait() -> None:
 
 def _read(file: Path) -> tuple[list[InstructionTime], int | None, float | None]:
     """Read a profile from its file. Return (the time of each instruction, the slowest first; the number of
-    devices; the seconds during which the devices executed instructions, added up over the devices).
+    devices; the seconds during which the devices executed instructions, added up over the devices). The
+    number and the seconds are None if they are unknown.
 
-    A number is None if it is unknown. For a GPU only the events of the devices count, because the host's
-    events of an instruction are its launch.
+    For a GPU only the events of the devices count, because the host's event of an instruction is only its
+    launch.
     """
     import jax
 
@@ -132,9 +136,9 @@ def _read(file: Path) -> tuple[list[InstructionTime], int | None, float | None]:
 
 
 def _sums(profile: Any) -> tuple[list[InstructionTime], int | None, float | None]:
-    """Return, for ``profile``, a ``jax.profiler.ProfileData``: (the time of each instruction, the slowest
-    first; the number of devices; the seconds during which the devices executed instructions, added up over
-    the devices). A number is None if it is unknown."""
+    """Add up the events of ``profile``, a ``jax.profiler.ProfileData``. Return (the time of each instruction,
+    the slowest first; the number of devices; the seconds during which the devices executed instructions,
+    added up over the devices). The number and the seconds are None if they are unknown."""
     found: dict[bool, dict[tuple[str, int | None, str, str | None], list[int]]] = {False: {}, True: {}}
     spans: dict[bool, dict[object, list[tuple[int, int]]]] = {False: {}, True: {}}
     for plane in profile.planes:
@@ -175,11 +179,11 @@ def _union(spans: list[tuple[int, int]]) -> int:
 
 
 def combined(*functions: Callable[[int], int] | None) -> Callable[[int], int] | None:
-    """Combine several functions that are to be called at the ends of steps into one function. None among
-    ``functions`` is ignored; return None if all are None.
+    """Combine several functions that are to be called at the ends of training steps into one function. None
+    among ``functions`` is ignored; return None if all are None.
 
-    Each function is called with the number of the step that has ended, and returns after how many steps it is
-    to be called again. The combined function calls each of them only after this number of steps.
+    Each function is called with the number of the step that has ended, and returns after how many more steps
+    it is to be called again. The combined function calls each of them only when it is due.
     """
     each = [ended for ended in functions if ended is not None]
     return _Several(each).step_ended if len(each) > 1 else next(iter(each), None)
@@ -187,7 +191,7 @@ def combined(*functions: Callable[[int], int] | None) -> Callable[[int], int] | 
 
 class _Several:
     """Calls several functions (``each``) at the ends of training steps. Each function returns after how many
-    steps to call it again."""
+    more steps it is to be called again."""
 
     def __init__(self, each: Sequence[Callable[[int], int]]) -> None:
         self._due = dict.fromkeys(each, 0)

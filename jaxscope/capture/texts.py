@@ -3,8 +3,8 @@ the program.
 
 StableHLO is printed with source locations but without large constants: an array of 4 MB would be 8 MB of
 hexadecimal digits, which take 95 ms to print instead of 0.2 ms. The id of a program is a hash of its
-StableHLO without the source locations, of the compiler options and of the platform. So the same program has
-the same id when it is compiled twice or from another line.
+StableHLO without the source locations, of the compiler options, of the platform and of the devices. So a
+program keeps its id when it is compiled twice or from another line.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def stablehlo(module: Any) -> str:
 
 
 def elided(module: Any, text: str) -> bytes:
-    """Return a hash of ``module`` that covers the large constants which ``text``, its StableHLO, leaves out.
-    Return empty bytes if none is left out.
+    """Return a hash that covers the constants of ``module`` which ``text``, its StableHLO, leaves out because
+    they are large. Return empty bytes if none is left out.
 
     The hash is computed from MLIR's bytecode (6 ms for 4 MB), which contains the constants. Bytecode also
     contains the source locations, so the same program from another line gets another hash. Programs whose

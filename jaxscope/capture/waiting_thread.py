@@ -1,4 +1,4 @@
-"""Find the user's line that waits for another thread, if that thread runs only code of libraries.
+"""Find the user's line that waits for another thread, if that other thread runs only code of libraries.
 
 ``Thread(target=jnp.ones)`` and ``pool.submit(jnp.ones, ...)`` run a library's function in a thread of its
 own. A line of the user joins that thread or waits for its result. To find this line, the stacks of the other
@@ -66,8 +66,8 @@ def _work(frame: FrameType | None) -> list[Any]:
 
 
 def _waiting(top: FrameType) -> list[FrameType]:
-    """Return the innermost frames of a thread (``top`` and its callers), as long as they run code of
-    ``threading`` or ``concurrent``. In this code a thread waits."""
+    """Return the innermost frames of a thread that run code of ``threading`` or ``concurrent``, in which a
+    thread waits. ``top`` is the innermost frame of all."""
     return list(itertools.takewhile(lambda f: frames.root(frames.module_of(f)) in _WAITING, frames.walk(top)))
 
 

@@ -18,12 +18,12 @@ PURE = "JAXSCOPE_PURE_PYTHON"  # set in the environment: do not use the C versio
 
 
 class PythonTick:
-    """A count of calls, and the place in a file mapped into memory where it is stored.
+    """A count of calls, and where it is stored in a file that is mapped into memory.
 
     Attributes:
       value: the count.
       cells, index: each new value is stored by ``cells[index] = value``.
-      due: at a call whose number has reached this, there is more to do than counting.
+      due: from the call with this number on, there is more to do than counting.
     """
 
     __slots__ = ("cells", "due", "index", "value")
@@ -39,7 +39,7 @@ class PythonCall:
 
     Attributes:
       _jaxscope_function: the watched function.
-      _jaxscope_counter: the counter, a ``Tick``; None while there is no recording.
+      _jaxscope_counter: the counter (a ``Tick``) of its calls; None while there is no recording.
     """
 
     __slots__ = ("_jaxscope_counter", "_jaxscope_function")

@@ -48,12 +48,11 @@ def over(
         user's functions.
       functions: name or pattern of functions -> their limits. If such a limit is for a figure of a program,
         it replaces the one in ``limits``.
-      part: the compilations of a test or a block; None: check the whole run.
+      part: check only these compilations, those of a test or a block of code; None: check the whole run.
       programs: whether to check each program, too; False if the programs for a target (another machine) are
         checked instead.
-      late: findings about compilations after step N, which the caller reports. A limit on the number of
-        compilations is not reported if it is exceeded only because of these compilations, so that nothing is
-        reported twice.
+      late: findings about compilations after step N, which the caller reports. If the number of compilations
+        is too large only because of these, the limit is not reported as exceeded a second time.
     """
     functions = functions or {}
     reported = {id for item in late for id in item.compilations}
@@ -243,8 +242,8 @@ def _evidence(run: Run, c: Compilation) -> Evidence:
 
 
 def _advice(run: Run, compilations: Sequence[Compilation], cause: Cause) -> Fix:
-    """Return advice on how to avoid the compilations in ``compilations`` that have the cause ``cause``, the
-    cause of the last one. All compilations are of one function."""
+    """Return advice on how to avoid recompiles of one function, which are ``compilations``. ``cause`` is the
+    cause of the last one; the advice is about all those with the same cause."""
     if cause.kind == "first":
         return Fix(message("fix-one-jit"))
     same = [(c, why) for c in compilations if _alike(why := causes.of(run, c)[0], cause)]

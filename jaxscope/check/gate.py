@@ -58,7 +58,8 @@ def recompiles_after(
     Args:
       functions: names or patterns of the functions to check; None: all.
       allow_cache_hits: ignore programs that were loaded from the persistent cache.
-      part: the compilations of a block or a test, with their steps; None: the whole run.
+      part: id of a compilation in a test or a block of code -> its step; only these are checked. None: the
+        whole run.
       since: the name of what is recorded, for messages (``this block``), if functions may have been compiled
         before the recording started; None: everything is recorded.
     """
@@ -73,7 +74,7 @@ def of_part(
 
     Args:
       functions: names or patterns of the functions to check; None: all.
-      part: the compilations of the block or the test, with their steps.
+      part: id of a compilation in the block or the test -> its step.
       since: the name of what is recorded, for messages (``this block``), if functions may have been compiled
         before the recording started; None: everything is recorded.
 
@@ -109,15 +110,15 @@ def late_after(
       n: the last step that may compile; 0: nothing may compile at all, and steps need not be counted.
       functions: names or patterns of the functions to check; None: all.
       allow_cache_hits: ignore programs that were loaded from the persistent cache.
-      part: the compilations of a block or a test, with their steps; None: the whole run, with the steps of
-        the run.
+      part: id of a compilation in a test or a block of code -> its step; only these are checked. None: the
+        whole run, with the steps of the run.
       since: the name of what is recorded, for messages (``this block``), if functions may have been compiled
         before the recording started; None: everything is recorded.
       keep: a function that takes the code JX190 and the line of a compilation. It returns False if an option
         or a comment excludes the compilation.
 
     Raises:
-      UsageError: ``n`` is not a step, or ``n`` is not 0 and steps are not counted.
+      UsageError: ``n`` is not 0, 1, 2, ..., or ``n`` is not 0 and steps are not counted.
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise UsageError(
@@ -173,7 +174,8 @@ def unknown_steps(run: Run | None = None, part: Part | None = None) -> UsageErro
 
     Args:
       run: the run that was checked; None: unknown.
-      part: the compilations of a block or a test; only their functions are suggested. None: all functions.
+      part: the compilations of a test or a block of code; only a function compiled there is suggested. None:
+        all functions.
     """
     busiest = None
     if run is not None:
@@ -214,8 +216,8 @@ def _of_library(c: Compilation) -> bool:
 
 
 def _nameless(f: Function) -> bool:
-    """Return whether the name of ``f`` is unknown. This is so if the function was lowered before the
-    recording began, and only its compilation is recorded."""
+    """Return whether the name of ``f`` is unknown, because the function was lowered before the recording
+    began and only its compilation is recorded."""
     seen = f.seen
     return seen.library and not seen.eager and seen.file is None and seen.module is None
 
@@ -252,9 +254,9 @@ def _around(run: Run, c: Compilation) -> Iterator[Compilation]:
 
 
 def _grouped(late: Sequence[Miss]) -> list[list[Miss]]:
-    """Return the late compilations as groups that become one finding each: those of one function with the
-    same cause, in order of time. The group with most seconds comes first. Operations outside jit are also
-    grouped by line."""
+    """Return ``late`` (compilations after step N) as groups that become one finding each: the compilations of
+    one function with the same cause, in order of time. The group with the most seconds comes first.
+    Operations outside jit are also grouped by line."""
     groups: dict[object, list[Miss]] = {}
     for one in sorted(late, key=lambda x: (x.compilation.t_ns, x.compilation.call)):
         c, cause = one.compilation, one.cause
@@ -363,8 +365,8 @@ def _done(group: Sequence[Miss]) -> Message:
 
 
 def _when(n: int, group: Sequence[Miss]) -> Message:
-    """Return in which steps the compilations of ``group`` were, as a message:
-    `` in steps 3 to 5, after step 2``, where 2 is ``n``, the last step that may compile."""
+    """Return in which steps the compilations of ``group`` were, as a message: `` in steps 3 to 5, after step
+    2``. Step 2 is ``n``, the last step that may compile."""
     steps = sorted({x.step for x in group if x.step is not None})
     if not n or not steps:
         return message("where-nothing-may-compile")

@@ -157,8 +157,8 @@ def read(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Judge:
 
 def judged(name: str, judge: Judge, run: Run, part: gate.Part) -> Outcome:
     """Run ``judge``, the check of the mark ``name``, for ``part``, the compilations of the test with their
-    steps, and return its result. The text of a failure begins with the mark's name. An error that prevents
-    the check (JaxscopeError) is returned as a failure, too."""
+    steps, and return its result. The text of a failure begins with the mark's name. If the check itself
+    raises JaxscopeError, the error is returned as a failure."""
     try:
         found = judge(run, part)
     except JaxscopeError as e:

@@ -128,8 +128,8 @@ class Plan:
         devices).
 
         Args:
-          directory: the directory of ``run``; None: unknown, then the recording is not checked for
-            completeness.
+          directory: the directory of ``run``. None if it is unknown; then the check does not report that the
+            recording is incomplete.
           parts: ``run`` and the runs inside its directory, if they are already loaded; None: load them.
           job: all processes that were recorded together, if there are several; ``run`` is then one of these
             processes, and differences between them are reported, too. None: check ``run`` alone.

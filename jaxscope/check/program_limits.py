@@ -89,7 +89,7 @@ class Limited(msgspec.Struct, frozen=True):
 def of_programs(run: Run, f: Function, limits: Limits, part: Part | None) -> Iterator[Finding]:
     """Yield a finding for each of ``limits`` that is exceeded by a program of the function ``f``, or that
     cannot be checked. Only programs that ran are checked, each once. ``part`` are the compilations of a test
-    or a block; None: check all."""
+    or a block of code, the only ones that are checked; None: check all."""
     if not limits.of_programs:
         return
     seen: set[str] = set()
@@ -315,8 +315,8 @@ def _communication(run: Run, p: Limited, limits: Limits) -> Iterator[Finding]:
 
 
 def _bytes(x: Collective) -> int | None:
-    """Return how many bytes the results of the collective ``x`` have in one call of the program, at most: the
-    size of one result times the number of executions. None: unknown."""
+    """Return an upper bound on the bytes of the results of the collective ``x`` in one call of the program:
+    the size of one result times the number of executions. Return None if one of them is unknown."""
     return None if x.bytes is None or x.executions is None else x.bytes * x.executions
 
 

@@ -123,9 +123,9 @@ class Filter:
         return [f for f in findings if self.looks_at(f.code, f.source)]
 
     def looks_at(self, code: str, source: Frame | None) -> bool:
-        """Return whether a finding with ``code`` on the user's line ``source`` (None: unknown) is reported:
-        no option and, if the line is known, no comment excludes it. The method also decides about a single
-        compilation, before compilations are combined into a finding."""
+        """Return whether a finding with ``code`` on the user's line ``source`` is reported: no option and no
+        comment excludes it. If ``source`` is None, the line is unknown, and only the options count. The
+        method also decides about a single compilation, before compilations are combined into a finding."""
         if not self._chosen.takes(code) or source is None:
             return self._chosen.takes(code)
         path = self._relative(source.file)

@@ -32,10 +32,10 @@ LONGEST = 200  # characters of a compiler's message; a longer one is cut
 
 
 class Aim(msgspec.Struct, frozen=True):
-    """The targets (machines compiled for) that a check is about. ``runs`` are the run, then the runs of the
-    same program on other numbers of devices.
+    """The targets (machines compiled for) that a check is about, and the runs to check.
 
     Attributes:
+      runs: the run, then the runs of the same program on other numbers of devices.
       names: the targets given on the command line; the run need not have programs for them.
       tables: target, or pattern of targets (``v5e:*``) -> limits on programs for it.
     """
@@ -146,9 +146,9 @@ def tables_for(name: str, tables: Mapping[str, Limits]) -> list[Limits]:
 
 
 def alone(text: str) -> str | None:
-    """Return the target that ``text``, a key of the tables ``[tool.jaxscope.check.targets]``, names:
-    ``2*v5e:4x4`` (a machine to compile for; here two slices). None if ``text`` is a pattern of several
-    targets (``v5e:*``).
+    """Return the target (a machine to compile for) that ``text``, a key of the tables
+    ``[tool.jaxscope.check.targets]``, names: ``2*v5e:4x4`` is two slices of a TPU v5e. None if ``text`` is a
+    pattern of several targets (``v5e:*``).
 
     Raises:
       UsageError: ``text`` is neither a target nor a pattern.

@@ -230,8 +230,8 @@ def _instead(argv: list[str]) -> str:
 
 
 def wants_json(argv: Sequence[str]) -> bool:
-    """Return whether the command line ``argv`` requests JSON (``--format json``). ``argv`` may be invalid;
-    then the error message is written as JSON, too."""
+    """Return whether the command line ``argv`` requests JSON (``--format json``). This also works if ``argv``
+    is invalid, because the error message is then written as JSON, too."""
     verb = argv[0] if argv else ""
     if verb in TAKES_A_PROGRAM:
         # The words after the script are the program's, not jaxscope's.

@@ -1,7 +1,7 @@
-"""``jaxscope run`` in a terminal: start the program, show the terminal interface in front of it, and decide
-what happens to the program when the interface closes.
+"""``jaxscope run`` in a terminal: start the program, show the terminal interface while the program runs, and
+decide what happens to the program when the interface closes.
 
-The program is a child of a separate process, the keeper (``launch.keeper``), from its start. So the program
+From its start, the program is a child of a separate process, the keeper (``launch.keeper``). So the program
 continues if the interface closes or fails.
 """
 
@@ -27,8 +27,7 @@ GRACE_S = 3.0  # how long after the program's end the keeper may need to write t
 
 
 class Left(NamedTuple):
-    """The result of ``attach`` if it is unknown how the program ended, because the program still runs or its
-    exit code is unknown.
+    """What ``attach`` returns if the program still runs, or if it has ended and its exit code is unknown.
 
     Attributes:
       words: what happened to the program, for a message that begins with the program's name: ``keeps running
@@ -99,8 +98,8 @@ def _accompany(kept: Kept, run: RunDir) -> Ended | Left:
 
 def _stop(kept: Kept, run: RunDir) -> Ended | Left:
     """Stop the program with SIGINT, as Ctrl-C would, then with SIGTERM, as ``kill`` would. SIGKILL is never
-    sent, because the user has to decide that. Return how the program ended; ``Left`` if it has not ended, or
-    if its exit code is unknown. ``kept`` has the process ids of the program and of the keeper, the process
+    sent, because only the user may decide that. Return how the program ended; ``Left`` if it has not ended,
+    or if its exit code is unknown. ``kept`` has the process ids of the program and of the keeper, the process
     that started the program."""
     for number, patience in PATIENCE_S:
         sys.stderr.write(f"jaxscope: {number.name} sent; waiting for the program to end\n")

@@ -115,8 +115,8 @@ def handle(args: argparse.Namespace) -> int:
     fails.
 
     Raises:
-      UsageError: the options are invalid, or some cannot be checked in this run. The findings of the others
-        are printed first.
+      UsageError: the options are invalid, or some of them cannot be checked in this run. In the second case,
+        the findings of the other options are printed first.
     """
     from jaxscope.model.load import load
 
@@ -185,16 +185,15 @@ def _not_checked(e: UsageError) -> Finding:
 
 
 def _same_program(which: str | None, directory: RunDir) -> None:
-    """If the user asked for the latest run, check that it is a run of the same program as the newest run.
-    ``latest`` means the newest run that recorded anything. If a newer run of another program recorded
-    nothing, the user probably meant that newer run.
+    """If the user asked for the latest run, check that no newer run of another program was probably meant.
+    ``latest`` is the newest run that recorded anything, so it skips a newer run that recorded nothing.
 
     Args:
       which: the run on the command line. If it is neither ``latest`` nor empty nor None, nothing is checked.
-      directory: the directory of the run to check.
+      directory: the directory of the run that ``latest`` means.
 
     Raises:
-      UsageError: the programs differ.
+      UsageError: a newer run, which recorded nothing, is of another program.
     """
     if which not in (None, "", "latest"):
         return
@@ -212,12 +211,14 @@ def _same_program(which: str | None, directory: RunDir) -> None:
 
 def passes(directory: RunDir, options: dict[str, Any], parts: Sequence[Variant] | None = None) -> bool:
     """Check a run that has just ended, and print the findings on stderr. Return whether the run passes.
-    ``options`` are the options of the check, by their names in ``[tool.jaxscope.check]`` of pyproject.toml.
-    ``parts`` are the run and the runs inside its directory (``run --vary``), if they are already read; None:
-    read them.
+
+    Args:
+      options: the options of the check, by their names in ``[tool.jaxscope.check]`` of pyproject.toml.
+      parts: the run and the runs inside its directory (``run --vary``), if they are already read; None: read
+        them.
 
     Raises:
-      UsageError: some options cannot be checked in this run; the findings of the other options are printed
+      UsageError: some options cannot be checked in this run. The findings of the other options are printed
         first.
     """
     from jaxscope.model.load import load
@@ -232,8 +233,8 @@ def passes(directory: RunDir, options: dict[str, Any], parts: Sequence[Variant] 
 
 def options(given: dict[str, Any]) -> dict[str, Any]:
     """Return the options of the check, as name in ``[tool.jaxscope.check]`` -> value. ``given`` has the
-    options on the command line. An option that is None or missing there gets the value of its environment
-    variable, else of pyproject.toml. If neither has a value, the option is left out."""
+    options on the command line. If an option is None or missing there, its environment variable is used, and
+    otherwise pyproject.toml. An option without a value in any of them is left out."""
     loaded = config.load()
     found = {key: loaded.get("check", key, given.get(key)) for key in config.OPTIONS["check"]}
     configured = loaded.values.get("check", {}).get("baseline")

@@ -140,10 +140,14 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _compiled(args: argparse.Namespace, targets: Sequence[Any], specs: Sequence[Any]) -> Path | str:
-    """Import the user's module and compile its function for each target, recorded into a run directory.
-    Return the path of that directory. All ``targets`` have the same number of devices. ``specs`` are the
-    words of ``--args``, each parsed by ``_spec``: a shape, or the name of a function that makes the
-    argument."""
+    """Import the user's module, compile its function for each of ``targets`` and record this into a run
+    directory. Return the path of that directory.
+
+    Args:
+      targets: accelerators that need not exist here, all with the same number of devices.
+      specs: the words of ``--args``, each parsed by ``_spec``: a shape, or the name of a function that makes
+        the argument.
+    """
     where = args.function.rpartition(":")
     sys.argv = [where[0]]  # the user's module must not see jaxscope's options
     module = _module(where[0] if where[1] else "", args.function)
@@ -161,9 +165,9 @@ def _compiled(args: argparse.Namespace, targets: Sequence[Any], specs: Sequence[
 def _apart(args: argparse.Namespace, groups: Sequence[Sequence[Any]]) -> int:
     """Run ``jaxscope compile`` once for each of ``groups``, print the results, and return the exit code.
 
-    The targets of one group have the same number of devices. Each group gets a process of its own, because
-    the number of CPU devices is fixed when JAX starts. The run directory of the first group contains those of
-    the others.
+    A group is a list of targets (accelerators) with the same number of devices. Each group is compiled in a
+    separate process, because the number of CPU devices is fixed when JAX starts. The run directory of the
+    first group contains those of the others.
     """
     name = args.function.rpartition(":")[2] or "compile"
     record = RunDir(args.out or store.fresh(name))
@@ -190,8 +194,8 @@ def _apart(args: argparse.Namespace, groups: Sequence[Sequence[Any]]) -> int:
 
 def _deliver(args: argparse.Namespace, record: RunDir) -> int:
     """Print each program that was compiled in the run ``record`` and in the runs inside its directory. If
-    there are several programs, also print them side by side. Return 1 if one does not compile or does not fit
-    into the memory of the accelerator, else 0."""
+    there are several programs, also print them side by side. Return 1 if there is no program, or if one does
+    not compile or does not fit into the memory of the accelerator; else 0."""
     import io
 
     from jaxscope.model import target_programs
@@ -304,11 +308,11 @@ def _find(module: Any, name: str) -> Callable[..., Any]:
 
 
 def _fitting(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
-    """Check that ``function`` can be called with ``arguments``. ``name`` is the user's word for it
+    """Check that ``function`` can be called with ``arguments``. ``name`` is how the user wrote the function
     (``train.py:step``), for the message.
 
     Raises:
-      UsageError: the function has another number of parameters.
+      UsageError: the function cannot take these arguments.
     """
     try:
         inspect.signature(function).bind(*arguments)
@@ -327,16 +331,17 @@ def _arguments(
     specs: Sequence[tuple[str, tuple[int, ...], list[str | None] | None] | str],
     axes: list[tuple[str, int]] | None,
 ) -> list[Any]:
-    """Return the arguments to trace the function with: a ``jax.ShapeDtypeStruct`` for each shape, and what
-    the named functions return.
+    """Return the arguments with which the function is traced: a ``jax.ShapeDtypeStruct`` for each shape, and
+    what the named functions return.
 
     Args:
-      module: the module in which a function without a module's name is looked up.
-      specs: the results of ``_spec``: shapes, and names of functions that make an argument.
+      module: the module in which a function is looked up that is named without a module.
+      specs: the results of ``_spec``: shapes, and names of functions that make arguments.
       axes: (name, size) of each axis of the mesh (``--mesh``); None: no mesh.
 
     Raises:
-      UsageError: a mesh that is missing, or does not match the devices.
+      UsageError: an argument needs a mesh or an axis that is missing, or the mesh has another number of
+        devices than JAX.
     """
     import numpy as np
 

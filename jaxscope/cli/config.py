@@ -25,7 +25,7 @@ IR = ("none", "stats", "stablehlo", "hlo", "all")
 
 
 class Option(msgspec.Struct, frozen=True):
-    """One key of the configuration: which values it may have.
+    """One option that the configuration may set, and the values that it may have.
 
     Attributes:
       type: bool, str, int, list (of str) or dict (a table); object if ``read`` checks the value.

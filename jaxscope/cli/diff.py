@@ -38,12 +38,12 @@ OTHERS = 5  # runs named in a hint
 
 
 class Side(NamedTuple):
-    """One side of the comparison: a compilation; if none is named, functions; if none is named, a whole run.
+    """What the user named as one side of the comparison: a whole run, functions of a run, or one compilation.
 
     Attributes:
       directory: the directory of ``run``.
       functions: the functions of ``run`` to compare; None: all.
-      compilation: the compilation to compare; None: none is named.
+      compilation: the compilation to compare; None: the user named none.
     """
 
     directory: RunDir
@@ -189,8 +189,8 @@ def _side(directory: RunDir, run: Run, name: str | None) -> Side:
 
 
 def _latest_of(side: Side) -> Side:
-    """Return ``side``, one side of the comparison, with a compilation: if it names none, add the latest one
-    of its function. This is needed if the other side names a compilation (``step#2``).
+    """Return ``side`` with a compilation, for a comparison with another compilation (``step#2``). If ``side``
+    has none, add the latest compilation of its function.
 
     Raises:
       UsageError: the function was never compiled.

@@ -56,12 +56,12 @@ def add_parser(subparsers: Any) -> None:
 
 
 class _Page:
-    """Prints the tables of ``jaxscope doctor``, and collects their facts for JSON.
+    """Prints the tables of ``jaxscope doctor``, and collects their rows for the JSON output.
 
     Attributes:
-      facts: a dict for each fact: ``name``, ``value``, and ``ok`` (False: missing; None: the fact is only
+      facts: a dict for each row: ``name``, ``value``, and ``ok`` (False: missing; None: the row is only
         information).
-      well: whether no fact is missing.
+      well: whether nothing is missing.
     """
 
     def __init__(self, *, as_json: bool) -> None:
@@ -205,17 +205,17 @@ def _version(package: str) -> tuple[str | None, str]:
 
 
 def _compiler(platform: str) -> tuple[str | None, str | None]:
-    """Return (reason, name) about the compiler for accelerators of ``platform``. If it is installed, the
-    reason is None, and the name includes its version. If not, the reason is what is missing, and the name is
-    None."""
+    """Return (what is missing, name and version) of the compiler for accelerators of ``platform`` (``tpu`` or
+    ``cuda``). One of the two is None: the first if the compiler is installed, otherwise the second."""
     client = importlib.import_module("jaxscope.targets.client")
     lacking: str | None = client.missing(platform)
     return lacking, None if lacking is not None else client.compiler(platform) or "there"
 
 
 def _probed() -> tuple[list[Field], str | None]:
-    """Record a small program to see what can be recorded with this JAX (``--probe``). Return (the fields of
-    the log, each with whether it was filled, None), or ([], the reason) if the program failed."""
+    """Record a small program (``--probe``), and return (the fields of its log, error). Each field tells
+    whether it was filled. If the program failed, the list is empty and the error is its message; otherwise
+    the error is None."""
     try:
         return probe.probe(), None
     except JaxscopeError as e:

@@ -83,8 +83,8 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _timeline(args: argparse.Namespace) -> None:
-    """Write the timeline of ``--perfetto``: the processes of the run. For a job, these are the processes of
-    all ranks, unless RUN names one rank (one process of the job)."""
+    """Write the file of ``--perfetto``, a timeline of the processes of the run. For a job with several
+    processes (ranks), these are all its processes, unless RUN names one of them."""
     from jaxscope.log import store
     from jaxscope.model.load import load
     from jaxscope.present.escape import escape

@@ -102,8 +102,8 @@ def _without_ranks(ours: list[str]) -> list[str]:
 
 
 def _summary(job: str, out: str | None) -> None:
-    """Print the summary of the newest run of the job with the id ``job`` on stderr. ``out`` is the directory
-    of the run (``--out``). If ``out`` is None or an address (``s3://...``), the run is in .jaxscope/runs."""
+    """Print on stderr the summary of the newest run of the job with the id ``job``. ``out`` (``--out``) is
+    the directory of the run; if it is None or an address (``s3://...``), the run is in .jaxscope/runs."""
     from jaxscope.log import ranks, store
     from jaxscope.model import ranks as read
     from jaxscope.report import text

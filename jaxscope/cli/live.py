@@ -1,7 +1,8 @@
 """Print lines on stderr while the program runs.
 
-With ``--live``, a line for each recompile, of the program or of another process. With ``--compare-ranks``, a
-line where ranks of the job compile different programs, or wait for a rank that does not come.
+With ``--live``, print a line for each recompile, of the program or of another process. With
+``--compare-ranks``, print a line if some ranks (processes) of the job compile different programs, or if ranks
+wait for a rank that does not come.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ def handle_follow(args: argparse.Namespace) -> int:
 
 
 def together(besides: list[Beside]) -> Beside | None:
-    """Return one function that runs each function of ``besides`` in a thread of its own and waits for all of
-    them; None if ``besides`` is empty. The functions work while the program runs. Each is called with (an
-    event that is set when the program ends, the program's process id)."""
+    """Return one function that runs each function of ``besides`` in a separate thread and waits for all of
+    them; None if ``besides`` is empty. The functions work while the program runs. Each takes (an event that
+    is set when the program ends, the program's process id)."""
     if len(besides) < 2:
         return besides[0] if besides else None
 
@@ -64,15 +65,16 @@ def together(besides: list[Beside]) -> Beside | None:
 def compare_ranks(
     record: RunDir, rank: int | None, patience_s: float | None, *, holds: bool, most_ranks: int | None
 ) -> Beside:
-    """Return a function that prints where the ranks of a job differ, while the program runs. It does so only
-    in the process of rank 0, so that each line is printed once.
+    """Return a function that prints, while the program runs, where the ranks (processes) of a job differ. The
+    function does this only in the process of rank 0, so that each line is printed once.
 
     Args:
+      record: the run directory of this process.
       rank: the rank of this process; None: it is JAX's process index, as soon as that is recorded.
       patience_s: seconds without progress after which the waiting ranks are named; None: the default.
       holds: whether each rank waits after a compilation until all ranks have compiled the program
-        (capture.agreement).
-      most_ranks: as soon as the job has more ranks than this, they are not compared; None: no limit.
+        (``capture.agreement``).
+      most_ranks: if the job has more ranks than this, they are not compared any more; None: no limit.
     """
 
     def follow(ended: threading.Event, pid: int) -> None:
@@ -132,8 +134,8 @@ def _is_first(record: RunDir, rank: int | None, ended: threading.Event) -> bool:
 
 
 def stop_on_divergence(record: RunDir) -> Beside:
-    """Return a function that ends the program of this rank (process of a job), recorded into ``record``, as
-    soon as rank 0 has written that ranks of the job compile different programs."""
+    """Return a function that ends the program of this rank (process of a job) as soon as rank 0 has written
+    that ranks of the job compile different programs. ``record`` is the run directory of this process."""
 
     def follow(ended: threading.Event, pid: int) -> None:
         whole = ranks.whole_of(record)

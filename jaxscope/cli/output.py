@@ -22,11 +22,11 @@ NAMED = 6  # functions listed in the message about an ambiguous name
 
 
 def chosen(which: str | None, rank: int | None = None) -> RunDir:
-    """Return the directory of the run that ``which``, the word RUN on the command line, names; None: the
-    newest run that recorded anything.
+    """Return the directory of the run that the user named on the command line as ``which``; None: the newest
+    run that recorded anything.
 
     A run of a job contains one recording for each rank (process of the job). For such a run, return the
-    recording of ``rank``, by default of the first rank. Print a note on stderr if several runs have this
+    recording of ``rank``; None: that of the first rank. Print a note on stderr if several runs have this
     name, or if ``latest`` skips a newer run that recorded nothing.
 
     Raises:

@@ -77,8 +77,8 @@ class Field(NamedTuple):
     Attributes:
       name: ``Event.field``, such as ``Compiled.memory``.
       filled: whether the log of the program has a value for the field.
-      needs: the names of JAX from which the field is read. Names that this JAX does not have are first. Empty
-        if the field is filled.
+      needs: what jaxscope uses of JAX to read the field: functions, classes or attributes, by name. Names
+        that the installed JAX does not have are first. Empty if the field is filled.
     """
 
     name: str

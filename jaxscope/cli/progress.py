@@ -22,7 +22,7 @@ CLEAR = "\r\x1b[K"
 
 @contextlib.contextmanager
 def reading(what: str) -> Iterator[Progress | None]:
-    """Yield a function ``progress(done, total)``, which shows a line on stderr: how many of all bytes of
+    """Yield a function ``progress(done, total)`` that shows, in a line on stderr, how many of all bytes of
     ``what`` have been read. Yield None if no progress is shown.
 
     While the ``with`` statement runs, Python's garbage collection is off. Later collections do not search the

@@ -141,9 +141,9 @@ def _schema(brief_one: bool) -> str:
 
 
 def _json(run: Run, directory: RunDir, job: Job | None, *, short: bool) -> str | Iterable[str]:
-    """Return the JSON report of the run ``run``. With ``short``, it is the brief one of at most 8 KB, as one
-    text. The whole report is an iterable of texts to write one after the other. ``job`` has all processes
-    that were recorded together; None: report ``run`` alone."""
+    """Return the JSON report of ``run``: with ``short`` the brief report, a text of at most 8 KB, otherwise
+    the whole report, as texts to write one after the other. ``job`` has the recordings of all processes of
+    the job; None: report ``run`` alone."""
     from jaxscope.report.json_report import pieces
 
     if not short:
@@ -155,9 +155,9 @@ def _json(run: Run, directory: RunDir, job: Job | None, *, short: bool) -> str |
 
 
 def _text(args: argparse.Namespace, run: Run, directory: RunDir, job: Job | None) -> None:
-    """Print the text report: of one function if ``--function`` names one, else of the run. With ``--output``
-    it is written to that file, without colors. ``job`` has all processes that were recorded together, which
-    are then compared; None: report ``run`` alone."""
+    """Print the text report: of one function if ``--function`` names one, else of the run. With ``--output``,
+    write it to that file instead, without colors. ``job`` has the recordings of all processes of the job,
+    which are then compared; None: report ``run`` alone."""
     from jaxscope.report.console import console
 
     buffer = io.StringIO()

@@ -1,5 +1,5 @@
-"""``jaxscope compile --rest RUN``: compile the programs of a run for targets (accelerators) that are missing,
-because the compiler's process ended before it had a result."""
+"""``jaxscope compile --rest RUN``: compile the programs of a run that are missing for its targets
+(accelerators), because the compiler's process ended before it had a result."""
 
 from __future__ import annotations
 

@@ -55,8 +55,9 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Run ``jaxscope run``. Return the exit code of the program, or the exit code of ``--check``. If a signal
-    ended the program, end this process with the same signal."""
+    """Run ``jaxscope run``. Return the exit code of the program; CHECK_FAILED if the program succeeded and
+    ``--check`` failed; live.DIVERGED if ``--stop-on-divergence`` ended the job. If a signal ended the
+    program, end this process with the same signal."""
     parser = options.parser()
     ours, words = options.split(args.words, parser)
     parser.ours, parser.rest = ours, words
@@ -131,8 +132,8 @@ def _complete(opts: argparse.Namespace) -> None:
 def _limits(opts: argparse.Namespace, rounds: list[Round]) -> dict[str, Any] | None:
     """Return the options of ``--check`` as name -> value; None without ``--check``. If there are targets
     (accelerators to compile for), also set the option ``wait_targets``, because a program that is not
-    compiled yet cannot be checked. ``rounds`` are the executions of the program, one for each setting of
-    ``--vary``.
+    compiled yet cannot be checked. ``rounds`` are the executions of the program, at least one; ``--vary``
+    causes several.
 
     Raises:
       UsageError: ``--detach`` is given, too.
@@ -171,8 +172,8 @@ def _as_one_of_many(opts: argparse.Namespace) -> None:
 
 
 def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> program_events.Ended:
-    """Run the program once, with the command line, settings and targets of ``each``, and return how it ended.
-    If there are targets (accelerators to compile for), their compiler runs at the same time in another
+    """Run the program once, with the command line, settings and targets (accelerators to compile for) of
+    ``each``, and return how it ended. If there are targets, their compiler runs at the same time in another
     process. ``record`` is the run directory; None: the program cannot be recorded."""
     more = sweep_values.environment(each.settings)
     env = {**os.environ, **more} if record is None else _environment(record, opts, each)
@@ -197,11 +198,9 @@ def _beside(
     opts: argparse.Namespace, record: RunDir | None, *, summary: bool = False
 ) -> runner.Beside | None:
     """Return a function that works in threads of this process while the program runs; None if there is
-    nothing to do. The function does three things, as the options require:
-
-    - print what ``--live`` requests
-    - compare the ranks of a job, a large job only with ``--compare-ranks`` or ``--stop-on-divergence``
-    - end the program, with ``--stop-on-divergence``
+    nothing to do. As the options require, the function prints recompiles (``--live``), compares the ranks
+    (processes) of a job, and ends the program (``--stop-on-divergence``). The ranks of a large job are
+    compared only with ``--compare-ranks`` or ``--stop-on-divergence``.
 
     Args:
       record: the run directory; None: the program cannot be recorded.
@@ -365,9 +364,9 @@ def _create(each: Round, opts: argparse.Namespace) -> RunDir:
 
 
 def _recording_options(opts: argparse.Namespace, each: Round) -> dict[str, Any]:
-    """Return the options that jaxscope's recording inside the program needs: name on the command line ->
-    value. Options that the user did not give are left out. The targets (accelerators to compile for) are
-    those of ``each``, an execution of the program."""
+    """Return the options for the recording inside the program: name on the command line -> value. Options
+    that the user did not give are left out. ``each`` is one execution of the program; it has the targets
+    (accelerators to compile for)."""
     values = {
         "ir": opts.ir,
         "step-function": opts.step_function,
@@ -452,9 +451,9 @@ def _write_metrics(where: str | None, record: RunDir | None, read: Callable[[], 
 
 
 def _removed_name(died: Died | None, read: Callable[[], Ended]) -> str | None:
-    """Return a hint for a program that failed because it used a name that the installed JAX does not have
-    (any more): what to write instead, as text. None in any other case. ``died`` is the exception that ended
-    the program (None: there was none); ``read`` returns the recorded run."""
+    """Return a hint if the program failed because it used a name that the installed JAX does not have: what
+    to write instead, as text. Return None in any other case. ``died`` is the exception that ended the program
+    (None: there was none); ``read`` returns the recorded run."""
     if died is None:
         return None
     from jaxscope.present.failures import removed
@@ -476,8 +475,8 @@ def _other_ranks(record: RunDir) -> Job | None:
 
 
 def _something(record: RunDir, ended: program_events.Ended, read: Callable[[], Ended]) -> bool:
-    """Return whether the run ``record`` has anything to report. If no process began to record, the log is not
-    read, because the modules that read it take long to import.
+    """Return whether the run ``record`` has anything to report. If no process began to record, the answer is
+    False without reading the log, because the modules that read it take long to import.
 
     Args:
       ended: how the program ended.

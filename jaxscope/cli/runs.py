@@ -367,9 +367,9 @@ def _remove(found: RunDir) -> bool:
 
 
 def _going_on(found: RunDir) -> bool:
-    """Return whether a process still writes into the run ``found``, into one of its ranks, or into a run
-    inside its directory. Such a run is not removed. If the process is on another machine, the answer is
-    whether something was written in the last day."""
+    """Return whether a process still writes into the run ``found``, into one of its ranks (processes of a
+    job), or into a run inside its directory. Such a run is not removed. If this cannot be determined, because
+    the process is on another machine, return whether something was written in the last day."""
     from jaxscope.model.load import going_on, load
 
     places = store.rank_runs(found)

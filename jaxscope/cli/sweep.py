@@ -1,8 +1,9 @@
-"""``jaxscope run`` executes the program several times with ``--vary`` (once for each setting), and with
-targets of different sizes (once for each number of devices). Each execution is a round.
+"""Execute the program of ``jaxscope run`` several times: with ``--vary`` once for each setting, and with
+targets (accelerators to compile for) of different sizes once for each number of devices. Each execution is a
+round.
 
-The first round is recorded in the run directory, the others in directories within it. Without --vary and with
-targets of one device count there is one round.
+The first round is recorded in the run directory, the others in directories within it. Without ``--vary`` and
+with targets of one device count there is one round.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from jaxscope.present.escape import escape
 
 
 class Round(NamedTuple):
-    """One execution of the program, one of several with ``--vary`` or with targets of different sizes.
+    """One execution of the program. With ``--vary``, or with targets (accelerators to compile for) of
+    different sizes, there are several.
 
     Attributes:
       label: a name that no other round of this run has, such as ``MESH=4x4@16``; empty if nothing varies.
@@ -56,7 +58,8 @@ class Round(NamedTuple):
 
 def rounds_of(opts: argparse.Namespace, program: Command) -> list[Round]:
     """Return all executions of the program (rounds): one for each combination of a ``--vary`` setting and a
-    number of devices among the targets. Rounds with the same setting are next to each other.
+    number of devices among the targets (accelerators to compile for). Rounds with the same setting are next
+    to each other.
 
     Raises:
       UsageError: a target or a value of ``--vary`` is invalid, or the options cannot be combined.
@@ -117,8 +120,8 @@ def run_all(
     """Execute all of ``rounds`` (executions of the program) in order. Return how the first failed round
     ended; if none failed, how the last round ended.
 
-    If a round fails, the others still run. Ctrl-C or a signal to this process ends all of them. If the
-    program cannot be recorded, only the first round runs.
+    If a round fails, the others still run. After Ctrl-C or a signal to this process, no further round runs.
+    If the program cannot be recorded, only the first round runs.
 
     Args:
       record: the run directory, for the first round; None: the program cannot be recorded.

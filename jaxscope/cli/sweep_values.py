@@ -130,8 +130,9 @@ def _value(text: str, at: int) -> tuple[str, int]:
 
 
 def program(given: Command, chosen: Sequence[Setting]) -> Command:
-    """Return the command line ``given`` with the flags of ``chosen``, the settings of one execution. A flag
-    replaces the same flag in ``given``, or is appended: ``train.py --mesh=8`` -> ``train.py --mesh=4``."""
+    """Return the command line ``given`` with the flags among ``chosen``, the settings of one execution. A
+    flag replaces the same flag in ``given``, or is appended: ``train.py --mesh=8`` -> ``train.py
+    --mesh=4``."""
     first = 2 if given.words[0] in ("-m", "-c") else 1
     words, arguments = given.words[:first], given.words[first:]
     for setting in chosen:

@@ -1,5 +1,5 @@
-"""``jaxscope run --target``: parse the names of targets, start the worker process that compiles for them,
-wait for it.
+"""``jaxscope run --target``: parse the names of targets (accelerators that need not exist here), start the
+worker process that compiles for them, wait for it.
 
 Modules that take long to import are imported only when there is a target.
 """
@@ -31,8 +31,8 @@ _DRY = (
 
 
 def grouped(names: Sequence[str]) -> list[list[Any]]:
-    """Return the distinct targets with these names, grouped by their number of devices: a list of lists of
-    ``Target``. One execution of the program can serve only targets with the same number.
+    """Return the distinct targets (accelerators to compile for) with these names, grouped by their number of
+    devices: a list of lists of ``Target``. The targets of one list can share one execution of the program.
 
     Raises:
       UsageError: a name is unknown, or its compiler is not installed.
@@ -52,11 +52,12 @@ def grouped(names: Sequence[str]) -> list[list[Any]]:
 
 
 def of_options(opts: argparse.Namespace) -> list[list[Any]]:
-    """Return the targets of ``jaxscope run`` as a list of groups: the targets of a group have the same number
-    of devices. Print a warning if XLA may hang with as many CPU devices as the targets have.
+    """Return the targets (accelerators to compile for) of ``jaxscope run`` as a list of groups: the targets
+    of a group have the same number of devices. Print a warning if XLA may hang with as many CPU devices as
+    the targets have.
 
     Raises:
-      UsageError: a target is unknown or its compiler is not installed, or --dry-run is given without a
+      UsageError: a target is unknown or its compiler is not installed, or ``--dry-run`` is given without a
         target.
     """
     groups = grouped(opts.target or [])
@@ -78,8 +79,8 @@ def of_options(opts: argparse.Namespace) -> list[list[Any]]:
 
 
 def aborted(targets: Sequence[Any], ended: Ended, opts: argparse.Namespace) -> None:
-    """If the program was aborted (SIGABRT), print the likely reason: it had as many CPU devices as one of
-    ``targets`` has devices, and XLA has fewer threads for their collectives. ``ended`` is how the program
+    """If the program was aborted (SIGABRT), print the likely reason: for ``targets`` with many devices, it
+    ran on as many CPU devices, and XLA has fewer threads for their collectives. ``ended`` is how the program
     ended. Nothing is printed with ``--quiet``."""
     if ended.signal == signal.SIGABRT and targets and targets[0].devices > THREADS and not opts.quiet:
         print_message(
@@ -114,8 +115,8 @@ def as_options(targets: Sequence[Any]) -> list[dict[str, Any]]:
 
 def force(env: dict[str, str], targets: Sequence[Any]) -> int | None:
     """Set in the environment ``env`` that JAX uses the CPU, and simulates as many CPU devices as the targets
-    have. Return that number; None if ``env`` sets a number already, which is kept. A platform that ``env``
-    selects is kept, too."""
+    (accelerators to compile for) have. Return that number. Return None if ``env`` already sets a number,
+    which is kept. A platform that ``env`` selects is kept, too."""
     from jaxscope.launch import forced_devices
 
     return forced_devices.force(env, targets[0].devices)

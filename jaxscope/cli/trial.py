@@ -159,10 +159,9 @@ def _run(
     program: Command,
     opts: argparse.Namespace,
 ) -> Side:
-    """Check out the version ``commit`` of the repository, apply the diff ``patch`` (None: none), run
-    ``program`` there recorded, and return its figures. The run is read before the checkout is removed,
-    because findings read the source files in the checkout. ``label`` is the name of the version in the
-    output.
+    """Run ``program`` with another version of the user's code, record it, and return its figures. The version
+    is ``commit`` of the repository, changed by the diff ``patch`` (None: unchanged), and is checked out into
+    a temporary directory. ``label`` is the name of the version in the output.
 
     Raises:
       JaxscopeError: nothing was recorded, or the program imported code of the user's own checkout.
@@ -198,7 +197,7 @@ def _run(
                 hint="does it import jax? Files that git ignores, such as data, are absent in the checkout",
                 slug="try-not-recorded",
             )
-        run = load(record)
+        run = load(record)  # now, because findings read the source files, which are removed with the checkout
         _own_checkout_unused(run, repository)
         findings = variants.findings(variants.of(run, record))
     return trial.Side(label, which(record).strip(), run, findings, done.returncode, output)
@@ -211,8 +210,8 @@ def _passed_on(opts: argparse.Namespace) -> list[str]:
 
 
 def _in_tree(word: str, repository: Repository) -> str:
-    """Return ``word``, the first word of the program's command line. If ``word`` is the absolute path of a
-    file in the user's checkout of ``repository``, return the path of the same file in the temporary checkout
+    """Return ``word``, the first word of the program's command line. If it is the absolute path of a file in
+    the user's checkout of ``repository``, return the path of the same file in the temporary checkout
     instead."""
     path = Path(word)
     if path.is_absolute() and path.is_relative_to(repository.root):

@@ -24,8 +24,8 @@ def begin(record: RunDir | None, opts: argparse.Namespace) -> Popen[bytes] | Non
 
 
 def finish(uploading: Popen[bytes] | None, record: RunDir | None, opts: argparse.Namespace) -> None:
-    """Wait for ``uploading``, the process that ``begin`` returned, for a limited time, and print what was not
-    uploaded."""
+    """Wait for ``uploading``, the process that ``begin`` returned, and print whether all files were uploaded.
+    The wait is limited; what is missing then is printed, with the command that uploads it later."""
     if record is None or not remote.is_remote(opts.out):
         return
     from jaxscope.launch import upload
@@ -48,8 +48,8 @@ def finish(uploading: Popen[bytes] | None, record: RunDir | None, opts: argparse
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Run ``jaxscope runs upload``: upload the files of a run, or of all ranks of a job, that the store does
-    not have yet. Return 0.
+    """Run ``jaxscope runs upload``: upload those files of a run, or of all ranks (processes) of a job, that
+    the store (``s3://...``) does not have yet. Return 0.
 
     Raises:
       JaxscopeError: there is no such run, or the store cannot be written.

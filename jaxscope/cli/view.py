@@ -89,14 +89,15 @@ def by_default() -> bool:
 
 
 def show(directory: RunDir, *, owned: bool = False, alive: Callable[[], bool] | None = None) -> str | None:
-    """Show the terminal interface until the user leaves it. Return how it was left: ``terminated`` if SIGTERM
-    was received or the terminal was closed; ``detach`` or ``stop`` if the user decided that the running
-    program continues or ends; None otherwise. The user's decision is returned even if the interface fails
-    afterwards.
+    """Show the terminal interface until the user leaves it. Return how the user left it: ``terminated`` if
+    this process got SIGTERM or the terminal was closed; ``detach`` or ``stop`` if the user decided that the
+    running program continues or ends; None otherwise. The user's decision is returned even if the interface
+    fails afterwards.
 
     Args:
       directory: the directory of the run.
-      owned: whether this process started the program; only then the user is asked about the running program.
+      owned: whether this process started the program. Only then the interface asks the user what is to happen
+        to the running program.
       alive: returns whether the program still runs; None: this is known from the recording only.
 
     Raises:

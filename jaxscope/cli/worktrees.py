@@ -1,7 +1,8 @@
 """Check out versions of a git repository into a temporary directory, without changing the user's checkout.
 
-Uncommitted changes become git objects in the temporary directory, not in the user's repository, which lists
-the checkout as a worktree only while it exists. Hooks of the repository are not run.
+Uncommitted changes become git objects in the temporary directory, not in the user's repository. Git lists the
+temporary checkout as a worktree of the repository only while the checkout exists. Hooks of the repository are
+not run.
 """
 
 from __future__ import annotations
@@ -91,8 +92,8 @@ class Repository:
 
     def uncommitted(self) -> str:
         """Return the id of a commit of the user's checkout as it is now: with changes and new files, but
-        without files that git ignores. If there are no changes and no new files, this is HEAD; otherwise a
-        new commit, made without changing the user's repository."""
+        without files that git ignores. This is HEAD if there are no changes and no new files. Otherwise it is
+        a new commit, which exists only in the temporary directory."""
         head = self.commit_of("HEAD")
         index = self._room / "index"
         with contextlib.suppress(OSError):  # an empty index works as well, more slowly

@@ -1,8 +1,8 @@
 """Read every private name of JAX that jaxscope uses. No other package of jaxscope reads private names of JAX.
 
-If the installed JAX lacks a name, only the fields of log events that are read from this name stay empty.
-``table`` lists what is available, with the reason where it is not. ``jaxscope doctor`` prints this list, and
-the log of a recording has a ``Degraded`` event for each missing part.
+If the installed JAX lacks a name, only the fields of a recording's events that are read from this name stay
+empty. ``table`` lists what is available, with the reason where something is not. ``jaxscope doctor`` prints
+this list, and a recording has a ``Degraded`` event for each missing part.
 """
 
 from jaxscope.jax_internals.arrays import array_class as array_class

@@ -22,9 +22,12 @@ def array_class() -> Any:
 @functools.cache
 def staging() -> tuple[list[Any], CodeType | None, Any]:
     """Return the parts of JAX with which ``jnp.asarray`` and ``jnp.array`` copy a host array to a device:
-    ([the primitives ``stage_p`` and ``convert_element_type_p``], the code object of the function that runs
-    primitives outside of traces (None if the installed JAX does not have it), the class of the host arrays
-    that the primitives receive)."""
+    (primitives, code, class).
+
+    The primitives are ``stage_p`` and ``convert_element_type_p``. The code is the code object of the function
+    that runs primitives outside of traces; None if the installed JAX does not have it. The class is that of
+    the host arrays that the primitives receive.
+    """
     primitives = [attributes.STAGE.needed(), attributes.CONVERT.needed()]
     return primitives, frames.EagerFrame.code(), attributes.HOST_ARRAY.needed()
 
@@ -33,9 +36,8 @@ def staged_bytes(frame: FrameType) -> int | None:
     """Return the size in bytes of the host array that ``jnp.asarray`` or ``jnp.array`` is about to copy to a
     device.
 
-    ``frame`` is a frame of the function of JAX that runs a primitive (``EagerFrame``). Return None for the
-    frame of any other function, and for a primitive that gets a device array or a single number. JAX creates
-    such numbers itself: the 0 in ``x[0]``.
+    Return None if ``frame`` is not a frame of the function of JAX that runs a primitive, or if the primitive
+    gets a device array or a single number. JAX creates such numbers itself: the 0 in ``x[0]``.
     """
     _, code, host_array = staging()
     if frame.f_code is not code:
@@ -53,8 +55,8 @@ def is_on(array: Any, devices: Any) -> bool:
 
 
 def committed(value: Any) -> bool | None:
-    """Return whether ``value`` is committed to its devices (JAX does not move it by itself); None if
-    ``value`` is no JAX array."""
+    """Return whether ``value`` is committed to its devices, so that JAX does not move it by itself. Return
+    None if ``value`` is no JAX array."""
     found = getattr(value, "committed", getattr(value, "_committed", None))
     return found if isinstance(found, bool) else None
 
@@ -76,21 +78,21 @@ def stands_for(kind: type, value: Any) -> str | None:
 
 
 def clients() -> list[Any]:
-    """Return the clients of the JAX backends (CPU, GPU, TPU) that the program has started; an empty list if
-    it has started none. ``jax.live_arrays()`` would start a backend, so it is not used for this."""
+    """Return the clients of the JAX backends (CPU, GPU, TPU) that the program has started. Return an empty
+    list if it has started none; no backend is started for this, as ``jax.live_arrays()`` would do."""
     if attributes.BACKENDS.module not in sys.modules:
         return []
     return list(attributes.BACKENDS.needed().values())
 
 
 def makeup(array: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """Return (sharding, placement, committed, stack, layout) of a live array. Arrays with equal avals and
-    equal values of these five are counted together. All five are hashable. Reading them takes 1 us.
+    """Return (sharding, placement, committed, stack, layout) of a live array. Arrays for which these five and
+    the avals are equal are counted together. All five are hashable. Reading them takes 1 us.
 
     The placement is (device, memory kind) for an array on one device, because each such array has a sharding
     object of its own; for other arrays it is the sharding. The stack is jaxlib's record of where the array
-    was created, whose ``frames`` are innermost first. The layout compares like ``format.layout``. A stack or
-    layout that the installed JAX does not have is None.
+    was created, whose ``frames`` are innermost first. The layout compares like ``format.layout``. The stack
+    or the layout is None if the installed JAX does not have it.
     """
     sharding = array.sharding
     try:
@@ -105,18 +107,18 @@ def makeup(array: Any) -> tuple[Any, Any, Any, Any, Any]:
 
 def made_at(array: Any) -> Any:
     """Return jaxlib's record of the Python stack that created ``array``, whose ``frames`` are innermost
-    first; None if there is none."""
+    first. Return None if there is no record."""
     return getattr(array, "traceback", None)
 
 
 def buffers(array: Any) -> list[tuple[int, int]] | None:
-    """Return (device id, address) of each shard of ``array`` in this process; None while ``array`` is still
-    being computed.
+    """Return (device id, address) of each shard of ``array`` in this process. Return None if ``array`` is
+    still being computed.
 
-    The addresses of such an array are not read, because JAX may then wait until all programs queued earlier
-    have ended, on CPU as well (checked on 0.10.2 and 0.12.0.1). The shards of an array on several devices are
-    read from a clone, which shares the memory and is released afterwards, because an array keeps its shards
-    alive once they have been read.
+    The addresses of an array that is being computed are not read, because JAX may then wait until all
+    programs queued earlier have ended, on CPU as well (checked on 0.10.2 and 0.12.0.1). An array keeps its
+    shards alive once they have been read. So the shards of an array on several devices are read from a clone,
+    which shares the memory and is released afterwards.
 
     Raises:
       RuntimeError: the array was deleted meanwhile, or this platform has no addresses.
@@ -131,8 +133,8 @@ def buffers(array: Any) -> list[tuple[int, int]] | None:
 
 
 def held_array(value: Any) -> Any:
-    """Return the array inside a typed PRNG key (``_base_array``) or a Ref (``_refs``, ``_buf``); None for any
-    other value."""
+    """Return the array inside a typed PRNG key (``_base_array``) or a Ref (``_refs``, ``_buf``). Return None
+    for any other value."""
     for name in ("_base_array", "_refs", "_buf"):
         try:
             return object.__getattribute__(value, name)
@@ -149,8 +151,8 @@ def given_to_jit(value: Any) -> Any:
 
 
 def wrapped_function(value: Any) -> Any:
-    """Return the attribute ``__wrapped__`` of ``value``, such as the user's function in a jitted one; None if
-    there is no such attribute. No ``__getattr__`` of the program's classes is called."""
+    """Return the attribute ``__wrapped__`` of ``value``, such as the user's function in a jitted one. Return
+    None if there is no such attribute. No ``__getattr__`` of the program's classes is called."""
     try:
         return object.__getattribute__(value, "__wrapped__")
     except AttributeError:
@@ -169,7 +171,7 @@ def hlo_sharding(sharding: Any) -> Any:
 
 def lacks() -> str | None:
     """Return a sentence that names the attributes of arrays and shardings that jaxscope needs and the
-    installed JAX does not have; None if all are there."""
+    installed JAX does not have. Return None if JAX has all of them."""
     import jax
 
     needed = {

@@ -1,5 +1,5 @@
-"""List the parts of a recording that read private names of JAX: whether the installed JAX has the names that
-a part needs, and which fields of log events are read from them."""
+"""List the parts of a recording that are read under private names of JAX: whether the installed JAX has the
+names that a part needs, and which fields of the recording's events are read from them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TESTED = ((0, 10), (0, 12))
 
 def untested(version: str) -> str | None:
     """Return a warning if ``version`` of JAX is older or newer than the tested versions. Return None if it is
-    not, or if ``version`` is no version number."""
+    a tested version, or no version number at all."""
     parts = version.split(".")[:2]
     if len(parts) < 2 or not all(p.isdecimal() for p in parts):
         return None
@@ -35,15 +35,17 @@ Need = Private | tuple[Kind, list[str]] | Callable[[], str | None]
 
 
 def _all(*kinds: Kind) -> list[Need]:
-    """Return what ``kinds``, declarations of frames or objects of JAX, need: for each of them the pair
-    (declaration, its required fields). These pairs are entries of ``Seam.needs``."""
+    """Return the needs of a part of a recording that reads ``kinds``, declarations of frames or objects of
+    JAX: for each of them the pair (declaration, its required fields)."""
     return [(kind, kind.required()) for kind in kinds]
 
 
 class Seam(NamedTuple):
-    """One part of a recording, and the private names of JAX that it needs.
+    """A seam: a place where jaxscope attaches to JAX. It is one part of a recording, with the private names
+    of JAX that this part needs.
 
     Attributes:
+      name: a short name: ``compile_frame``.
       gives: what a recording has because of this part, for users.
       needs: what the part needs. Each entry is a private attribute of a module, a pair (declaration of a
         frame or object, its fields), or a function that returns what is missing (None: nothing).
@@ -55,13 +57,15 @@ class Seam(NamedTuple):
 
 
 class Status(NamedTuple):
-    """Whether the installed JAX has the private names that one part of a recording needs (a Seam).
+    """Whether the installed JAX has the private names that one part of a recording needs.
 
     Attributes:
+      name: a short name of the part: ``compile_frame``.
       gives: what a recording has because of this part, for users.
       available: whether JAX has everything that the part needs.
       reason: what is missing; None: nothing.
-      fills: the fields of log events, such as ``Missed.key``, that stay empty.
+      fills: the fields of the recording's events that stay empty: ``Missed.key`` is the field ``key`` of the
+        event ``Missed``.
     """
 
     name: str
@@ -78,8 +82,8 @@ def _public(name: str) -> Private:
 
 
 def _copies() -> str | None:
-    """Return why copies of arrays to the host cannot be observed in the installed JAX; None if they can
-    be."""
+    """Return a sentence why copies of arrays to the host cannot be observed in the installed JAX. Return None
+    if they can be."""
     array = array_class()
     if frames.ValueFrame.function not in array.__dict__:
         return f"{frames.ValueFrame.where()} is not there"
@@ -90,8 +94,8 @@ def _copies() -> str | None:
 
 
 def _scalars() -> str | None:
-    """Return as a sentence why the installed JAX does not announce the beginning of a phase (trace, lowering,
-    compilation); None if it does."""
+    """Return a sentence why the installed JAX does not announce the beginning of a phase (trace, lowering,
+    compilation). Return None if it does."""
     lacks = _public("register_scalar_listener").lacks()
     if lacks is not None:
         return lacks
@@ -102,8 +106,8 @@ def _scalars() -> str | None:
 
 
 def _traceback() -> str | None:
-    """Return a sentence if arrays of the installed JAX do not record where they were created; None if they
-    do."""
+    """Return a sentence if arrays of the installed JAX do not record where they were created. Return None if
+    they do."""
     return None if hasattr(array_class(), "traceback") else "ArrayImpl has no traceback"
 
 
@@ -236,8 +240,9 @@ Lost = tuple[str, tuple[str, ...]]
 
 
 def _lost(need: Need) -> Lost | None:
-    """Check whether the installed JAX has ``need``, one entry of ``Seam.needs``. If it does not, return (a
-    sentence that names what is missing, the fields of log events that stay empty); else None."""
+    """Check whether the installed JAX has ``need``, something that a part of a recording needs. Return None
+    if it has. Otherwise return (a sentence that names what is missing, the fields of the recording's events
+    that stay empty)."""
     fills: tuple[str, ...] = ()
     if isinstance(need, Private):
         lacks, fills = need.lacks(), need.fills
@@ -270,8 +275,9 @@ def table() -> list[Status]:
 
 
 def needed_for(field: str) -> list[tuple[bool, str]]:
-    """Return every private name of JAX that ``field`` of a log event (``Missed.key``) is read from, as pairs
-    (whether the installed JAX has the name, the full name)."""
+    """Return every private name of JAX that ``field`` of a recording's event is read from, as pairs (whether
+    the installed JAX has the name, the full name). ``field`` is ``Missed.key`` for the field ``key`` of the
+    event ``Missed``."""
     found: list[tuple[bool, str]] = []
     for kind in (*frames.FRAMES, *objects.OBJECTS):
         for name in kind.names:
@@ -284,8 +290,8 @@ def needed_for(field: str) -> list[tuple[bool, str]]:
 
 
 def _there(lacks: Callable[..., str | None], *args: list[str]) -> bool:
-    """Return whether nothing is missing: True if ``lacks(*args)`` returns None, False if it returns a
-    sentence or raises an exception."""
+    """Return whether the installed JAX has what ``lacks`` checks: True if ``lacks(*args)`` returns None,
+    False if it returns a sentence (that names what is missing) or raises an exception."""
     try:
         return lacks(*args) is None
     except Exception:

@@ -1,5 +1,5 @@
-"""Declare as data what jaxscope reads of JAX under private names: local variables of its frames, fields of
-its objects, attributes of its modules.
+"""Declare as data what jaxscope reads of JAX under private names: local variables of JAX's functions (read
+from their frames), fields of its objects, attributes of its modules.
 
 A declaration has two uses: to check whether the installed JAX has the name, and to read its value. Reading
 gives a value or a ``Missing``, never 0, an empty list or False for a name that does not exist.
@@ -42,8 +42,8 @@ def known_or_none(value: Any) -> Any:
 
 
 def first_known(*values: Any) -> Any:
-    """Return the first of ``values`` that is a value. If all are ``Missing``, return the last one. The
-    arguments are the same property, read from several frames or objects of JAX."""
+    """Return the first of ``values`` that is a value and no ``Missing``. If all are ``Missing``, return the
+    last one. The arguments are the same property, read from several frames or objects of JAX."""
     found: Any = Missing.UNKNOWN
     for value in values:
         if known(value):
@@ -53,10 +53,11 @@ def first_known(*values: Any) -> Any:
 
 
 def private(*fills: str, optional: bool = False) -> Any:
-    """Declare a field that is read under a private name of JAX, in the body of a dataclass.
+    """Declare a field of a dataclass that is read under a private name of JAX.
 
     Args:
-      fills: the fields of log events, such as ``Missed.key``, that stay empty if JAX does not have the name.
+      fills: the fields of the events in a recording that stay empty if JAX does not have the name:
+        ``Missed.key`` is the field ``key`` of the event ``Missed``.
       optional: whether some supported versions of JAX lack the name; no field stays empty then.
     """
     return dataclasses.field(metadata={"fills": fills, "optional": optional})
@@ -81,9 +82,9 @@ class _Read:
 
     @classmethod
     def fills(cls, field: str) -> tuple[str, ...]:
-        """Return the names of the fields of log events, such as ``Missed.key``, whose values are read through
-        ``field`` of this class. They stay empty if the installed JAX does not have the local variable or
-        attribute that ``field`` declares."""
+        """Return the fields of the events in a recording whose values are read through ``field`` of this
+        class, such as ``Missed.key`` (``key`` of the event ``Missed``). They stay empty if the installed JAX
+        does not have the local variable or attribute that ``field`` declares."""
         fields = cls.__dataclass_fields__  # type: ignore[attr-defined]
         found: tuple[str, ...] = fields[field].metadata["fills"]
         return found
@@ -103,20 +104,22 @@ class _Read:
 
     @classmethod
     def lacks(cls, fields: list[str] | None = None) -> str | None:
-        """Return a sentence that names the fields of this class that cannot be read from the installed JAX;
-        None if all can. ``fields`` are those to check; None: all that are not optional."""
+        """Return a sentence that names the fields of this class that cannot be read from the installed JAX.
+        Return None if all can be read. ``fields`` are the fields to check; None: all that are not
+        optional."""
         names = [cls.names[f] for f in (fields if fields is not None else cls.required())]
         lost = [n for n in names if not cls._has(n)]
         return f"{cls.where()} has no {cls.noun} {', '.join(lost)}" if lost else None
 
 
 class JaxFrame(_Read):
-    """Declares the local variables that jaxscope reads from frames of one function of JAX.
+    """Declares the local variables that jaxscope reads from frames of one function of JAX. A subclass has one
+    field for each variable.
 
     Attributes:
       module: the module that defines the function.
       function: the name of the function, by which its frames are recognized on the stack.
-      owner: the class or the outer function in ``module`` that contains the function; empty: none does.
+      owner: the class or the outer function in ``module`` that contains the function; empty: neither does.
     """
 
     module: ClassVar[str]
@@ -149,9 +152,8 @@ class JaxFrame(_Read):
 
     @classmethod
     def on(cls: type[T], stack: dict[str, FrameType]) -> T | None:
-        """Read the declared local variables from the innermost frame of the declared function on ``stack``.
-        Return None if the function is not on the stack. ``stack`` is function name -> its innermost frame
-        (``stack.Stack``)."""
+        """Read the declared local variables from the innermost frame of the declared function on ``stack``, a
+        dict: function name -> its innermost frame. Return None if the function is not on the stack."""
         frame = stack.get(cls.function)  # type: ignore[attr-defined]
         return cls(frame) if frame is not None else None  # type: ignore[call-arg]
 
@@ -175,9 +177,8 @@ class JaxFrame(_Read):
 
     @classmethod
     def python_function(cls) -> Any:
-        """Return the declared function itself; None if it cannot be looked up. There are two reasons for
-        None: the installed JAX does not have the function, or the function is defined inside another one,
-        which makes a new function object in each call."""
+        """Return the declared function itself. Return None if the installed JAX does not have it, or if it is
+        defined inside another function, which creates it anew in each call."""
         found: Any = importlib.import_module(cls.module)
         if not cls.owner:
             return function_behind(getattr(found, cls.function, None))
@@ -196,14 +197,15 @@ class JaxFrame(_Read):
 
 
 class JaxObject(_Read):
-    """Declares the attributes that jaxscope reads from objects of one class of JAX.
+    """Declares the attributes that jaxscope reads from objects of one class of JAX. A subclass has one field
+    for each attribute.
 
     Attributes:
       module: the module that defines the class.
-      kind: the name of the class; several names, separated by spaces, if JAX renamed the class. To check the
-        declaration, the attributes are looked up in this class. Empty: there is no class to check.
-      made_in: if ``kind`` is empty, the function of ``module`` that sets the attributes on its result. To
-        check the declaration, the names of the attributes are looked up in the code of this function.
+      kind: the name of the class; several names, separated by spaces, if JAX renamed the class. A check of
+        the declaration looks up the attributes in this class. Empty: there is no class to check.
+      made_in: if ``kind`` is empty, the function of ``module`` that sets the attributes on its result. A
+        check of the declaration looks up the names of the attributes in the code of this function.
     """
 
     module: ClassVar[str]
@@ -249,8 +251,8 @@ def _gives(kind: Any, name: str) -> bool:
 
 
 def declared(cls: type[T]) -> type[T]:
-    """Make ``cls``, the declaration of a frame or object of JAX, a dataclass (a class decorator). A field has
-    the same name as the local variable or attribute in JAX. If a name in JAX is different, the declaration
+    """Make ``cls``, the declaration of a frame or object of JAX, a dataclass (a class decorator). Each field
+    gets the name in JAX that equals its own name. If the name in JAX is different, the declaring module
     changes the entry of ``cls.names`` afterwards."""
     made = dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
     made.names = {f.name: f.name for f in dataclasses.fields(made)}  # type: ignore[arg-type,attr-defined]
@@ -261,8 +263,8 @@ class Private:
     """Declares the private attribute ``name`` of JAX's module ``module``, usually a function or a setting.
 
     Args:
-      fills: the fields of log events, such as ``Missed.key``, that stay empty if JAX does not have the
-        attribute.
+      fills: the fields of the events in a recording, such as ``Missed.key`` (``key`` of the event
+        ``Missed``), that stay empty if JAX does not have the attribute.
       optional: whether some supported versions of JAX lack the attribute.
     """
 
@@ -270,16 +272,19 @@ class Private:
         self.module, self.name, self.fills, self.optional = module, name, fills, optional
 
     def get(self) -> Any:
-        """Import the module and return the attribute's value; ``Missing.UNKNOWN`` if the installed JAX has no
-        such module or attribute."""
+        """Import the module and return the attribute's value. Return ``Missing.UNKNOWN`` if the installed JAX
+        has no such module or attribute."""
         try:
             return getattr(importlib.import_module(self.module), self.name)
         except (ImportError, AttributeError):
             return Missing.UNKNOWN
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the declared attribute, which is a function of JAX, and return its result. Raises LookupError
-        if the installed JAX does not have it."""
+        """Call the declared attribute, which is a function of JAX, and return its result.
+
+        Raises:
+          LookupError: the installed JAX does not have the attribute.
+        """
         return self.needed()(*args, **kwargs)
 
     def needed(self) -> Any:
@@ -316,14 +321,14 @@ def function_behind(cached: Any) -> Any:
 
 
 def code_of(function: Any) -> CodeType | None:
-    """Return the code object of ``function``, also if one of JAX's caches wraps the function; None if there
-    is none."""
+    """Return the code object of ``function``, also if one of JAX's caches wraps the function. Return None if
+    it has none."""
     return getattr(function_behind(function), "__code__", None)
 
 
 def _inner_code(code: CodeType | None, name: str) -> CodeType | None:
     """Return the code object of the function ``name`` that is defined inside the function with the code
-    ``code``; None if there is none."""
+    ``code``. Return None if there is no such function."""
     for const in code.co_consts if code is not None else ():
         if isinstance(const, CodeType) and const.co_name == name:
             return const

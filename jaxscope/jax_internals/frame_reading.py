@@ -16,13 +16,13 @@ from typing import Any
 
 def root(module: object) -> str:
     """Return the top-level package of the module with the full name ``module``: ``jax`` for
-    ``jax._src.core``. Return empty text if ``module`` is no string."""
+    ``jax._src.core``. Return an empty string if ``module`` is no string."""
     return module.partition(".")[0] if isinstance(module, str) else ""
 
 
 def module_of(frame: FrameType) -> str:
-    """Return the name of the module whose code ``frame`` runs (its global ``__name__``); empty if the frame
-    has no such global."""
+    """Return the name of the module whose code ``frame`` runs (its global ``__name__``). Return an empty
+    string if the frame has no such global."""
     name = frame.f_globals.get("__name__")
     return name if isinstance(name, str) else ""
 
@@ -36,7 +36,7 @@ def walk(frame: FrameType | None) -> Iterator[FrameType]:
 
 def _snapshots() -> bool:
     """Return whether ``frame.f_locals`` of this Python is a dict with copies of the variables (before 3.13),
-    and not a view of the variables."""
+    not a view of the variables."""
     return type(sys._getframe().f_locals) is dict
 
 
@@ -47,9 +47,10 @@ LOCALS_ARE_A_SNAPSHOT = _snapshots()
 
 
 def read(frame: FrameType, names: Iterable[str]) -> dict[str, Any]:
-    """Return the values of local variables in the frame of a function: name -> value, for those of ``names``
-    that have a value. The frame keeps no reference to these values afterwards. For the frame of a module or a
-    class, the result is empty, because its ``f_locals`` is its namespace and must not be cleared."""
+    """Return the values of the local variables ``names`` in the frame of a function: name -> value. Variables
+    without a value are left out. The frame keeps no reference to the values afterwards. For the frame of a
+    module or a class, return an empty dict, because ``f_locals`` of that frame is its namespace and must not
+    be cleared."""
     if not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
         return {}
     namespace = frame.f_locals

@@ -11,8 +11,11 @@ traced, lowered and compiled, these frames are on the stack, innermost first::
     ahead of time:      _trace_for_jit < _infer_params < jit_trace;  _pjit_lower < ... < Traced.lower;
                         _cached_compilation < from_hlo < ... < Lowered.compile
 
-JAX announces a phase (trace, lowering, compilation) with an event when the phase is over. The frame's local
-variables have its results by then.
+When a phase (trace, lowering, compilation) is over, JAX announces it with an event. The frame's local
+variables have the results of the phase by then.
+
+In the declarations, ``private("Missed.key")`` means: the field ``key`` of the event ``Missed`` in a recording
+is read from this variable.
 """
 
 from __future__ import annotations
@@ -28,8 +31,8 @@ KEY = "Missed.key"
 
 @declared
 class CallFrame(JaxFrame):
-    """The frame of a call of a jitted function that missed JAX's fast path: the cache of the C++ code had no
-    executable, so the C++ code called Python."""
+    """The frame of a call of a jitted function that missed JAX's fast path: JAX's C++ code had no executable
+    for the call and called Python."""
 
     module, owner, function = PJIT, "_cpp_pjit", "cache_miss"
     fun: Any = private(KEY, "Missed.function")
@@ -60,7 +63,8 @@ class TransformFrame(JaxFrame):
 @declared
 class TraceFrame(JaxFrame):
     """The frame of JAX's ``_trace_for_jit``, which traces one jitted function. ``elapsed_time_ctx`` is the
-    context manager that times the trace. Only this frame refers to it, so it dies with the frame."""
+    context manager that times the trace. Only this frame refers to it, so it is freed together with the
+    frame."""
 
     module, function = PJIT, "_trace_for_jit"
     fun: Any = private("Traced.captured", KEY, "Missed.function")
@@ -77,8 +81,8 @@ TraceFrame.names["jit_info"] = "ji"
 
 @declared
 class ImplFrame(JaxFrame):
-    """The frame of JAX's ``_pjit_call_impl_python``: a call for which C++ has no executable. The frames that
-    lower and compile the program are called from it."""
+    """The frame of JAX's ``_pjit_call_impl_python``, which runs a call for which JAX's C++ code has no
+    executable. The functions that lower and compile the program are called from it."""
 
     module, function = PJIT, "_pjit_call_impl_python"
     args: Any = private(KEY)
@@ -98,8 +102,8 @@ class LowerAheadOfTimeFrame(JaxFrame):
 
 @declared
 class ResolveFrame(JaxFrame):
-    """The frame of JAX's ``_resolve_and_lower``. It fills in the arguments' own shardings where jit was given
-    none, and passes all shardings to ``_pjit_lower``."""
+    """The frame of JAX's ``_resolve_and_lower``. Where jit was given no shardings, this function fills in
+    those of the arguments. It passes all shardings to ``_pjit_lower``."""
 
     module, function = PJIT, "_resolve_and_lower"
     args: Any = private(KEY)
@@ -204,7 +208,7 @@ class DeviceCopyFrame(JaxFrame):
 
 @declared
 class ValueFrame(JaxFrame):
-    """The frame of JAX's ``ArrayImpl._value``, which copies an array to the host. ``i`` is the number of the
+    """The frame of JAX's ``ArrayImpl._value``, which copies an array to the host. ``i`` is the index of the
     shard, if JAX copies shard by shard."""
 
     module, owner, function = "jax._src.array", "ArrayImpl", "_value"
@@ -214,8 +218,8 @@ class ValueFrame(JaxFrame):
 
 @declared
 class PmapFrame(JaxFrame):
-    """The frame of a call of a ``jax.pmap``. ``infer_params`` is a function whose closure leads to the user's
-    function."""
+    """The frame of a call of a function that ``jax.pmap`` returned. ``infer_params`` is a function whose
+    closure leads to the user's function."""
 
     module, owner, function = "jax._src.pmap", "pmap", "wrapped"
     args: Any = private(KEY)
@@ -228,6 +232,6 @@ FRAMES: tuple[type[JaxFrame], ...] = tuple(JaxFrame.__subclasses__())
 
 
 def call_frames() -> tuple[str, ...]:
-    """Return the names of the functions of JAX by whose frames a call of a jitted function is found on the
-    stack."""
+    """Return the names of the functions of JAX by whose frames jaxscope finds a call of a jitted function on
+    the stack."""
     return CallFrame.function, TransformFrame.function, AheadOfTimeFrame.function

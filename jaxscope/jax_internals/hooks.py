@@ -15,8 +15,7 @@ class Gauge(NamedTuple):
     Attributes:
       misses: the number of misses since the caches were last cleared. ``jax.clear_caches()`` and
         ``f.clear_cache()`` both set it to 0 (0.10.2 and 0.12.0.1).
-      full: name of a cache -> (entries, capacity), for the caches that are nearly full (at least NEARLY_FULL,
-        a fraction).
+      full: name of a cache -> (entries, capacity), for the caches that are nearly full (at least 90 %).
     """
 
     misses: int
@@ -27,8 +26,8 @@ NEARLY_FULL = 0.9
 
 
 def cache_gauge() -> Gauge:
-    """Return how full JAX's caches of call signatures are, and how often a look-up in them has missed, as a
-    Gauge. This takes about 1 us."""
+    """Return how full JAX's caches of call signatures are, and how often a look-up in them has missed. This
+    takes about 1 us."""
     info = attributes.SIGNATURES.needed().cache_info()
     sizes = {"signatures": (info.currsize, info.maxsize)}
     for name, attribute in (
@@ -48,7 +47,7 @@ def is_eager(function: Any) -> bool:
 
 def test_listener() -> Any:
     """Return the listener that JAX calls at events meant for its own tests
-    (``jax._src.util.test_event_listener``); None if there is none."""
+    (``jax._src.util.test_event_listener``). Return None if there is none."""
     return known_or_none(attributes.TEST_LISTENER.get())
 
 
@@ -66,8 +65,8 @@ def has_test_slot() -> bool:
 
 def coordination_client() -> Any:
     """Return the client of JAX's coordination service, by which the processes of a job exchange data. Return
-    None if there is none, or if JAX has disconnected. Call this only after a program for several processes
-    has been compiled, because only then is it certain that the client is connected."""
+    None if there is no client, or if JAX has disconnected it. Call this only after a program for several
+    processes has been compiled, because only then is it certain that the client is connected."""
     return getattr(known_or_none(attributes.DISTRIBUTED.get()), "client", None)
 
 
@@ -79,14 +78,14 @@ def is_listening(listener: Any) -> bool:
 
 
 def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
-    """Call ``called(function)`` after each call of a jitted function on the fast path (the C++ cache) from
-    now on. This costs about 0.5 us a call. Return a function that removes the hook.
+    """From now on, call ``called(function)`` after each call of a jitted function on the fast path (the C++
+    cache). This costs about 0.5 us a call. Return a function that removes the hook.
 
-    The hook for this is JAX's ``_post_hook_state``, made for ``jax_debug_nans`` and ``jax_debug_infs``. If
-    there is a hook already, jaxscope's hook first runs that one, and then ``called``. Whenever one of the two
-    settings changes, JAX assigns its own hook again, often None. JAX also changes the settings itself, for
-    example in the derivative of ``relu`` or an eager ``shard_map``. So the functions that JAX calls at such a
-    change are wrapped too: they install jaxscope's hook again, in the thread of the change.
+    The hook is JAX's ``_post_hook_state``, made for ``jax_debug_nans`` and ``jax_debug_infs``. If another
+    hook is installed, it is called first. Whenever one of the two settings changes, JAX replaces the hook,
+    often by None; this happens also inside JAX, for example in the derivative of ``relu`` or an eager
+    ``shard_map``. So the functions that JAX calls at such a change are wrapped too: they install jaxscope's
+    hook again, in the thread of the change.
 
     Raises:
       LookupError: the installed JAX does not have this hook.
@@ -113,8 +112,9 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
     bare = on_top_of(None)  # mostly there is no other hook: then this one is installed
 
     def put_on(current: Any, put: Callable[[Any], None]) -> None:
-        """Install jaxscope's hook by ``put`` (in one thread or in all), unless it is installed already.
-        ``current`` is the hook that is installed now; jaxscope's hook calls it first. None: there is none."""
+        """Install jaxscope's hook by calling ``put`` (for one thread or for all), unless it is installed
+        already. ``current`` is the hook that is installed now, which jaxscope's hook will call first; None:
+        there is none."""
         if over and current not in ours:
             put(bare if current is None else on_top_of(current))
 
@@ -143,9 +143,13 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
 
 
 def _checks() -> list[Any]:
-    """Return JAX's settings ``debug_nans`` and ``debug_infs``. When one of them changes, JAX calls functions
-    that replace the hook for calls on the fast path (the C++ cache), also jaxscope's hook. Raises LookupError
-    if the installed JAX does not have these functions."""
+    """Return JAX's settings ``debug_nans`` and ``debug_infs``. When one of them changes, JAX calls two
+    functions of the setting that replace the hook for calls on the fast path (the C++ cache), also jaxscope's
+    hook.
+
+    Raises:
+      LookupError: the settings do not have these two functions.
+    """
     found = [attributes.DEBUG_NANS.needed(), attributes.DEBUG_INFS.needed()]
     for flag in found:
         if not hasattr(flag, "_update_global_hook") or not hasattr(flag, "_update_thread_local_hook"):

@@ -1,5 +1,5 @@
-"""List names of JAX: the functions that are recognized on the stack without reading their variables, and the
-events that JAX sends to the listener for its own tests."""
+"""List names of JAX: the functions that jaxscope recognizes on the stack without reading their variables, and
+the events that JAX sends to the listener for its own tests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EVENT_LOWER = "lower_jaxpr_to_module"
 EVENT_PUT, EVENT_PUT_DONE = "batched_device_put_start", "batched_device_put_end"
 EVENT_COPIED = "batched_copy_array"  # copies arguments to other devices, with the same sharding
 
-# The kind of a copy in the log, by the outermost function of JAX between the copy and the program's line.
+# The kind of a copy in a recording, by the outermost function of JAX between the copy and the program's line.
 ARGUMENT, CALLBACK, CONSTANT = "argument", "callback", "constant"
 TRANSFER_FRAMES = {
     "__float__": "float", "__int__": "int", "__bool__": "bool", "__complex__": "complex",

@@ -1,5 +1,6 @@
-"""Declare which private attributes of JAX's objects jaxscope reads: one dataclass for each class of JAX. Its
-fields hold the values that were read, or the reason why one could not be read."""
+"""Declare which private attributes of JAX's objects jaxscope reads: one dataclass for each class of JAX. A
+field of such a dataclass holds the value that was read, or a ``Missing`` with the reason why it could not be
+read."""
 
 from __future__ import annotations
 
@@ -89,8 +90,8 @@ LoweringResult.names = {"mlir_module": "module"}
 
 @declared
 class ArgumentsInfo(JaxObject):
-    """The data of all arguments of a program, including those that XLA drops.
-    ``UnloadedMeshExecutable.from_hlo`` receives this object."""
+    """The data of all arguments of a program, including those that XLA drops. JAX passes it to
+    ``UnloadedMeshExecutable.from_hlo``."""
 
     module, kind = "jax._src.interpreters.pxla", "AllArgsInfo"
     in_avals: Any = private("Compiled.dropped_arguments", "Compiled.in_shardings")

@@ -12,8 +12,8 @@ from jaxscope.jax_internals.objects import ArgumentsInfo, DebugInfo, Jaxpr, JitI
 
 
 def const_arrays(jaxpr: Any) -> list[Any] | None:
-    """Return the arrays that the function traced to ``jaxpr`` captured; None if the installed JAX does not
-    show them."""
+    """Return the arrays that the function traced to ``jaxpr`` captured. Return None if they cannot be read
+    from the installed JAX."""
     consts = Jaxpr(jaxpr).consts
     return list(consts) if known(consts) else None
 
@@ -26,9 +26,9 @@ def debug_info(jaxpr: Any) -> DebugInfo:
 
 
 def function_source(jaxpr: Any) -> tuple[str, str | None, int | None]:
-    """Return (name, file, line) of the function that was traced to ``jaxpr``. They are read from JAX's
-    ``debug_info.func_src_info``: ``"name at /path/file.py:12"``. The name is ``?`` if this text cannot be
-    read and ``<unknown>`` if it is empty; file and line are then None."""
+    """Return (name, file, line) of the function that was traced to ``jaxpr``, read from JAX's
+    ``debug_info.func_src_info``: ``"name at /path/file.py:12"``. If this text cannot be read, the name is
+    ``?``; if it is empty, ``<unknown>``. File and line are then None."""
     found = debug_info(jaxpr).func_src_info
     if not known(found):
         return "?", None, None
@@ -54,7 +54,7 @@ def equation_count(jaxpr: Any) -> int | None:
 
 def out_paths(out_avals: Any) -> tuple[str, list[tuple[str, Any]]]:
     """Return (the tree of a trace's results as text, [(path, aval) of each result]). A path is written
-    ``['loss'][0]``. If JAX gives no paths, it is the position: ``[3]``. ``out_avals`` is the FlatTree of the
+    ``['loss'][0]``, or as the position, ``[3]``, if JAX gives no paths. ``out_avals`` is the FlatTree of the
     results' avals, a local variable of JAX's ``_trace_for_jit``."""
     import jax
 
@@ -70,15 +70,14 @@ def out_paths(out_avals: Any) -> tuple[str, list[tuple[str, Any]]]:
 
 
 def asked_shardings(stack: dict[str, FrameType]) -> tuple[list[Any], list[Any]] | None:
-    """Return (in_shardings, out_shardings) as they were passed to jit; None if they cannot be read.
+    """Return (in_shardings, out_shardings) as they were passed to jit. Return None if they cannot be read.
 
     The first is a list with one sharding for each flat argument, the second has one for each flat result. An
     entry is None where jit was given no sharding. Both are read in the outermost frame of JAX that has them,
-    because JAX fills in the arguments' own shardings in frames further in. For ``f.lower`` they are in the
-    object that the local variable ``lo`` of ``Traced.lower`` has (seen in JAX 0.10.2 and 0.12.0.1).
+    because further in JAX fills in the arguments' own shardings. For ``f.lower`` they are in the object that
+    the local variable ``lo`` of ``Traced.lower`` has (seen in JAX 0.10.2 and 0.12.0.1).
 
-    Args:
-      stack: JAX's frames by function name.
+    ``stack`` is the name of each of JAX's functions on the stack -> its frame.
     """
     impl = ImplFrame.on(stack)
     if impl is not None:
@@ -132,8 +131,8 @@ def in_shardings_by_position(
 
 
 def _executable_in_shardings(executable: Any, frame: ExecutableFrame) -> list[Any] | None:
-    """Return the sharding of each argument of ``executable`` that XLA keeps, captured constants first; None
-    if the shardings cannot be read. ``frame`` is the frame of JAX that makes ``executable``.
+    """Return the sharding of each argument of ``executable`` that XLA keeps, captured constants first. Return
+    None if the shardings cannot be read. ``frame`` is the frame of JAX that makes ``executable``.
 
     A sharding is the one that was passed to jit or, for a committed argument, the argument's own. In all
     other cases XLA has chosen it. If possible, all are expressed in the axes of the user's mesh.
@@ -163,9 +162,9 @@ def _around(frame: ExecutableFrame) -> tuple[Any, Any, Any]:
 
 
 def recovered_out_shardings(executable: Any, frame: ExecutableFrame) -> list[Any] | None:
-    """Return the shardings of the results of ``executable``, in the form that the result arrays will have;
-    None if they cannot be read. ``frame`` is the frame of JAX that makes ``executable``. This calls the same
-    two pure functions that JAX itself calls a moment later."""
+    """Return the shardings of the results of ``executable``, in the form that the result arrays will have.
+    Return None if they cannot be read. ``frame`` is the frame of JAX that makes ``executable``. This calls
+    the same two pure functions that JAX itself calls a moment later."""
     devices, avals = frame.device_list, frame.global_out_avals
     needed = (devices, avals, frame.out_shardings, frame.in_shardings, frame.global_in_avals, *_around(frame))
     if not all(map(known, needed)):
@@ -184,9 +183,9 @@ def recovered_out_shardings(executable: Any, frame: ExecutableFrame) -> list[Any
 
 
 def _on_one_device(sharding: Any, devices: Any) -> Any:
-    """Return the sharding of a result of a program on one device, in the form that the result array will
-    have. ``sharding`` is the form that the executable has: a GSPMDSharding becomes a SingleDeviceSharding,
-    any other stays as it is. ``devices`` contains the device."""
+    """Return the sharding that the result array of a program on one device will have. ``sharding`` is the
+    result's sharding in the executable: a GSPMDSharding becomes a SingleDeviceSharding, any other is returned
+    unchanged. ``devices`` contains the device."""
     import jax
 
     if type(sharding).__name__ != "GSPMDSharding":

@@ -16,6 +16,7 @@ class Retargeting(NamedTuple):
     compilation needs.
 
     Attributes:
+      module: the StableHLO module.
       name: the name that JAX gives the program.
       partitions: the number of devices that the program runs on.
       devices: device ids in mesh order; None: the mesh has no devices (AbstractMesh).
@@ -23,6 +24,7 @@ class Retargeting(NamedTuple):
       to_inputs: for each argument, whether the partitioner may choose its sharding.
       to_outputs: for each result, whether the partitioner may choose its sharding.
       options: the ``compiler_options`` of jit, as (name, value).
+      platforms: the platforms for which the function is lowered: ``tpu``.
       donated: positions of the donated arguments in the flat list of the call's arguments.
       dropped: positions, in the flat list, of the arguments that the module does not take.
     """
@@ -49,11 +51,11 @@ _POSITIONAL = (
 
 def lowered_again(frame: FrameType, platform: str) -> Retargeting:
     """Make JAX lower a program once more, for ``platform`` (``tpu``), right after JAX has lowered it for the
-    platform that the process runs on.
+    platform that the process runs on. Return the result.
 
-    JAX has called ``_pjit_lower`` in ``frame``. This call is repeated for the other platform, with otherwise
-    the same arguments, in which all shardings are filled in. The result stays in JAX's cache, beside the
-    first result, as long as the trace does. ``frame`` is the frame of JAX's ``_resolve_and_lower``.
+    ``frame`` is the frame of JAX's ``_resolve_and_lower``, which has called ``_pjit_lower`` with all
+    shardings filled in. This call is repeated with the same arguments, except for the platform. JAX's cache
+    keeps the result as long as the trace, beside the first result.
 
     Raises:
       LookupError: the installed JAX does not have a private name that this needs.
@@ -96,14 +98,14 @@ def callbacks_in(jaxpr: Any, most: int = 100_000) -> list[str]:
 
 def hide_frames(folder: str) -> None:
     """Make JAX leave the files in ``folder`` out of the source locations that it writes into programs, as it
-    does with its own files. Some lowering rules trace a function, and JAX then records the whole stack.
-    Without this, a program that is lowered inside a callback of jaxscope would contain lines of jaxscope."""
+    does with its own files. Without this, a program that is lowered inside a callback of jaxscope would
+    contain lines of jaxscope: some lowering rules trace a function, and JAX then records the whole stack."""
     attributes.HIDE_FILES(folder)
 
 
 def retargeting(computation: Any) -> Retargeting:
-    """Return the data with which the compiler of a target (an absent machine) can compile ``computation``, a
-    lowered program (JAX's ``MeshComputation``). JAX would pass the same data to ``from_hlo``.
+    """Return what the compiler of a target (a machine that is not present) needs to compile ``computation``,
+    a lowered program (JAX's ``MeshComputation``). JAX would pass the same data to ``from_hlo``.
 
     Raises:
       LookupError: the installed JAX does not have a private name that this needs.
@@ -144,8 +146,8 @@ def retargeting(computation: Any) -> Retargeting:
 
 
 def retargeting_of(lowered: Any) -> Retargeting:
-    """Return the data with which the compiler of a target (an absent machine) can compile ``lowered``, the
-    result of ``f.lower``: the module and the further inputs of the compiler.
+    """Return what the compiler of a target (a machine that is not present) needs to compile ``lowered``, the
+    result of ``f.lower``.
 
     Raises:
       LookupError: the installed JAX does not have a private name that this needs.

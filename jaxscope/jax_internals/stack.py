@@ -42,8 +42,9 @@ def stack_of_call(frame: FrameType | None) -> tuple[Stack, FrameType | None]:
     ``frame``.
 
     JAX's frames are a dict: function name -> its innermost frame between ``frame`` and the call. The frame of
-    the call is one of ``call_frames``. It is None for ``Traced.lower`` and ``Lowered.compile``, which run
-    without a call. Frames further out than the function by which the program entered JAX are not examined.
+    the call runs one of the functions that ``call_frames`` lists. It is None for ``Traced.lower`` and
+    ``Lowered.compile``, which run without a call. The search ends at the function by which the program
+    entered JAX.
     """
     by_name: Stack = {}
     calls = call_frames()
@@ -62,11 +63,11 @@ def stack_of_call(frame: FrameType | None) -> tuple[Stack, FrameType | None]:
 
 
 def phase_raised(frame: FrameType) -> bool:
-    """Return whether a phase (trace, lowering or compilation) has ended in an exception. JAX announces the
-    end of the phase at ``frame``.
+    """Return whether a phase (trace, lowering or compilation), whose end JAX announces at ``frame``, has
+    ended in an exception.
 
-    If it raised, the exception is leaving the ``with`` statement by which JAX times the phase, and its
-    traceback contains a frame between ``frame`` and the call of the jitted function.
+    If it has, the exception is leaving the ``with`` statement by which JAX times the phase, and its traceback
+    contains a frame between ``frame`` and the call of the jitted function.
     """
     error = sys.exc_info()[1]
     if error is None:
@@ -101,16 +102,20 @@ def function_identity(frame: FrameType) -> int:
 
 def source(stack: Stack, frame: FrameType | None) -> dict[str, Any]:
     """Return what JAX's frames show of the call in progress, as a dict. A key is missing if its value cannot
-    be read.
+    be read:
 
-    ``fun``: the function that was passed to jit. ``jit_info``: jit's options (JitInfo). ``args`` and
-    ``kwargs``: the arguments as they were passed. If one of ``jit_info``, ``args`` and ``kwargs`` cannot be
-    read, all three are missing. ``flat``: the list of the flattened arguments. ``jaxpr``: the result of the
-    trace, once there is one. ``module``: what was lowered. ``around``: only if grad or vmap made the call in
-    progress; a dict of the same form for the user's call that they intercepted.
+      fun: the function that was passed to jit.
+      jit_info: jit's options (``JitInfo``).
+      args, kwargs: the arguments as they were passed. If one of ``jit_info``, ``args`` and ``kwargs`` cannot
+        be read, all three are missing.
+      flat: the list of the flattened arguments.
+      jaxpr: the result of the trace, once there is one.
+      module: what was lowered.
+      around: only if grad or vmap made the call in progress: a dict of the same form for the user's call that
+        they intercepted.
 
     Args:
-      stack: JAX's frames by function name.
+      stack: name of each of JAX's functions on the stack -> its frame.
       frame: the frame of the call; None: there is no call.
     """
     found = _of_call(frame, TraceFrame.on(stack)) if frame is not None else {}
@@ -139,8 +144,8 @@ def _of_call(frame: FrameType, tracing: TraceFrame | None) -> dict[str, Any]:
     jit), ``jit_info`` (the options of jit), ``args`` and ``kwargs``. A key is missing if its value cannot be
     read.
 
-    What ``frame`` does not show is read from ``tracing``, the frame in which JAX traces the function; None:
-    there is none.
+    ``tracing`` is the frame in which JAX traces the function (None: there is none). Values that ``frame``
+    does not have are read from it.
     """
     name = frame.f_code.co_name
     if name == TransformFrame.function:
@@ -162,8 +167,8 @@ def _of_call(frame: FrameType, tracing: TraceFrame | None) -> dict[str, Any]:
 
 
 def backend(stack: Stack) -> Any:
-    """Return the backend (JAX's client of a platform) for which a program is being lowered or compiled, from
-    the frames on ``stack``; None if unknown."""
+    """Return the backend (JAX's client of a platform) for which a program is being lowered or compiled, read
+    from the frames on ``stack`` (function name -> frame). Return None if it is unknown."""
     kinds = (LoweringFrame, CompileFrame, ExecutableFrame)
     found = [kind.on(stack) for kind in kinds]
     return known_or_none(first_known(*(f.backend for f in found if f is not None)))
@@ -171,7 +176,7 @@ def backend(stack: Stack) -> Any:
 
 def pmap_call(frame: FrameType) -> tuple[Any, Any, Any, Any] | None:
     """Return (the user's function, args, kwargs, positions of static arguments) of the ``jax.pmap`` call at
-    ``frame``; None if they cannot be read.
+    ``frame``. Return None if they cannot be read.
 
     From JAX 0.10 on, a pmapped function calls a jitted shard_map. The user's function is two closures away:
     ``wrapped`` refers to ``infer_params``, which refers to ``wrapped_fun``, a WrappedFun.
@@ -189,14 +194,14 @@ def pmap_call(frame: FrameType) -> tuple[Any, Any, Any, Any] | None:
 
 
 def held_by_trace(frame: FrameType) -> Any:
-    """Return an object that only ``frame``, the frame of a trace, refers to; None if there is none. Because
-    it dies with the frame, it shows when the trace ends."""
+    """Return an object to which only ``frame``, the frame of a trace, refers: when the object is freed, the
+    trace has ended. Return None if there is no such object."""
     return known_or_none(TraceFrame(frame).elapsed_time_ctx)
 
 
 def context_settings() -> dict[str, str]:
     """Return JAX's present configuration, as far as it is part of the key of JAX's trace cache: name of the
-    setting -> value as text.
+    setting -> value as text. A default device and the devices of the mesh of ``jax.set_mesh`` are added.
 
     Raises:
       LookupError: the installed JAX does not have one of the private names that this needs.
@@ -249,8 +254,8 @@ def _plain(value: object) -> str:
 
 def nearest_frame(frame: FrameType | None, names: tuple[str, ...]) -> FrameType | None:
     """Return the innermost frame that runs a function of JAX with one of the ``names``, among ``frame`` and
-    the seven frames that called it; None if there is none. Eight are examined because other code may listen
-    to the same event of JAX, and its frames are in between."""
+    the seven frames that called it. Return None if there is none. Eight frames are examined because other
+    code may listen to the same event of JAX, and its frames are in between."""
     for _ in range(8):
         if frame is None or (frame.f_code.co_name in names and in_jax(frame)):
             return frame

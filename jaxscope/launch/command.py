@@ -32,7 +32,7 @@ class Command(NamedTuple):
 
     @property
     def stem(self) -> str:
-        """Return the default name of the run: ``train`` for ``train.py`` and for ``-m package.train``."""
+        """The default name of the recording: ``train`` for ``train.py`` and for ``-m package.train``."""
         first = self.words[0]
         if first == "-m":
             # `python -m package` runs package/__main__.py
@@ -43,8 +43,8 @@ class Command(NamedTuple):
 
     @property
     def runnable(self) -> bool:
-        """Return whether Python can start the program: the script exists, or the program is given by ``-m``
-        or ``-c``. If the result is False, Python prints an error, and no recording is needed."""
+        """Whether Python can start the program: the script exists, or the program is given by ``-m`` or
+        ``-c``. If not, Python prints an error, and no recording is needed."""
         first = self.words[0]
         if first in ("-m", "-c", "-"):
             return True
@@ -65,8 +65,8 @@ class Command(NamedTuple):
         return f"-m {self.words[1]}" if first == "-m" else first
 
     def is_python_itself(self) -> bool:
-        """Return whether the user put ``python`` before the script: ``jaxscope run python train.py``. False
-        if there is a script called ``python``."""
+        """Return whether the user put ``python`` before the script: ``jaxscope run python train.py``. Return
+        False if there is a script called ``python``."""
         first = self.words[0]
         return first.startswith("python") and not self.runnable and len(self.words) > 1
 
@@ -91,7 +91,7 @@ def parse(words: list[str]) -> Command:
 
 
 def interpreter_flags() -> list[str]:
-    """Return the flags with which the Python of this process was started: ``["-O", "-X", "dev"]``. The
+    """Return the flags with which the Python of this process was started: ``["-O", "-X", "dev"]``. The user's
     program is started with the same flags: ``python -O -m jaxscope run train.py`` runs ``train.py`` with
     ``-O``, too."""
     # A private function, with which multiprocessing builds the command lines of its child processes.
@@ -106,9 +106,12 @@ def interpreter_flags() -> list[str]:
 
 
 def ignores_pythonpath() -> str | None:
-    """Return the flag of this Python (``-I``, ``-E`` or ``-S``) that prevents the recording of a program;
-    None if this Python was started with none of them. The program is started with the same flags. With one of
-    these three, Python does not run jaxscope's start-up file (``sitecustomize.py``, found by PYTHONPATH)."""
+    """Return the flag with which this Python was started that prevents the recording of a program: ``-I``,
+    ``-E`` or ``-S``. Return None if there is no such flag.
+
+    The program is started with the same flags. With one of these three, Python does not run jaxscope's
+    start-up file (``sitecustomize.py``, found by PYTHONPATH).
+    """
     if sys.flags.isolated:
         return "-I"
     if sys.flags.ignore_environment:
@@ -117,8 +120,8 @@ def ignores_pythonpath() -> str | None:
 
 
 def environment(run: Path, options: dict[str, Any], more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment variables for the program: those of this process, and those that make each
-    Python process of the program record itself.
+    """Return the environment variables for the user's program: those of this process, and those that make
+    each Python process of the program record itself.
 
     Args:
       run: the run directory, into which the processes record (JAXSCOPE_RUN).

@@ -1,4 +1,4 @@
-"""Record a program that imports jaxscope, started as ``JAXSCOPE=record python train.py``.
+"""Record a program that imports jaxscope and is started as ``JAXSCOPE=record python train.py``.
 
 The recording begins when the program imports jax. Jaxscope does not import jax itself, because a program may
 set XLA_FLAGS after its import of jaxscope and before its import of jax. Nothing is written before that.
@@ -17,9 +17,11 @@ MODES = ("record", "live")
 
 
 def _begin() -> None:
-    """Start a recording when jax is imported, or at once if it is imported already. No exception is raised.
-    The environment variable JAXSCOPE is ``record``, or ``live`` to also print recompiles while the program
-    runs. For another value a message is printed."""
+    """Start a recording when jax is imported, or at once if it is imported already. Raises no exception.
+
+    The environment variable JAXSCOPE must be ``record`` or ``live``; with ``live``, recompiles are also
+    printed while the program runs. For another value, print a message and record nothing.
+    """
     mode = os.environ.get(VARIABLE, "")
     if mode not in MODES:
         _say(f"{VARIABLE}={mode} is not one of {', '.join(MODES)}; not recording")
@@ -35,8 +37,9 @@ def _begin() -> None:
 
 
 def _record() -> None:
-    """Start recording, into a new run, or into the run that JAXSCOPE_RUN names. A parent process that records
-    has set JAXSCOPE_RUN. If the recording cannot start, a message is printed."""
+    """Start recording. If the environment variable JAXSCOPE_RUN is set (by a parent process that records),
+    record into the directory that it names, else into a new one. Print a message if the recording cannot
+    start."""
     mode = os.environ.get(VARIABLE)
     if mode not in MODES:
         return
@@ -66,10 +69,10 @@ def _end() -> None:
 
 
 def _follow(directory: str) -> None:
-    """Start a process that prints a line to stderr for each recompile in the run ``directory``, and ends when
-    this process ends.
+    """Start a process that prints a line to stderr for each recompile in the recording ``directory``, and
+    ends when this process ends.
 
-    It is started through a shell that ends at once, and so is no child of this process. If it were one, a
+    A shell that ends at once starts that process, so that it is no child of this process. If it were one, a
     program that waits for all its children would never end.
     """
     words = [sys.executable, "-m", "jaxscope", "_follow", directory, str(os.getpid())]

@@ -25,8 +25,8 @@ PATIENCE_S = 1.0
 
 class Witness:
     """The connection to the witness, a process that shows which signals were sent to the whole process group.
-    The witness belongs to the group and blocks all signals. So a signal to the group stays pending there, and
-    a signal to ``jaxscope run`` alone does not."""
+    The witness belongs to the group and blocks all signals. So a signal to the group stays pending in the
+    witness; a signal to ``jaxscope run`` alone does not reach it."""
 
     def __init__(self, link: socket.socket, pid: int) -> None:
         self._link: socket.socket | None = link
@@ -34,8 +34,8 @@ class Witness:
 
     @classmethod
     def start(cls) -> Witness | None:
-        """Start the witness process. Return None if no process can be created. Without a witness, ``jaxscope
-        run`` forwards every signal to the program, also those that the program has already received."""
+        """Start the witness process. Return None if no process can be created. ``jaxscope run`` then forwards
+        every signal to the program, also those that the program has already received."""
         try:
             ours, theirs = socket.socketpair()
         except OSError:

@@ -33,8 +33,8 @@ QUIET_S = 0.2
 
 
 class Kept(NamedTuple):
-    """The process ids of a detached program, and of the keeper, the process that waits for its end. The file
-    ``keeper.json`` in the run has the same two numbers."""
+    """The process ids of a detached program, and of the keeper, the process that waits for the program's end.
+    The file ``keeper.json`` in the run directory has the same two numbers."""
 
     keeper: int
     program: int
@@ -48,10 +48,11 @@ def start(argv: list[str], env: dict[str, str], run: RunDir, *, beside: Beside |
     thread.
 
     Args:
+      argv: the command of the program and its arguments.
       env: the environment of the program.
-      run: the run directory.
+      run: the run directory, which contains the recording.
       beside: a function that runs in a thread of the keeper while the program runs. It receives an event that
-        is set when the program ends, and the program's process id. None: there is none.
+        is set when the program ends, and the program's process id. None: there is no such function.
 
     Raises:
       JaxscopeError: the program could not be started, or its output cannot be written.
@@ -85,12 +86,16 @@ def start(argv: list[str], env: dict[str, str], run: RunDir, *, beside: Beside |
 
 
 def _spawn_on(terminal: int, argv: list[str], env: dict[str, str], mask: set[int]) -> int:
-    """Start the program ``argv`` in the environment ``env``, with its output on ``terminal``, no input, and
-    the signals of ``mask`` blocked. Return the process id. ``terminal`` is a file descriptor of the program's
-    end of the pseudo-terminal.
+    """Start the program ``argv`` with its output on a pseudo-terminal and without input. Return its process
+    id.
 
     The program gets a new process group, so that a signal to the group reaches the program and its children,
-    and not the keeper.
+    but not the keeper (this process).
+
+    Args:
+      terminal: file descriptor of the program's end of the pseudo-terminal.
+      env: the environment of the program.
+      mask: the signals that the program blocks.
     """
     return spawn(
         argv,
@@ -121,12 +126,13 @@ def _keep(
 
     Args:
       env: the environment of the program.
+      run: the run directory, which contains the recording.
       mask: the signals that the program blocks.
       log: file descriptor of ``output.log``.
       answer: file descriptor to which the program's process id, or an error, is written as JSON.
       pty, terminal: file descriptors of the keeper's and the program's end of the pseudo-terminal.
       beside: a function that runs in a thread while the program runs. It receives an event that is set when
-        the program ends, and the program's process id. None: there is none.
+        the program ends, and the program's process id. None: there is no such function.
     """
     os.setsid()
     os.dup2(log, 2, inheritable=False)
@@ -168,8 +174,8 @@ def _listen() -> int:
     """Make the numbers of signals that arrive in this process readable from a pipe, one byte for each. Return
     the file descriptor to read from.
 
-    The keeper waits for the program's output and for signals at the same time. The signals get handlers that
-    do nothing. They are not ignored by SIG_IGN, because the program would inherit that.
+    With the pipe, the keeper can wait for signals and for the program's output at the same time. The signals
+    get handlers that do nothing. They are not ignored by SIG_IGN, because the program would inherit that.
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -181,10 +187,12 @@ def _listen() -> int:
 
 
 def _drain_until_the_end(pid: int, pty: int, signals: int, run: RunDir, listener: Listener) -> int:
-    """Copy the output of the program ``pid`` until the program ends. Return its wait status.
+    """Copy the output of the program with the process id ``pid`` until the program ends. Return its wait
+    status.
 
-    Signals that the keeper (this process) gets are sent on to the program, except SIGHUP, which the closing
-    of a terminal causes. The heartbeat in the run directory ``run`` is written once per second.
+    Signals that this process (the keeper) gets are sent on to the program, except SIGHUP, which the closing
+    of a terminal causes. Once per second, the heartbeat (a file with the current time) in the run directory
+    ``run`` is written.
 
     Args:
       pty: file descriptor of the keeper's end of the pseudo-terminal.
@@ -211,8 +219,8 @@ def _drain_until_the_end(pid: int, pty: int, signals: int, run: RunDir, listener
 
 
 def _drain(pty: int, quiet: float | None, listener: Listener) -> bool:
-    """Copy the output of the program until the output ends, or until none has come for ``quiet`` seconds.
-    Return False if the output has ended, True if more may come later.
+    """Copy the output of the program until it ends, or until no output has come for ``quiet`` seconds. Return
+    False if the output has ended, True if more may come later.
 
     Args:
       pty: file descriptor of this process's end of the pseudo-terminal.

@@ -1,7 +1,7 @@
-"""Record how the program ended (the event ``ProgramExited``), and end this process in the same way.
+"""Record how the user's program ended (the event ``ProgramExited``), and end this process in the same way.
 
-Used both by ``jaxscope run``, which waits for the program, and by the process that waits for it with
-``--detach``.
+This is used by ``jaxscope run``, which waits for the program, and with ``--detach`` by the process that waits
+instead of it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HEARTBEAT_S = 1.0
 
 
 class Ended(NamedTuple):
-    """How the program ended. Either ``exit_code`` or ``signal`` is None.
+    """How the user's program ended. Either ``exit_code`` or ``signal`` is None.
 
     Attributes:
       pid: the program's process id.
@@ -59,8 +59,8 @@ class Ended(NamedTuple):
         return self.exit_code == 0
 
     def leave(self) -> int:
-        """Return the exit code of the program; if a signal ended it, end this process by the same signal. If
-        this process cannot be ended in this way, return 128 + the number of the signal."""
+        """Return the exit code of the user's program. If a signal ended the program, end this process by the
+        same signal. If that fails, return 128 + the number of the signal."""
         if self.signal is None:
             return self.exit_code or 0
         for stream in (sys.stdout, sys.stderr):
@@ -76,8 +76,8 @@ class Ended(NamedTuple):
 
 
 def write_end(run: RunDir, ended: Ended) -> None:
-    """Write the event ``ProgramExited`` into a separate log in ``run``. ``ended`` is how the program
-    ended."""
+    """Write the event ``ProgramExited``, which tells how the user's program ended, into a separate log file
+    of the recording ``run``."""
     from jaxscope.log.writer import Writer
     from jaxscope.schema.events import ProgramExited
 

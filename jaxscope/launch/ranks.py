@@ -1,4 +1,5 @@
-"""Start the processes (ranks) of a job on this machine, and wait for their ends: ``jaxscope launch``."""
+"""Start the processes of a job on this machine, and wait for their ends: ``jaxscope launch``. A rank is the
+number of a process in the job, or the process itself."""
 
 from __future__ import annotations
 
@@ -72,14 +73,14 @@ def free_port() -> int:
 
 
 def run(argv: Sequence[str], size: int, name: str | None = None) -> tuple[int, str]:
-    """Run ``argv``, a ``jaxscope run ...``, in ``size`` processes, the ranks of one job, and print their
-    output.
+    """Run the command ``argv``, a ``jaxscope run ...``, in ``size`` processes (ranks), which form one job,
+    and print their output.
 
-    Each line of output begins with the rank. The first rank that fails ends the job. SIGINT, SIGTERM, SIGHUP
-    and SIGQUIT are sent on to all ranks; a second signal kills the ranks. ``name`` is the name of the job;
-    None: a random one.
+    Each line of output begins with the number of the process. The first process that fails ends the job.
+    SIGINT, SIGTERM, SIGHUP and SIGQUIT are sent on to all processes; a second signal kills them. ``name`` is
+    the name of the job; None: a random name.
 
-    Return (exit code, name of the job). The exit code is that of the first rank that failed (128 + N if
+    Return (exit code, name of the job). The exit code is that of the first process that failed (128 + N if
     signal N ended it), or 0.
     """
     port, name = free_port(), name or f"local-{secrets.token_hex(4)}"
@@ -122,7 +123,7 @@ def run(argv: Sequence[str], size: int, name: str | None = None) -> tuple[int, s
 
 def _send(rank: Rank, number: int) -> None:
     """Send signal ``number`` to the process of ``rank``, a ``jaxscope run`` that forwards it to the program.
-    SIGKILL is sent to the program itself (see ``_kill``)."""
+    SIGKILL cannot be forwarded, so it is sent to the program itself."""
     with contextlib.suppress(OSError):
         if number == signal.SIGKILL:
             _kill(rank.process)
@@ -132,8 +133,8 @@ def _send(rank: Rank, number: int) -> None:
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """Kill the program that ``process``, a ``jaxscope run``, has started. ``process`` itself then records the
-    end of the program and ends. If it does not end within RECORDED_S seconds, or if its children are unknown
-    (macOS), its whole process group is killed."""
+    end of the program and ends. If it does not end within RECORDED_S (5) seconds, or if its children are
+    unknown (macOS), its whole process group is killed."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     with contextlib.suppress(OSError, ValueError):
         for pid in children.read_text().split():
@@ -145,8 +146,8 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _wait(ranks: Sequence[Rank]) -> int:
-    """Copy the output of all ranks (processes of the job) until all have ended. If one fails, end the others.
-    Return the exit code of the first rank that failed (128 + N if signal N ended it), or 0."""
+    """Copy the output of all processes of the job (``ranks``) until all have ended. If one process fails, end
+    the others. Return the exit code of the first process that failed (128 + N if signal N ended it), or 0."""
     open_streams: dict[int, _Lines] = {}
     for rank in ranks:
         for stream, to in ((rank.process.stdout, sys.stdout), (rank.process.stderr, sys.stderr)):
@@ -181,7 +182,7 @@ def _wait(ranks: Sequence[Rank]) -> int:
 
 
 def _report(failed: Rank, running: Sequence[Rank]) -> None:
-    """Print that the rank ``failed`` (a process of the job) has failed, and that the ranks ``running`` are
+    """Print that the process ``failed`` of the job has failed, and that the processes ``running`` are
     therefore ended."""
     code = failed.process.returncode
     how = f"exit code {code}" if code >= 0 else f"signal {-code}"

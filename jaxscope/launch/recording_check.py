@@ -26,8 +26,9 @@ class Evidence(NamedTuple):
 
     Attributes:
       booted: whether jaxscope's start-up file (``sitecustomize.py``) ran in the program itself.
-      marks: the words that the start-up file wrote in the program or in a child process: boot (it ran), jax
-        (jax was imported), no jaxscope (jaxscope is not installed there), failed (an exception).
+      marks: the words that the start-up file wrote in the program or in a child process: ``boot`` (the file
+        ran), ``jax`` (jax was imported), ``no jaxscope`` (jaxscope is not installed there), ``failed`` (an
+        exception prevented the recording).
       started: whether a process began recording.
       something: whether something was recorded: a call that missed a cache, a trace, lowering or compilation.
       died: the uncaught exception that ended the program, if nothing was recorded before it.
@@ -41,8 +42,8 @@ class Evidence(NamedTuple):
 
 
 def look(run: RunDir, program: int) -> Evidence:
-    """Return facts about the recording in the run directory ``run``. From these, ``explain`` finds out why
-    the recording is empty. ``program`` is the program's process id."""
+    """Return facts about the recording in the run directory ``run``, from which ``explain`` finds out why it
+    is empty. ``program`` is the process id of the user's program."""
     marks: set[str] = set()
     try:
         for name in files.names(run.path / "boot", within=run.path):
@@ -63,11 +64,11 @@ def look(run: RunDir, program: int) -> Evidence:
 
 
 def explain(seen: Evidence, ended: Ended) -> list[str]:
-    """Return lines for the user: why nothing was recorded, and what to do. The list is empty if something was
-    recorded, or if the start-up file failed and has already printed the reason.
+    """Return lines for the user: why nothing was recorded, and what to do. Return an empty list if something
+    was recorded, or if the start-up file failed and has already printed the reason.
 
     Args:
-      seen: what ``look`` found in the run directory.
+      seen: facts about the recording, which ``look`` returns.
       ended: how the program ended.
     """
     nothing = "nothing was recorded: "
@@ -114,7 +115,7 @@ def explain(seen: Evidence, ended: Ended) -> list[str]:
 
 
 def _events(log: Path) -> Iterator[object]:
-    """Yield the events in the file ``log``; no events if it cannot be read."""
+    """Yield the events in the log file ``log`` of a recording. Yield none if the file cannot be read."""
     # Line by line, because a log may have a gigabyte and the caller stops near the beginning.
     try:
         with files.open_regular(log, within=log.parent.parent) as f:

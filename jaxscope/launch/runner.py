@@ -1,9 +1,9 @@
 """Run the user's program in another Python process and wait for its end (``jaxscope run``).
 
-The program behaves for the user as without jaxscope: it has the same terminal and process group as this
+For the user, the program behaves as without jaxscope: it has the same terminal and process group as this
 process, its standard streams are unchanged, each signal reaches it exactly once, Ctrl-Z stops both processes,
-and this process ends in the same way as the program. Only the heartbeat (a file with the current time) and
-the end of the program are written here; the program records itself.
+and this process ends in the same way as the program. This process writes only the heartbeat (a file with the
+current time) and the end of the program; the program records itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from jaxscope.launch.tee import Tee
 from jaxscope.log.liveness import Heartbeat
 from jaxscope.log.store import RunDir
 
-# A function that runs in a thread while the program runs; see ``run``.
+# A function that runs in a thread while the program runs (see the argument ``beside`` of ``run``)
 Beside = Callable[[threading.Event, int], None]
 
 _HAS_SIGINFO = hasattr(signal, "sigtimedwait")  # on Linux, not on macOS
@@ -71,12 +71,13 @@ def run(
     """Start the program ``argv`` and wait for its end. Return how it ended.
 
     Args:
+      argv: the command of the program and its arguments.
       env: the environment of the program.
-      record: the run directory, into which the heartbeat and the end of the program are written; None: they
-        are not written.
+      record: the run directory, into which the heartbeat (a file with the current time) and the end of the
+        program are written; None: they are not written.
       tee: also copy the program's stderr into ``output.log``.
       beside: a function that runs in a thread while the program runs. It receives an event that is set when
-        the program ends, and the program's process id. None: there is none.
+        the program ends, and the program's process id. None: there is no such function.
 
     Raises:
       JaxscopeError: the program could not be started.
@@ -128,8 +129,8 @@ def spawn(
 ) -> int:
     """Start the command ``argv`` as a process by ``posix_spawn``. Return its process id.
 
-    Python ignores the signals SIGPIPE and SIGXFSZ. In the new process they have their default effect, as in
-    one that the module ``subprocess`` starts.
+    Python ignores the signals SIGPIPE and SIGXFSZ. In the new process they have their default effect, as in a
+    process that the module ``subprocess`` starts.
 
     Args:
       env: the environment of the process.
@@ -169,8 +170,10 @@ class _Watch:
 
     Args:
       held: the signals that are blocked in this process, and read one by one.
-      witness: finds out whether a signal was sent to the whole process group; None: all are forwarded.
-      record: the run directory, in which the heartbeat is written; None: no heartbeat.
+      witness: finds out whether a signal was sent to the whole process group; None: all signals are
+        forwarded.
+      record: the run directory, in which the heartbeat (a file with the current time) is written; None: it is
+        not written.
     """
 
     def __init__(self, pid: int, held: set[int], witness: Witness | None, record: RunDir | None) -> None:
@@ -207,9 +210,12 @@ class _Watch:
             self.heartbeat.close()
 
     def _forward(self, arrived: tuple[int, bool | None, int] | None) -> None:
-        """Forward a signal (``arrived``, the result of ``_next_signal``) to the program, unless it was sent
-        to the whole process group. A signal to the group (Ctrl-C in a terminal) has reached the program
-        already. A second one would do harm: a second KeyboardInterrupt breaks the clean-up of the first."""
+        """Forward a signal to the program, unless it was sent to the whole process group. ``arrived`` is
+        (number of the signal, whether the kernel sent it, process id of the sender); None: no signal arrived.
+
+        A signal to the group (Ctrl-C in a terminal) has reached the program already. A second one would do
+        harm: a second KeyboardInterrupt breaks the clean-up of the first.
+        """
         if arrived is None or arrived[0] not in FORWARDED:
             return
         number, from_terminal, sender = arrived
@@ -229,7 +235,7 @@ class _Watch:
 
     def _group_had(self, number: int) -> bool:
         """Return whether signal ``number`` was sent to the whole process group within the last TOGETHER_S
-        seconds."""
+        seconds (1 s)."""
         now = time.monotonic()
         if self.witness:
             self.seen.update(dict.fromkeys(self.witness.seen(), now))
@@ -237,8 +243,8 @@ class _Watch:
 
     def _stop_too(self, number: int) -> None:
         """Stop this process after signal ``number`` has stopped the program, so that the shell gets control.
-        Returns when this process is continued. If only the program was stopped (by cpulimit or a debugger),
-        this process is not stopped."""
+        Return when this process is continued. If only the program was stopped (by cpulimit or a debugger), do
+        not stop this process."""
         if self.witness and number != self.passed_on and not self._group_had(number):
             time.sleep(SETTLE_S)
             if not self._group_had(number):
@@ -254,9 +260,9 @@ class _Watch:
 
 
 def _next_signal(held: set[int], seconds: float) -> tuple[int, bool | None, int] | None:
-    """Wait for one of the signals ``held``, which are blocked, for at most ``seconds``. Return (number of the
-    signal, whether the kernel sent it, process id of the sender); None if no signal arrived. On macOS, where
-    the sender is unknown, the second is None and the third is 0."""
+    """Wait at most ``seconds`` for one of the signals ``held``, which are blocked. Return (number of the
+    signal, whether the kernel sent it, process id of the sender), or None if no signal arrived. On macOS,
+    where the sender is unknown, the second is None and the third is 0."""
     if _HAS_SIGINFO:
         info = signal.sigtimedwait(held, max(seconds, 0.0))
         # A terminal's signals have SI_KERNEL (0x80) and go to its foreground group; kill() has SI_USER (0).
@@ -276,8 +282,8 @@ def _forget(numbers: set[int]) -> None:
 
 
 def _start_beside(beside: Beside | None, ended: threading.Event, pid: int) -> threading.Thread | None:
-    """Start and return a thread that runs ``beside(ended, pid)``; None if ``beside`` is None. ``ended`` is
-    set by the caller when the program, process ``pid``, has ended."""
+    """Start and return a thread that runs ``beside(ended, pid)``. Return None if ``beside`` is None. The
+    caller sets ``ended`` when the program with the process id ``pid`` has ended."""
     if beside is None:
         return None
     thread = threading.Thread(target=beside, args=(ended, pid), name="jaxscope-beside", daemon=True)

@@ -29,8 +29,8 @@ QUIET_S = 0.3
 
 
 class Tee:
-    """A separate process that copies the program's stderr. The process that starts the program uses this
-    object.
+    """A separate process that copies the program's stderr. The object is in the process that starts the
+    program.
 
     Args:
       pid: id of the copying process.
@@ -45,9 +45,9 @@ class Tee:
 
     @classmethod
     def start(cls, run: RunDir, env: Mapping[str, str]) -> Tee | None:
-        """Start the process that copies the program's stderr into the directory of ``run``. Return None if
-        stderr is closed or copying is not possible; the program then writes to stderr directly. ``env`` is
-        the program's environment."""
+        """Start the process that copies the program's stderr into the run directory ``run``. ``env`` is the
+        program's environment. Return None if stderr is closed or cannot be copied; the program then writes to
+        stderr directly."""
         fds: list[int] = []
         try:
             log = files.append(run.output, within=run.path)
@@ -75,8 +75,8 @@ class Tee:
         os.close(self.write_end)
 
     def finish(self) -> None:
-        """Wait until the output of the program is copied, or until ``output.log`` has not grown for QUIET_S
-        seconds: children of the program that have stderr open may write later."""
+        """Wait until the output of the program is copied, or until the file ``output.log`` has not grown for
+        QUIET_S seconds (0.3 s): children of the program that have stderr open may write later."""
         size, changed = -1, time.monotonic()
         while os.waitpid(self.pid, os.WNOHANG) == (0, 0):
             now = time.monotonic()
@@ -109,12 +109,13 @@ def copy_size(source: int, target: int) -> None:
 
 
 def _copy(source: int, log: int, run: RunDir, env: Mapping[str, str], *, terminal: bool) -> None:
-    """Run as the copying process: copy the program's stderr to a file and to stderr until the end of file.
+    """Run as the copying process: copy the program's stderr to a file and to the stderr of this process,
+    until the end of file.
 
     Args:
       source: file descriptor to read from.
       log: file descriptor of the file.
-      run: the run directory, for the events of XLA's warnings in the output.
+      run: the run directory; an event for each of XLA's warnings in the output is written into it.
       env: the program's environment.
       terminal: whether ``source`` is a pseudo-terminal. It then follows the size of the user's terminal.
     """
@@ -133,8 +134,8 @@ def _copy(source: int, log: int, run: RunDir, env: Mapping[str, str], *, termina
 
 
 def read_some(fd: int) -> bytes:
-    """Read the available bytes from ``fd``. The result is empty at the end of the data. At the end of a
-    pseudo-terminal, Linux reports the error EIO, which counts as the end, too."""
+    """Read the available bytes from ``fd``. The result is empty at the end of the data. Linux reports the end
+    of a pseudo-terminal as the error EIO; the result is then empty, too."""
     try:
         return os.read(fd, CHUNK)
     except OSError:

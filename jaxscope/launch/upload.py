@@ -1,7 +1,7 @@
-"""Upload a run to a remote store while it is recorded.
+"""Upload a recording of a program to a remote store while the program runs.
 
-The command ``python -m jaxscope.launch.upload RUN URL`` runs as a separate process, so that the program
-never waits for the store. When the program has ended, ``jaxscope run`` closes the stdin of that process. The
+The command ``python -m jaxscope.launch.upload RUN URL`` runs as a separate process, so that the program never
+waits for the store. When the program has ended, ``jaxscope run`` closes the stdin of that process. The
 process then uploads the rest, and ends when no process writes into the run directory any more.
 """
 
@@ -30,7 +30,7 @@ MOST_STATE = 1 << 16
 
 
 class State(NamedTuple):
-    """How much of a run is uploaded. The file ``upload.json`` of the run has the same values.
+    """How much of a recording is uploaded. The file ``upload.json`` of the recording has the same values.
 
     Attributes:
       sent: number of bytes that are uploaded.
@@ -48,8 +48,9 @@ class State(NamedTuple):
 
 
 def start(record: RunDir, url: str, *, overwrite: bool = False) -> subprocess.Popen[bytes] | None:
-    """Start a process that uploads the run ``record`` to the address ``url`` while it is recorded. Return the
-    process; None if it cannot be started. ``overwrite``: replace a run that the store has at this address."""
+    """Start a process that uploads the recording ``record`` to the address ``url`` while it is written.
+    Return the process, or None if it cannot be started. If ``overwrite`` is True, a recording that the store
+    has at this address is replaced."""
     words = [sys.executable, "-P", "-m", "jaxscope.launch.upload", str(record.path), url]
     with contextlib.suppress(OSError):
         return subprocess.Popen(
@@ -63,11 +64,11 @@ def start(record: RunDir, url: str, *, overwrite: bool = False) -> subprocess.Po
 
 
 def finish(process: subprocess.Popen[bytes] | None, record: RunDir) -> State:
-    """Wait until the run ``record``, whose program has ended, is uploaded completely, and return the final
-    state. ``process`` is the uploading process that ``start`` returned; None: it could not be started.
+    """Wait until the recording ``record``, whose program has ended, is uploaded completely, and return the
+    final state. ``process`` is the uploading process that ``start`` returned; None: it could not be started.
 
-    The wait is at most END_S seconds, and at most QUIET_S seconds without progress; then the uploading
-    process is killed. Ctrl-C kills it at once.
+    The wait is at most END_S (60) seconds, and at most QUIET_S (10) seconds without progress; then the
+    uploading process is killed. Ctrl-C kills it at once.
     """
     if process is None:
         return State(error="no process can be started")
@@ -99,8 +100,8 @@ def finish(process: subprocess.Popen[bytes] | None, record: RunDir) -> State:
 
 
 def read(record: RunDir) -> State:
-    """Return how much of the run ``record`` is uploaded, as its file ``upload.json`` states. If the file
-    cannot be read, all numbers are 0."""
+    """Return how much of the recording ``record`` is uploaded, as its file ``upload.json`` states. If the
+    file cannot be read, all numbers are 0."""
     with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
         found: Any = json.loads(files.read(record.path / removal.UPLOAD, MOST_STATE, within=record.path))
         return State(**found)
@@ -108,9 +109,9 @@ def read(record: RunDir) -> State:
 
 
 def main(directory: str, url: str, *, overwrite: bool) -> None:
-    """Upload the run in ``directory`` to ``url`` again and again, until no process writes into it any more.
-    ``overwrite``: replace a run that the store has at this address. The parent process closes stdin when the
-    program has ended."""
+    """Upload the recording in ``directory`` to ``url`` again and again, until no process writes into it any
+    more. If ``overwrite`` is True, a recording that the store has at this address is replaced. The parent
+    process closes stdin of this process when the program has ended."""
     os.nice(10)
     record = RunDir(directory)
     upload = remote.Upload(record.path, url, overwrite=overwrite)
@@ -131,8 +132,8 @@ def main(directory: str, url: str, *, overwrite: bool) -> None:
 
 
 def _in_use(record: RunDir) -> bool:
-    """Return whether a process still writes into the run ``record``, as a lock on one of its files or a
-    recent heartbeat shows."""
+    """Return whether a process still writes into the recording ``record``: a lock on one of its files or a
+    recent heartbeat shows it."""
     beat = liveness.beat_of(record.heartbeat)
     return removal.in_use(record.path) or (
         beat is not None and beat.going is None and liveness.recent(beat.at)
@@ -140,10 +141,10 @@ def _in_use(record: RunDir) -> bool:
 
 
 def _round(record: RunDir, upload: remote.Upload, *, last: bool = False) -> None:
-    """Upload what has changed in the run ``record`` since the last call, and write ``upload.json``.
+    """Upload what has changed in the recording ``record`` since the last call, and write ``upload.json``.
 
     Args:
-      upload: has the record of what is uploaded already.
+      upload: knows what is uploaded already.
       last: whether the program has ended. Then a failed upload is tried once more, and the state is marked as
         final.
     """
@@ -169,11 +170,10 @@ def _round(record: RunDir, upload: remote.Upload, *, last: bool = False) -> None
 
 
 def _write(record: RunDir, upload: remote.Upload, error: str | None = None, *, final: bool = False) -> None:
-    """Write to the file ``upload.json`` of the run ``record`` how many bytes are uploaded and what is left to
-    upload.
+    """Write to the file ``upload.json`` of the recording ``record`` how many bytes are uploaded and what is
+    left to upload. ``upload`` has these numbers.
 
     Args:
-      upload: has these numbers.
       error: the error of the last request; None: there was none.
       final: whether the program had ended before this upload.
     """

@@ -1,4 +1,5 @@
-"""Find XLA's warnings in a copy of the program's stderr, and record them as CompilerWarned events.
+"""Find XLA's warnings in a copy of the program's stderr, and write them into the recording as CompilerWarned
+events.
 
 XLA prints some warnings only to stderr. The output is passed on to the user (by ``tee`` or ``keeper``) before
 it is searched here, so that neither a delay nor an error here affects the output.
@@ -36,8 +37,8 @@ WARNING_LEVEL = 2  # TF_CPP_MIN_LOG_LEVEL from which warnings are not printed
 
 
 class Listener:
-    """Finds XLA's warnings in the program's stderr and writes events. The process that copies stderr uses it.
-    ``env`` is the program's environment."""
+    """Finds XLA's warnings in the program's stderr and writes an event for each into the recording ``run``.
+    The process that copies stderr uses this class. ``env`` is the program's environment."""
 
     def __init__(self, run: RunDir, env: Mapping[str, str]) -> None:
         self._rest = b""
@@ -79,7 +80,7 @@ class Listener:
                 self._say(line)
 
     def _say(self, line: bytes) -> None:
-        """Write an event for the warning in ``line``. Lines without XLA's time stamp are ignored."""
+        """Write an event for the warning in ``line``. A line without XLA's time stamp is ignored."""
         from jaxscope.schema.events import CompilerWarned
 
         # The line may begin with text that the program itself has printed without a line break.
@@ -101,14 +102,14 @@ class Listener:
 
 def _muted(env: Mapping[str, str]) -> str | None:
     """Return the setting in ``env``, the program's environment, that keeps XLA from printing warnings:
-    ``TF_CPP_MIN_LOG_LEVEL=2``. None: no setting does."""
+    ``TF_CPP_MIN_LOG_LEVEL=2``. Return None if there is no such setting."""
     level = env.get("TF_CPP_MIN_LOG_LEVEL", "")
     return f"TF_CPP_MIN_LOG_LEVEL={level}" if level.isdecimal() and int(level[:4]) >= WARNING_LEVEL else None
 
 
 def _stamp(fields: dict[str, bytes], now: int) -> int | None:
-    """Return the time that XLA's time stamp in a line of output shows, in nanoseconds since 1970. Return None
-    if this is not within the last minute before ``now``: then the line was not written now.
+    """Return the time in XLA's time stamp in a line of output, in nanoseconds since 1970. Return None if this
+    is not within the last minute before ``now``: then the line was not written now.
 
     Args:
       fields: the parts of the stamp by name of the group in ``_ABSL`` or ``_OLD``: month, day, hour, ... The
@@ -129,8 +130,8 @@ def _stamp(fields: dict[str, bytes], now: int) -> int | None:
 
 
 def _process_of(tid: bytes | None) -> int | None:
-    """Return the id of the process to which the thread ``tid`` belongs. None: the thread has ended, ``tid``
-    is None, or the system is not Linux."""
+    """Return the id of the process to which the thread with the id ``tid`` belongs. Return None if the thread
+    has ended, if ``tid`` is None, or if the system is not Linux."""
     if tid is None:
         return None
     try:

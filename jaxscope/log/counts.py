@@ -3,8 +3,8 @@
 Storing a number needs no system call: the number is in the kernel's memory at once. So no number is lost when
 the program is killed, and readers see the current value. The file, ``<pid>-<id>.counts``, is an array of
 unsigned 64-bit little-endian numbers ("cells"). The field ``cell`` of an event (``Called`` and others) is the
-index of its counter. The first cell is no counter: it contains the index of the cell that counts the training
-steps (``step_now``).
+index of its counter. The first cell is no counter: it tells which cell counts the training steps (see
+``step_now``).
 """
 
 from __future__ import annotations
@@ -96,12 +96,12 @@ def _mapped(fd: int, offset: int) -> memoryview:
 
 
 def step_now(log: Path) -> int:
-    """Return the current training step of the process that writes ``log``; 0 before its first step. It is
-    read from the ``.counts`` file beside the log.
+    """Return the current training step of the process that writes ``log``; 0 before its first step. The step
+    is read from the ``.counts`` file beside the log, an array of numbers (cells).
 
-    The first number in that file is twice the index of the cell that counts the steps. It is one more if this
-    cell counts calls of ``jaxscope.step()``: such a call ends a step, so the current step is the count plus
-    one. Otherwise the cell counts calls of a function, each of which begins a step.
+    The first number in that file is twice the index of the cell that counts the steps, plus one if this cell
+    counts calls of ``jaxscope.step()``. Such a call ends a step, so the current step is the count plus one.
+    Otherwise the cell counts calls of a function, each of which begins a step.
     """
     numbers = read(log)
     where, marks = divmod(numbers[0], 2) if len(numbers) else (0, 0)
@@ -110,7 +110,7 @@ def step_now(log: Path) -> int:
 
 def read(log: Path) -> memoryview:
     """Return the numbers in the ``.counts`` file beside ``log``, in order. The field ``cell`` of an event in
-    the log is the index of its counter among these numbers. Empty if there is no such file."""
+    the log is the index of its counter among these numbers. The result is empty if there is no such file."""
     try:
         with files.open_regular(log.with_suffix(SUFFIX), within=log.parent.parent) as f:
             data = f.read(MAX_BYTES)

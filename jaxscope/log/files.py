@@ -33,9 +33,10 @@ _AT = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 def write(
     path: Path, data: bytes | str | Iterable[bytes | str], *, within: Path | None = None, mode: int = PRIVATE
 ) -> None:
-    """Write ``data`` to the file ``path`` in UTF-8, completely or not at all. Lone surrogates are escaped.
-    The new file gets ``mode`` less the umask. ``within`` is the run directory that contains ``path``;
-    symbolic links below it are not followed. None: they are followed.
+    """Write ``data`` (one text or several pieces) to the file ``path`` in UTF-8, completely or not at all.
+    Lone surrogates are escaped. The new file gets ``mode`` less the umask. ``within`` is the run directory
+    (one recording) that contains ``path``; symbolic links below it are not followed. If ``within`` is None,
+    they are followed.
 
     Raises:
       OSError: ``path`` cannot be written; an earlier file at ``path`` is unchanged.
@@ -63,8 +64,8 @@ def write(
 
 def _holds_devices(directory: Path) -> bool:
     """Return whether ``directory`` contains devices or descriptors instead of files, such as /dev and /proc.
-    A file in such a directory cannot be replaced by renaming. False for /dev/shm, which has ordinary
-    files."""
+    A file in such a directory cannot be replaced by renaming. The result is False for /dev/shm, which has
+    ordinary files."""
     return directory in (Path("/dev"), Path("/dev/fd")) or directory.is_relative_to("/proc")
 
 
@@ -80,8 +81,9 @@ def _write_and_close(fd: int, pieces: Iterable[bytes | str]) -> None:
 
 
 def open_regular(path: Path, *, within: Path | None = None) -> BinaryIO:
-    """Open the regular file ``path`` for reading. ``within`` is the run directory that contains ``path``;
-    symbolic links below it are not followed. None: they are followed, because the user named the file.
+    """Open the regular file ``path`` for reading. ``within`` is the run directory (one recording) that
+    contains ``path``; symbolic links below it are not followed. If ``within`` is None, they are followed,
+    because the user named the file.
 
     Raises:
       OSError: the file does not exist, is not a regular file, or is reached through a link below ``within``.
@@ -91,8 +93,8 @@ def open_regular(path: Path, *, within: Path | None = None) -> BinaryIO:
 
 def read(path: Path, most: int, *, within: Path | None = None) -> bytes:
     """Return the content of the regular file ``path``, which may have at most ``most`` bytes. ``within`` is
-    the run directory that contains ``path``; symbolic links below it are not followed. None: they are
-    followed.
+    the run directory (one recording) that contains ``path``; symbolic links below it are not followed. If
+    ``within`` is None, they are followed.
 
     Raises:
       OSError: the file does not exist, is not a regular file, or is reached through a link below ``within``.
@@ -110,8 +112,8 @@ def descriptor(path: Path, flags: int, *, within: Path | None = None, mode: int 
     """Open the regular file ``path`` with the ``flags`` of ``os.open``, and return its descriptor.
 
     With O_CREAT in ``flags``, a missing file is created with ``mode`` less the umask, and a link at ``path``
-    is an error. ``within`` is the run directory that contains ``path``; symbolic links below it are not
-    followed. None: they are followed.
+    is an error. ``within`` is the run directory (one recording) that contains ``path``; symbolic links below
+    it are not followed. If ``within`` is None, they are followed.
 
     Raises:
       OSError: the file does not exist, is not a regular file, or is reached through a link below ``within``.
@@ -133,14 +135,15 @@ def descriptor(path: Path, flags: int, *, within: Path | None = None, mode: int 
 
 def append(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> int:
     """Open the file ``path`` for appending, and create it with ``mode`` (less the umask) if it is missing.
-    Return its descriptor. ``within`` is the run directory that contains ``path``; symbolic links below it are
-    not followed. None: they are followed."""
+    Return its descriptor. ``within`` is the run directory (one recording) that contains ``path``; symbolic
+    links below it are not followed. If ``within`` is None, they are followed."""
     return descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, within=within, mode=mode)
 
 
 def extend(path: Path, data: bytes, *, within: Path | None = None) -> None:
     """Append ``data`` to the file ``path``, and create the file if it is missing. ``within`` is the run
-    directory that contains ``path``; symbolic links below it are not followed. None: they are followed."""
+    directory (one recording) that contains ``path``; symbolic links below it are not followed. If ``within``
+    is None, they are followed."""
     fd = append(path, within=within)
     try:
         os.write(fd, data)
@@ -150,8 +153,8 @@ def extend(path: Path, data: bytes, *, within: Path | None = None) -> None:
 
 def touch(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> None:
     """Set the modification time of the file ``path`` to now, and create it with ``mode`` (less the umask) if
-    it is missing. ``within`` is the run directory that contains ``path``; symbolic links below it are not
-    followed. None: they are followed."""
+    it is missing. ``within`` is the run directory (one recording) that contains ``path``; symbolic links
+    below it are not followed. If ``within`` is None, they are followed."""
     fd = descriptor(path, os.O_WRONLY | os.O_CREAT, within=within, mode=mode)
     try:
         os.utime(fd)
@@ -163,8 +166,8 @@ def make_directory(
     path: Path, *, within: Path | None = None, mode: int = PRIVATE_DIRECTORY, parents: bool = False
 ) -> None:
     """Create the directory ``path`` with ``mode`` (less the umask) if it is missing; with ``parents``, also
-    missing directories between ``within`` and ``path``. ``within`` is the run directory that contains
-    ``path``; symbolic links below it are not followed. None: they are followed.
+    missing directories between ``within`` and ``path``. ``within`` is the run directory (one recording) that
+    contains ``path``; symbolic links below it are not followed. If ``within`` is None, they are followed.
 
     Raises:
       OSError: the directory cannot be created, or something below ``within`` is a link or not a directory.
@@ -185,8 +188,8 @@ def make_directory(
 
 def make_new_directory(path: Path, *, within: Path | None = None, mode: int = PRIVATE_DIRECTORY) -> bool:
     """Create the directory ``path`` with ``mode`` (less the umask), and return True. If something with that
-    name exists, create nothing and return False. ``within`` is the run directory that contains ``path``;
-    symbolic links below it are not followed. None: they are followed.
+    name exists, create nothing and return False. ``within`` is the run directory (one recording) that
+    contains ``path``; symbolic links below it are not followed. If ``within`` is None, they are followed.
 
     Raises:
       OSError: the directory cannot be created.
@@ -201,23 +204,24 @@ def make_new_directory(path: Path, *, within: Path | None = None, mode: int = PR
 
 def remove(path: Path, *, within: Path | None = None) -> None:
     """Remove the file ``path``. If it is a link, the link is removed, not its target. ``within`` is the run
-    directory that contains ``path``; symbolic links below it are not followed. None: links in the directories
-    of ``path`` are followed."""
+    directory (one recording) that contains ``path``; symbolic links below it are not followed. If ``within``
+    is None, links in the directories of ``path`` are followed."""
     with _directory(path, within) as (directory, name):
         os.unlink(name, dir_fd=directory)
 
 
 def rename(path: Path, name: str, *, within: Path | None = None) -> None:
     """Give the file ``path`` the new name ``name`` in the same directory. An earlier file with that name is
-    replaced. ``within`` is the run directory that contains ``path``; symbolic links below it are not
-    followed. None: links in the directories of ``path`` are followed."""
+    replaced. ``within`` is the run directory (one recording) that contains ``path``; symbolic links below it
+    are not followed. If ``within`` is None, links in the directories of ``path`` are followed."""
     with _directory(path, within) as (directory, old):
         os.replace(old, _plain(name, path), src_dir_fd=directory, dst_dir_fd=directory)
 
 
 def status(path: Path, *, within: Path | None = None) -> os.stat_result:
     """Return the ``os.stat_result`` (size and times) of the regular file ``path``. ``within`` is the run
-    directory that contains ``path``; symbolic links below it are not followed. None: they are followed.
+    directory (one recording) that contains ``path``; symbolic links below it are not followed. If ``within``
+    is None, they are followed.
 
     Raises:
       OSError: the file does not exist, is not a regular file, or is reached through a link below ``within``.
@@ -227,9 +231,9 @@ def status(path: Path, *, within: Path | None = None) -> os.stat_result:
 
 
 def is_regular(path: Path, *, within: Path | None = None) -> bool:
-    """Return whether ``path`` is a regular file. ``within`` is the run directory that contains ``path``: the
-    result is False for a file that is reached through a symbolic link below ``within``. None: links are
-    followed."""
+    """Return whether ``path`` is a regular file. ``within`` is the run directory (one recording) that
+    contains ``path``: the result is False for a file that is reached through a symbolic link below
+    ``within``. If ``within`` is None, links are followed."""
     try:
         status(path, within=within)
     except OSError:
@@ -239,8 +243,8 @@ def is_regular(path: Path, *, within: Path | None = None) -> bool:
 
 def names(path: Path, *, within: Path | None = None) -> list[str]:
     """Return the names of the entries of the directory ``path``, in no particular order; at most MOST_NAMES.
-    ``within`` is the run directory that contains ``path``; symbolic links below it are not followed. None:
-    they are followed.
+    ``within`` is the run directory (one recording) that contains ``path``; symbolic links below it are not
+    followed. If ``within`` is None, they are followed.
 
     Raises:
       OSError: ``path`` is not a directory, or is reached through a link below ``within``.
@@ -261,8 +265,8 @@ def names(path: Path, *, within: Path | None = None) -> list[str]:
 def _directory(path: Path, within: Path | None) -> Iterator[tuple[int, str]]:
     """Open the directory that contains ``path``. Yield (the descriptor of this directory, the name of
     ``path`` in it), and close the directory afterwards. An OSError that is raised meanwhile gets ``path`` as
-    its file name. ``within`` is the run directory that contains ``path``; symbolic links below it are not
-    followed. None: they are followed."""
+    its file name. ``within`` is the run directory (one recording) that contains ``path``; symbolic links
+    below it are not followed. If ``within`` is None, they are followed."""
     opened: list[int] = []
     try:
         try:
@@ -283,7 +287,8 @@ def _directory(path: Path, within: Path | None) -> Iterator[tuple[int, str]]:
 
 def _below(path: Path, within: Path | None) -> tuple[str, ...]:
     """Return the parts of ``path`` below the directory ``within``: ``("events", "1-a.jsonl")``. If ``within``
-    is None, return only the last part."""
+    is None, return only the last part. Raise OSError if there is no such part, and ValueError if ``path`` is
+    outside ``within``."""
     parts = path.parts[-1:] if within is None else path.relative_to(within).parts  # ValueError: outside
     if not parts:
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))

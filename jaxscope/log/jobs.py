@@ -65,6 +65,7 @@ class Result(msgspec.Struct, frozen=True):
     """The result of compiling one program for a target (another accelerator).
 
     Attributes:
+      id: the id of the job (the program and its compile options).
       outcome: ok, exhausted (the program does not fit into memory), failed, crashed, late (it took too long)
         or missing (the compiler is not installed).
       seconds: seconds that the compiler took; None: it did not end.
@@ -144,16 +145,18 @@ class Queue:
         return _JOBS.decode(files.read(path, MAX_JOB, within=self._run))
 
     def module(self, id: str) -> bytes:
-        """Return the program of the job ``id``, as MLIR bytecode. Raises OSError if its file was removed."""
+        """Return the program of the job ``id`` (a program to compile for a target), as MLIR bytecode. Raises
+        OSError if its file was removed."""
         return files.read(self._file(id, "mlir"), MAX_MODULE, within=self._run)
 
     def answer(self, result: Result) -> None:
-        """Store ``result``, the result of a job, in a file. The compiler's process calls this; the process
-        that started it reads the file with ``result_of``."""
+        """Store ``result``, the result of compiling one program, in a file. The compiler's process calls this
+        method; the process that started the compiler reads the file with ``result_of``."""
         self._write(self._file(result.id, "result"), msgspec.json.encode(result))
 
     def result_of(self, id: str) -> Result | None:
-        """Return the result of the job ``id``; None if there is none yet."""
+        """Return the result of the job ``id`` (a program to compile for a target). Return None if there is no
+        result yet, or its file is unreadable."""
         try:
             found = _RESULTS.decode(files.read(self._file(id, "result"), MAX_JOB, within=self._run))
         except (OSError, msgspec.MsgspecError):
@@ -187,8 +190,8 @@ class Queue:
         return len(waiting)
 
     def tried(self, id: str) -> int:
-        """Count one more attempt to compile the job ``id``. Return the number of earlier attempts; 0 if it
-        cannot be read."""
+        """Count one more attempt to compile the program of the job ``id``. Return the number of earlier
+        attempts; 0 if it cannot be read."""
         path = self._file(id, "tried")
         try:
             before = files.status(path, within=self._run).st_size
@@ -199,15 +202,16 @@ class Queue:
         return before
 
     def beat(self) -> None:
-        """Record, for the processes that read the queue, that a process is compiling its jobs now or is about
-        to. This is called every second."""
+        """Record that a process is compiling the programs in the queue, or is about to, so that other
+        processes can see it. This is called every second."""
         with contextlib.suppress(OSError):
             self.make()
             files.touch(self.path / "alive", within=self._run)
 
     def wait_behind(self, processes: Sequence[int]) -> None:
         """Record that the jobs of this run are compiled only after other processes, which compile for other
-        runs, have finished. ``processes`` are their ids. Empty: this run no longer waits."""
+        runs, have finished. ``processes`` are their ids. If ``processes`` is empty, record that this run no
+        longer waits."""
         with contextlib.suppress(OSError):
             if processes:
                 self._write(self.path / "behind", msgspec.json.encode(processes))
@@ -215,8 +219,8 @@ class Queue:
                 files.remove(self.path / "behind", within=self._run)
 
     def behind(self) -> tuple[int, ...]:
-        """Return the ids of the processes, compiling for other runs, that must finish before the jobs of this
-        run are compiled; empty if this run does not wait."""
+        """Return the ids of processes that compile for other runs and must finish before the programs of this
+        run are compiled. The tuple is empty if this run does not wait."""
         try:
             if files.status(self.path / "alive", within=self._run).st_mtime < time.time() - STALE_S:
                 return ()
@@ -225,8 +229,9 @@ class Queue:
             return ()
 
     def abandoned(self) -> frozenset[str]:
-        """Return the ids of the jobs that probably no process will compile: for more than STALE_S seconds,
-        the job has been in the queue and no process has worked on the queue."""
+        """Return the ids of the jobs (programs to compile for targets) that probably no process will compile:
+        for more than STALE_S seconds, the job has been in the queue and no process has worked on the
+        queue."""
         waiting = self.waiting()
         if not waiting:
             return frozenset()
@@ -238,7 +243,8 @@ class Queue:
         return frozenset() if alive else frozenset(p.stem for p in waiting if self._before(p, oldest))
 
     def lost(self) -> list[str]:
-        """Return the ids of the jobs whose compilation crashed or took too long."""
+        """Return the ids of the jobs (programs to compile for targets) whose compilation crashed or took too
+        long."""
         return [path.stem for path in self._all(".lost")]
 
     def close(self) -> None:

@@ -92,12 +92,12 @@ def locked(path: Path) -> bool | None:
 
 
 def holds(path: Path, where: str | None, took: bool) -> bool | None:
-    """Return whether a process is alive. The process locks the file ``path`` while it runs. True: the file is
-    locked. False: the process has ended. None: this cannot be determined on this machine.
+    """Find out whether a process is alive that locks the file ``path`` while it runs. Return True if the file
+    is locked, and False if the process has ended. Return None if this cannot be determined on this machine.
 
     Args:
-      where: the machine of that process, as ``machine`` returns it; None: unknown. If the file is not locked,
-        this proves only on that machine that the process has ended.
+      where: the machine of that process, as ``machine`` returns it; None: unknown. A file without a lock
+        proves only on that machine that the process has ended.
       took: whether that process did lock the file. Some file systems have no locks.
     """
     found = locked(path)
@@ -114,8 +114,8 @@ def recent(seconds: float) -> bool:
 
 class Heartbeat:
     """Writes the heartbeat file ``path``: one line with the present time, which shows that this process is
-    alive. The process that watches a recorded program calls ``beat`` every second. If ``hold``, the file is
-    also locked, until ``close`` or until this process ends."""
+    alive. The process that watches a recorded program calls ``beat`` every second. With ``hold``, it also
+    locks the file, until ``close`` or until this process ends."""
 
     def __init__(self, path: Path, *, hold: bool = True) -> None:
         self._path = path

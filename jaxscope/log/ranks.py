@@ -98,7 +98,7 @@ def _joined(whole: RunDir, job: str, size: int | None, name: str, *, overwrite: 
       job: the id of the job.
       size: the number of its processes; None: unknown.
       name: the name of the run, if it is created.
-      overwrite: replace the run of another launch, and return True.
+      overwrite: if another launch has made the run, replace the run and return True.
 
     Raises:
       LogError: the directory contains something other than the run of a job.
@@ -167,8 +167,8 @@ def _recent(whole: RunDir) -> bool:
 
 
 def number(place: RunDir) -> int | None:
-    """Return the rank of a process (its number in the job), from the directory ``place`` in which it records;
-    None if its launcher gave it no rank."""
+    """Return the rank of a process (its number in the job), from the directory ``place`` in which it records.
+    Return None if its launcher gave it no rank."""
     found = place.meta.get("rank")
     if isinstance(found, int) and not isinstance(found, bool) and found >= 0:
         return found
@@ -184,8 +184,8 @@ def whole_of(place: RunDir) -> RunDir | None:
 
 def write_diverged(whole: RunDir, line: str) -> None:
     """Record in ``whole``, the run of a job, that the ranks (processes) of the job run different programs.
-    ``line`` is a sentence about how the programs differ; the processes of jaxscope that watch the ranks read
-    it. Raises OSError if the file cannot be written."""
+    ``line`` is a sentence about how the programs differ. The processes of jaxscope that watch the ranks check
+    whether it is there. Raises OSError if the file cannot be written."""
     files.write(whole.path / DIVERGED, line + "\n", within=whole.path)
 
 
@@ -196,8 +196,8 @@ def diverged(whole: RunDir) -> bool:
 
 
 def was_ended(whole: RunDir, places: Iterable[RunDir]) -> bool:
-    """Return whether ``--stop-on-divergence`` ended the programs of the job with the run ``whole``, because
-    its ranks (processes) ran different programs. ``places`` are the recordings of the ranks."""
+    """Return whether ``--stop-on-divergence`` ended the job that is recorded in ``whole``, because its ranks
+    (processes) ran different programs. ``places`` are the recordings of the ranks."""
     options = (place.meta.get("options") for place in places)
     return diverged(whole) and any(isinstance(o, dict) and o.get("stop-on-divergence") for o in options)
 
@@ -208,8 +208,7 @@ def write_agreed(whole: RunDir, calls: Mapping[str, Sequence[int]]) -> None:
     for this record before it runs a program.
 
     Args:
-      calls: name of a rank's directory -> the numbers of this rank's calls that may run; only the latest
-        ones.
+      calls: {name of a rank's directory: numbers of this rank's latest calls that may run}.
 
     Raises:
       OSError: the file cannot be written.
@@ -219,8 +218,8 @@ def write_agreed(whole: RunDir, calls: Mapping[str, Sequence[int]]) -> None:
 
 def agreed(whole: RunDir) -> dict[str, list[int]] | None:
     """Return which calls may run their programs, as ``write_agreed`` last recorded it in ``whole``, the run
-    of a job: name of a rank's directory -> the numbers of this rank's latest calls whose programs all ranks
-    (processes) have compiled. None if nothing is recorded yet."""
+    of a job: {name of a rank's directory: numbers of this rank's latest calls whose programs all ranks
+    (processes) have compiled}. Return None if nothing is recorded yet."""
     try:
         found = json.loads(files.read(whole.path / AGREED, MOST_AGREED, within=whole.path))
     except (OSError, ValueError, RecursionError):
@@ -229,8 +228,8 @@ def agreed(whole: RunDir) -> dict[str, list[int]] | None:
 
 
 def found_below(path: Path, depth: int = 5) -> list[RunDir]:
-    """Return the recordings of single processes in the directory ``path`` and in directories below it, down
-    to ``depth`` levels. Links are not followed. ``path`` may be the recording of one process, a run, or a
+    """Return the recordings of single processes in the directory ``path`` and in its subdirectories, down to
+    ``depth`` levels. Links are not followed. ``path`` may be the recording of one process, a run, or a
     directory that contains runs."""
     here = RunDir(path)
     if removal.is_run(path):

@@ -22,8 +22,8 @@ from jaxscope.schema.events import MAIN, AnyEvent, RunStarted, Unknown
 
 
 class _Kind(msgspec.Struct):
-    """The kind of an event. (The subclass ``_Timed`` also has its time and process id.) If a line is very
-    long and its event has an unknown kind, only these fields are decoded, and all others are skipped."""
+    """The kind of an event, without its other fields. If a line is very long and its event has an unknown
+    kind, only the kind is decoded, and, if possible, the time and the process id."""
 
     kind: str
 
@@ -53,8 +53,8 @@ MAX_GROWTH = 640 << 20  # bytes of memory by which this process may grow while i
 
 def decode(line: bytes, decoder: Decoder | None = None) -> AnyEvent | Unknown | None:
     """Decode one line of a log to an event; return None if the line is damaged. An event of an unknown kind,
-    from a newer version, becomes ``Unknown``. ``decoder`` decodes only some fields of the events, which is
-    faster; None: all fields."""
+    from a newer version, becomes ``Unknown``. A ``decoder`` that reads only some fields of the events is
+    faster; if it is None, all fields are decoded."""
     try:
         event: AnyEvent = (decoder or _decoder).decode(line)
         if _LONG in line.translate(_AS_ZEROS) and not _sound(msgspec.to_builtins(_decoder.decode(line))):
@@ -82,8 +82,8 @@ def decode(line: bytes, decoder: Decoder | None = None) -> AnyEvent | Unknown | 
 
 def _decoded(text: bytes, decoder: Decoder | None) -> list[AnyEvent | Unknown] | None:
     """Decode ``text``, several lines of a log, together, which is faster than one by one. Return None if each
-    line must be decoded alone, because one of them is empty, very long, or not an event. ``decoder`` decodes
-    only some fields of the events; None: all fields."""
+    line must be decoded alone, because one of them is empty, very long, or not an event. ``decoder`` may read
+    only some fields of the events; if it is None, all fields are decoded."""
     number = text.count(b"\n") + 1
     # If each line ends with a brace and the next begins with one, no event spans several lines.
     apart = text.count(b"}\n{") == number - 1
@@ -159,8 +159,9 @@ class _File:
             yield [last]
 
     def _stopped(self) -> AnyEvent | Unknown | None:
-        """Return the event RecordingStopped, if the writer stored it in a file of its own because the log had
-        no room for it. Return None if there is no such file, or if the event was returned before."""
+        """Return the event RecordingStopped (the recording ended before the program), if the writer stored
+        this event in a separate file because the log had no room for it. Return None if there is no such
+        file, or if the event was returned before."""
         if self.last:
             return None
         try:
@@ -336,8 +337,8 @@ class Reader:
 
     def _begin(self, progress: Callable[[int, int], None] | None) -> Callable[[int], None] | None:
         """Look for new logs in the run. Return a function to be called with the number of bytes of each part
-        that is read; it adds them up and calls ``progress`` with (bytes read so far, bytes to read). Return
-        None if ``progress`` is None."""
+        that is read; this function adds them up and calls ``progress`` with (bytes read so far, bytes to
+        read). Return None if ``progress`` is None."""
         for path in self.run.logs():
             self._files.setdefault(path, _File(path, self.run.path, decoder=self._decoder))
         room = _room()

@@ -221,8 +221,8 @@ class Upload:
         self._pending()
 
     def round(self, progress: Callable[[], None] = lambda: None) -> None:
-        """Upload everything that has changed since the last call. ``progress`` is called after each request
-        to the store.
+        """Upload everything in the run directory that has changed since the last call. ``progress`` is called
+        after each request to the store.
 
         Raises:
           OSError: an error of the store.
@@ -355,8 +355,8 @@ def _own(name: str) -> tuple[str, int] | None:
 
 @functools.cache  # a command looks up its run several times
 def fetched(url: str, home: Path) -> Path:
-    """Download the run at ``url``, or what is new in it since the last download, into a directory in
-    ``home``. Return that directory.
+    """Download the run (recording) at ``url`` into a directory in ``home``, and return that directory. What
+    an earlier download brought is not downloaded again.
 
     Raises:
       RunNotFound: there is no run at ``url``.

@@ -233,16 +233,14 @@ def _plain(fd: int, above: str, ours: re.Pattern[str], file: Each) -> Iterator[s
 
 
 def _subs(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
-    """Do what ``_walk`` does for each of the runs in the directory ``sub`` or ``ranks`` of a run. Yield the
-    relative paths of all files that jaxscope did not write.
+    """Call ``file`` for each file that jaxscope wrote in the runs in a directory ``sub`` or ``ranks``, and
+    ``directory`` for each directory that contains nothing else. Yield the relative paths of all other files.
 
     Args:
       fd: a descriptor of the directory ``sub`` or ``ranks``.
-      above: its path relative to the outermost run, with a slash at the end.
-      file: called with (name, descriptor of the directory that contains it) for each file that jaxscope
-        wrote.
-      directory: called in the same way, after ``file``, for each directory that contains nothing but files of
-        jaxscope.
+      above: the path of that directory relative to the outermost run, with a slash at the end.
+      file: called with (name, descriptor of the directory that contains it) for each such file.
+      directory: called in the same way for each such directory, after its contents.
     """
     for name, kind in _entries(fd):
         if not stat.S_ISDIR(kind):

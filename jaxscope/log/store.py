@@ -96,6 +96,7 @@ def create(
     Args:
       path: a directory that does not exist yet, or is empty; None: a new directory under ``runs_home()``,
         named after ``name`` and the time.
+      name: the name of the run; None: the name of ``path``, or ``run``.
       overwrite: if ``path`` contains a run, remove that run first.
       meta: further entries of ``meta.json``, as JSON values.
 
@@ -159,8 +160,9 @@ def _make_room(path: Path, *, overwrite: bool) -> None:
     ``overwrite``, remove the run that is there.
 
     Raises:
-      LogError: ``path`` contains something other than a run, a run that is being recorded, or, without
-        ``overwrite``, any run.
+      LogError: ``path`` contains something other than a run, or a run that must not be replaced: because
+        ``overwrite`` is False, because the run is still being recorded, or because it contains files that
+        jaxscope did not write.
       OSError: ``path`` cannot be read.
     """
     try:
@@ -226,8 +228,8 @@ class RunDir:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """Return the contents of ``meta.json``; empty if it cannot be read. The file is read once, because it
-        never changes."""
+        """Return the contents of ``meta.json``. The dict is empty if the file cannot be read. The file is
+        read once, because it never changes."""
         if not self._meta:
             with contextlib.suppress(OSError, ValueError, RecursionError):
                 value = json.loads(files.read(self.path / "meta.json", MAX_META_BYTES, within=self.path))
@@ -242,7 +244,7 @@ class RunDir:
 
     @property
     def argv(self) -> list[str] | None:
-        """Return the words of the program's command line; None: unknown."""
+        """Return the words of the program's command line. Return None if they are unknown."""
         words = self.meta.get("argv")
         known = isinstance(words, list) and all(isinstance(word, str) for word in words)
         return words if known else None
@@ -255,8 +257,9 @@ class RunDir:
 
     @property
     def settings(self) -> list[tuple[str, str]]:
-        """Return (name, value) of the environment variables and flags that ``--vary`` set for this run; empty
-        if there are none."""
+        """Return (name, value) of each environment variable or flag that ``--vary`` set for this run.
+        (``jaxscope run --vary`` runs a program once for each of several values.) The list is empty if there
+        are none."""
         found = self.meta.get("settings")
         pairs = found.items() if isinstance(found, dict) else ()
         return [(name, value) for name, value in pairs if isinstance(value, str)]
@@ -283,7 +286,8 @@ class RunDir:
 
     @property
     def recorded(self) -> bool:
-        """Return whether a process of the program recorded events; False if none imported jax."""
+        """Return whether a process of the program recorded events. The result is False if no process imported
+        jax."""
         for path in self.logs():
             try:
                 with files.open_regular(path, within=self.path) as f:
@@ -389,7 +393,8 @@ def _unpacked(f: BinaryIO, blob: str, most: int, any_size: bool) -> bytes:
 
 def _is_run(path: Path, within: Path | None = None) -> bool:
     """Return whether the directory ``path`` has a ``meta.json``, as every run has. ``within`` is the run that
-    contains ``path``; symbolic links below it are not followed. None: no run contains ``path``."""
+    contains ``path``; symbolic links below it are not followed. If ``within`` is None, no run contains
+    ``path``."""
     return files.is_regular(path / "meta.json", within=within or path)
 
 
@@ -442,8 +447,8 @@ def _inside(run: RunDir, folder: str) -> Iterator[RunDir]:
 
 
 def parent_of(run: RunDir) -> RunDir | None:
-    """Return the run in whose directory ``sub`` or ``ranks`` the run ``run`` is; None if ``run`` is inside no
-    other run."""
+    """Return the run that contains ``run`` in its directory ``sub`` or ``ranks``. Return None if no other run
+    contains ``run``."""
     above = run.path.parent.parent
     inside = run.path.parent.name in (SUBS, RANKS) and _is_run(above)
     return RunDir(above) if inside else None
@@ -457,9 +462,9 @@ def texts_of(run: RunDir) -> Path:
 
 
 def one_process(run: RunDir, rank: int | None = None) -> RunDir:
-    """Return the recording of one process in ``run``, the run of a job. If ``run`` is itself the recording of
-    one process, return ``run``. ``rank`` is the number of the process in the job; None: the first process
-    that recorded anything.
+    """Return the recording of one process in ``run``, the run of a job. ``rank`` is the number of the process
+    in the job. If ``rank`` is None, return the first process that recorded anything, or the first of all if
+    none did, or ``run`` if it is itself the recording of one process.
 
     Raises:
       RunNotFound: there is no such rank.
@@ -481,8 +486,8 @@ def one_process(run: RunDir, rank: int | None = None) -> RunDir:
 
 
 def address(run: RunDir) -> str:
-    """Return a text by which ``find`` finds ``run``: its name, its path, or ``RUN/NAME`` if ``run`` is inside
-    another run."""
+    """Return a text from which ``find`` gets ``run``: the name of its directory, its path, or ``RUN/NAME`` if
+    ``run`` is inside another run."""
     parent = parent_of(run)
     if parent is not None and run.path.parent.name == RANKS and one_process(parent).path == run.path:
         return address(parent)
@@ -506,8 +511,8 @@ def find(which: str | None = None) -> RunDir:
     """Return the run that a user means by ``which``: a directory, a name, the beginning of a name, or
     ``latest``.
 
-    ``latest``, or None, is the newest run that recorded anything; if none did, the newest run. If several
-    runs have the same name, the newest of them is returned. ``RUN/NAME`` is a run inside another run:
+    ``latest`` (or None) means the newest run that recorded anything, or the newest run of all if none did. If
+    several runs have the same name, the newest of them is returned. ``RUN/NAME`` is a run inside another run:
     ``latest/MESH=4x4`` by its setting, ``latest/16`` by its directory. A run in a store (``s3://...``) is
     downloaded.
 
@@ -610,9 +615,9 @@ def _within(which: str) -> RunDir | None:
 
 
 def _name_within(run: RunDir, every: Sequence[RunDir]) -> str:
-    """Return the name by which a user can select ``run``, a run inside another: its settings (``MESH=4x4``),
-    or the name of its directory. The settings are used if they are printable and no other run in ``every``
-    has the same settings."""
+    """Return the name by which a user can select ``run``, a run inside another: the settings that ``--vary``
+    gave it (``MESH=4x4``), or the name of its directory. The settings are used if they are printable and no
+    other run in ``every`` has the same settings."""
     label = label_of(run)
     alone = parent_of(run) is None or sum(label_of(r) == label for r in every) == 1
     return label if label.isprintable() and label and alone else run.path.name
@@ -620,5 +625,6 @@ def _name_within(run: RunDir, every: Sequence[RunDir]) -> str:
 
 def label_of(run: RunDir) -> str:
     """Return the environment variables and flags that ``--vary`` set for this run, as text: ``MESH=4x4
-    --remat=full``. The text is empty if there are none."""
+    --remat=full``. (``jaxscope run --vary`` runs a program once for each of several values.) The text is
+    empty if there are none."""
     return " ".join(f"{name}={value}" for name, value in run.settings)

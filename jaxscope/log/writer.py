@@ -52,11 +52,12 @@ class Writer:
       first: a function that returns the first event of a log. It is called with True in a forked child, which
         writes a log of its own.
       of_program: whether this is a process of the recorded program. If so, its log is locked until the
-        process ends, which shows that it is alive, and the file for the event RecordingStopped is created.
+        process ends, which shows that the process is alive. A file is also created in which the last event,
+        RecordingStopped, has room even if the disk is full.
 
     Attributes:
-      process_index: the JAX process index, which each event gets; None: unknown.
-      filters: applied to events and texts, one after the other.
+      process_index: ``jax.process_index()``, which is stored in each event; None: unknown.
+      filters: objects that change events and texts before they are written, applied one after the other.
       before: called before each event; None: nothing is called.
       stopped: why nothing is written any more; None: events are written.
     """
@@ -116,8 +117,8 @@ class Writer:
                 self._append(event)
 
     def put_text(self, text: str) -> tuple[str, int] | None:
-        """Store a program text in the run directory. Return (its hash, its size in bytes), or None if the
-        recording has stopped."""
+        """Store a program text in the run directory. Return (the sha256 of the text, its size in UTF-8
+        bytes). Return None if the recording has stopped."""
         if self.stopped is not None:
             return None
         try:
@@ -134,8 +135,8 @@ class Writer:
 
     def cell(self) -> tuple[int, memoryview, int] | None:
         """Reserve a cell, a place for one counter, in the file of counters that is mapped into memory
-        (log.counts). Return (its index in the file, the mapped page that contains it, its index in the page);
-        None if that is not possible."""
+        (log.counts). Return (its index in the file, the mapped page that contains it, its index in the page).
+        Return None if that is not possible."""
         with self._lock:
             if self.stopped is None and self._fd is None:
                 self._open()
@@ -149,10 +150,10 @@ class Writer:
                 return None
 
     def steps_in(self, cell: int, *, marks: bool) -> None:
-        """Record, for other processes, that the cell with the index ``cell`` in the file of counters
-        (log.counts) counts the training steps of this process. If ``marks``, this cell counts calls of
-        ``jaxscope.step()``, each of which ends a step. If not, it counts calls of the step function, each of
-        which begins a step."""
+        """Record, for other processes, that the cell (a place for one number) with the index ``cell`` in the
+        file of counters (log.counts) counts the training steps of this process. If ``marks``, this cell
+        counts calls of ``jaxscope.step()``, each of which ends a step. If not, it counts calls of the step
+        function, each of which begins a step."""
         if self._pointer is not None:
             _, page, index = self._pointer
             page[index] = cell * 2 + marks

@@ -65,8 +65,8 @@ class Group(msgspec.Struct, frozen=True):
 
     @property
     def own_bytes(self) -> int | None:
-        """Return the group's bytes on each device, without arrays that use the memory of other arrays. None:
-        unknown."""
+        """Return the group's bytes on each device, without arrays that use the memory of other arrays. Return
+        None if ``device_bytes`` is unknown."""
         if self.device_bytes is None or not self.shared:
             return self.device_bytes
         return self.device_bytes * max(0, self.count - self.shared) // max(1, self.count)
@@ -123,7 +123,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     @property
     def unnamed_share(self) -> float | None:
         """Return the fraction of the bytes that belongs to arrays without a path (no variable leads to them).
-        None: there are no bytes, or a size is unknown."""
+        Return None if there are no bytes, or if a size is unknown."""
         sizes = [(g.path is None, g.global_bytes) for g in self.groups]
         if any(b is None for _, b in sizes):
             return None
@@ -144,8 +144,8 @@ def of_main(run: Run) -> list[Snapshot]:
 
 
 def of_failure(run: Run) -> Snapshot | None:
-    """Return the latest snapshot (list of live arrays) that was taken because memory ran out; None: memory
-    did not run out. Only the process that the user started is considered."""
+    """Return the latest snapshot (list of live arrays) that was taken because memory ran out. Return None if
+    memory did not run out. Only the process that the user started is considered."""
     main = run.main
     failed = (
         None if main is None else next((e for e in reversed(main.snapshots) if e.error is not None), None)
@@ -154,8 +154,8 @@ def of_failure(run: Run) -> Snapshot | None:
 
 
 def fullest(found: list[Snapshot]) -> Snapshot | None:
-    """Return the snapshot (list of live arrays) in ``found`` that shows best what the memory is used for;
-    None if ``found`` is empty.
+    """Return the snapshot (list of live arrays) in ``found`` that shows best what the memory is used for.
+    Return None if ``found`` is empty.
 
     It is the latest of the snapshots with the most bytes. But a snapshot with slightly fewer bytes is
     preferred if variables lead to more of its arrays. (While a call returns, a snapshot also has the results
@@ -169,8 +169,8 @@ def fullest(found: list[Snapshot]) -> Snapshot | None:
 
 
 def read(process: Process, event: ArraysSeen) -> Snapshot:
-    """Return the Snapshot (list of live arrays) for ``event``, by which ``process`` recorded it. The bytes on
-    each device of ``process`` are computed."""
+    """Return the Snapshot (list of all live arrays) that ``process`` recorded as ``event``, and compute the
+    bytes on each of its devices. Arrays that JAX could not allocate are left out."""
     addressable = sh.device_ids(event.addressable)
     own = None if addressable is None else set(addressable)
     by_device: dict[int, int] = dict.fromkeys(addressable or (), 0)
@@ -213,8 +213,9 @@ def read(process: Process, event: ArraysSeen) -> Snapshot:
 
 
 def _failed(group: Group, devices: Collection[int], peaks: Mapping[int, int]) -> bool:
-    """Return whether JAX could not allocate the arrays of ``group``, on ``devices``: one array alone
-    is larger than the most bytes that its device has ever had in use (``peaks``: {device: bytes}).
+    """Return whether JAX could not allocate the arrays of ``group``, on ``devices``: one array alone is
+    larger than the most bytes that its device has ever had in use. ``peaks`` is {id of a device: these
+    bytes}.
 
     A GPU allocates when it runs the program, after the call has returned. The array of a failed allocation is
     live until its variable is, has its full size, and raises the error wherever it is used (JAX 0.11, H200).
@@ -225,8 +226,8 @@ def _failed(group: Group, devices: Collection[int], peaks: Mapping[int, int]) ->
 
 
 class Sum(msgspec.Struct, frozen=True):
-    """The arrays of a snapshot (list of live arrays) that have a property in common, for example the variable
-    that leads to them.
+    """Those arrays of a snapshot (list of all live arrays) that have a property in common, for example the
+    variable that leads to them.
 
     Attributes:
       name: the value of that property; None: arrays to which no variable leads.
@@ -262,8 +263,8 @@ def tree_of(g: Group) -> str | None:
     """Return the variable that leads to the arrays of ``g``, with its first attribute, if it has one.
 
     ``state.params['block0']['w']`` -> ``state.params``; ``opt_state[*].mu['w']`` -> ``opt_state``. Reports
-    sum up bytes by this name, because it mostly stands for all parameters or the whole optimizer state. None:
-    no variable leads to the arrays.
+    sum up bytes by this name, because it mostly stands for all parameters or the whole optimizer state.
+    Return None if no variable leads to the arrays.
     """
     if g.path is None:
         return None
@@ -278,9 +279,9 @@ _OF_BATCH = {"batch", "batches", "inputs", "targets", "labels", "images", "token
 
 
 def kind_of(run: Run) -> Callable[[Group], str]:
-    """Return a function that classifies a group of arrays: PARAMETERS, OPTIMIZER, BATCH or OTHER. The words
-    in the path of the group decide (``params``, ``opt_state``, ``batch``). Arrays without such a word are a
-    batch if the line that created them has copied arrays from the host to a device several times."""
+    """Return a function that takes a group of arrays and returns PARAMETERS, OPTIMIZER, BATCH or OTHER. The
+    words in the path of the group decide (``params``, ``opt_state``, ``batch``). Arrays without such a word
+    are a batch if the line that created them has copied arrays from the host to a device several times."""
     sent = {
         (e.site.file, e.site.line)
         for p in run.processes.values()
@@ -365,7 +366,8 @@ class Growth(msgspec.Struct, frozen=True):
 
     @property
     def more_arrays(self) -> float:
-        """Return the number of new arrays per step (or per second). 0: one array becomes larger."""
+        """Return the number of new arrays per step (or per second). The number is 0 if one array becomes
+        larger."""
         (first, had, _), (last, has, _) = self.seen[0], self.seen[-1]
         return (has - had) / (last - first)
 
@@ -412,8 +414,8 @@ def _series(
     snapshots: list[tuple[float, Snapshot]], gaining: set[str], *, from_none: bool
 ) -> tuple[dict[object, list[Seen]], dict[object, Group]]:
     """Return how containers of arrays grow or shrink in ``snapshots``: ({key: [(position, number of arrays,
-    bytes), ...]}, {key: latest group of arrays}). A key stands for a container (see ``_holder``). Its list
-    has an entry for each snapshot.
+    bytes), ...]}, {key: latest group of arrays}). A key stands for a container (``_holder`` makes the keys).
+    Its list has an entry for each snapshot.
 
     Args:
       snapshots: (position, snapshot) in order of time. The position is the step, or the time in seconds if
@@ -443,8 +445,8 @@ def _series(
 
 def _gaining(first: Snapshot, last: Snapshot) -> set[str]:
     """Return the paths of containers that have more keys or indices in the snapshot ``last`` than in the
-    snapshot ``first``. (A snapshot is a list of all live arrays.) If containers are nested, ``_holder``
-    decides by these paths which of them grows."""
+    snapshot ``first``. (A snapshot is a list of all live arrays.) If containers are nested, ``_holder`` uses
+    these paths to tell which container grows."""
     keys: tuple[dict[str, set[str]], ...] = ({}, {})
     for snapshot, found in zip((first, last), keys, strict=True):
         for g in snapshot.groups:
@@ -472,7 +474,8 @@ def _at_times(run: Run, recorded: list[Snapshot]) -> list[tuple[float, Snapshot]
 
 
 def _holder(g: Group, gaining: set[str]) -> object:
-    """Return a key that identifies the container of the arrays ``g`` from one snapshot to the next.
+    """Return a key that identifies the container of the arrays ``g`` in all snapshots (lists of all live
+    arrays) of the run.
 
     The key is the path of the outermost container whose indices are written ``[*]`` or which is in
     ``gaining`` (it has more items in the last snapshot than in the first): ``history[*]``. Without such a
@@ -492,9 +495,10 @@ def _holder(g: Group, gaining: set[str]) -> object:
 def _fills_up(path: str, seen: list[Seen], snapshots: list[tuple[float, Snapshot]]) -> bool:
     """Return whether the container at ``path`` will stop growing, so that it is not reported as a leak.
 
-    True if it has a maximum length (``deque(maxlen=9)``), or if its length never changed and is at least the
-    number of arrays in ``seen``: it is a preallocated list that is being filled with arrays. Entries are
-    (step or seconds, number of arrays, bytes) in ``seen`` and (step or seconds, snapshot) in ``snapshots``.
+    That is so if it has a maximum length (``deque(maxlen=9)``), or if its length never changed and is at
+    least the number of arrays in ``seen``: it is a preallocated list that is being filled with arrays.
+    ``seen`` has (step or seconds, number of arrays, bytes) for each snapshot (list of all live arrays) with
+    the container; ``snapshots`` has (step or seconds, snapshot).
     """
     container = path.removesuffix("[*]").removesuffix(".<cache>")
     filled = [at for at, n, _ in seen if n]

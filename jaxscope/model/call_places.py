@@ -22,7 +22,7 @@ PLACES = 4  # the most lines that call a function, each with a value of its own
 def one_for_each_place(f: Function, value_of: Callable[[Key], Hashable], *, callers: bool = True) -> bool:
     """Return whether each place in the program (a line with its callers) that calls ``f`` passes always the
     same value, and there are few such places. For example, one line passes a training set and another line a
-    test set. Recompiles for such values are not avoidable.
+    test set. Recompiles for such values are unavoidable.
 
     Args:
       value_of: returns the value to compare from the cache key of a call.
@@ -48,8 +48,8 @@ def object_for_each_place(f: Function) -> bool:
     call.
 
     For a bound method, the lines that led to the call count, too. For example, two lines fit two trainers,
-    and both trainers call their own method at the same line of ``fit``. False if two objects were compiled to
-    one program, because they then compute the same.
+    and both trainers call their own method at the same line of ``fit``. The result is False if two objects
+    were compiled to one program, because they then compute the same.
     """
     if any(c.key is None or c.key.function_object is None for c in f.compilations):
         return False

@@ -19,10 +19,10 @@ from jaxscope.schema.causes import FUNCTION, ArrayType, Cause, NewFunction, Stat
 from jaxscope.schema.findings import CERTAIN
 from jaxscope.schema.keys import Frame, Key
 
-# Number of the latest earlier keys to compare with. A limit, so that the cost is not quadratic in the keys.
+# The key of a call is compared with so many of the latest earlier keys: the cost must not be quadratic.
 LOOK_BACK = 256
 LOOK_FURTHER = 32  # number of still earlier keys with the same shapes, or the same static values, to compare
-# Entries of these two kinds share caches; traces under a transform or inside another trace do not.
+# Calls of these two kinds share caches; traces under a transform or inside another trace do not.
 _DIRECT = frozenset({"call", "aot"})
 # Kinds of cause: an equal function, or an equal static object, was created again.
 CREATED_AGAIN = frozenset({"new_function", "static_identity"})
@@ -34,9 +34,9 @@ OF_INPUTS = frozenset(
 
 def compared(run: Run, c: Compilation) -> Comparison | None:
     """Compare the cache key of call ``c`` with the earlier key of the same function that differs least.
-    Return the comparison, with the causes why ``c`` missed a cache. None: the key of ``c`` was not recorded.
-    The result is cached, and computed again only if the call has since reached another phase (trace, lower,
-    compile)."""
+    Return the comparison, with the causes why ``c`` missed a cache. Return None if the key of ``c`` was not
+    recorded. The result is cached, and computed again only if the call has since reached another phase
+    (trace, lower, compile)."""
     level = c.level
     known = run.comparisons.get(c.id)
     if known is not None and known.level == level:
@@ -60,8 +60,8 @@ def compared(run: Run, c: Compilation) -> Comparison | None:
 
 
 def of(run: Run, c: Compilation) -> list[Cause]:
-    """Return why call ``c`` missed one of JAX's caches: the causes, the decisive one first. The list is never
-    empty."""
+    """Return why call ``c`` was not found in one of JAX's caches: a list of causes with the decisive one
+    first. The list is never empty."""
     comparison = compared(run, c)
     if comparison is not None:
         return comparison.causes
@@ -71,8 +71,9 @@ def of(run: Run, c: Compilation) -> list[Cause]:
 
 
 def further_back(run: Run, c: Compilation) -> int | None:
-    """Return the number (3 for ``f#3``) of the earlier compilation with which ``c`` is compared. None: there
-    is no such compilation, or it is the one right before ``c``, which a report need not name."""
+    """Return the number (3 for ``f#3``) of the earlier compilation whose cache key is compared with that of
+    ``c``, if a report should name it. Return None if there is no such compilation, or if no other compilation
+    of the function lies between the two."""
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
     if before is None:
@@ -93,8 +94,8 @@ def created_again(run: Run, c: Compilation) -> bool:
     """Return whether ``c`` was compiled only because its function object, or a static argument, was created
     again and is equal to the earlier one.
 
-    False if the results of ``c`` or its inputs differ, too: ``c`` would then need its own program in any
-    case.
+    The result is False if the inputs or the results of ``c`` differ, too: ``c`` would then need its own
+    program in any case.
     """
     return reason(run, c).kind in CREATED_AGAIN and not _has_other_results(run, c)
 
@@ -114,12 +115,11 @@ def reason(run: Run, c: Compilation) -> Cause:
 
 
 def changed_input(run: Run, c: Compilation) -> Cause | None:
-    """Return the change of an input (shape, dtype, sharding, ...) that makes ``c`` recompile, if the function
-    object of ``c`` was created for this call alone. Such an input would make the function recompile even if
-    it were created only once. None: no input changed, or the function object was not created for this call
-    alone.
+    """Return the change of an input (shape, dtype, sharding, ...) that would make ``c`` recompile even if its
+    function object were created only once. Return None if no input changed, or if the function object of
+    ``c`` was not created for this call alone.
 
-    If arrays changed their sizes along no common axis, the result is None: these are probably the parameters
+    If arrays changed their sizes along no common axis, return None as well: these are probably the parameters
     of models of several sizes, each of which needs its own program.
     """
     decisive, found = of(run, c)[0], reason(run, c)
@@ -143,8 +143,8 @@ def _created_for_this_call(run: Run, c: Compilation, new: Cause) -> bool:
 
 
 def _along_one_axis(found: list[Cause]) -> bool:
-    """Return whether all arrays whose shape changed have changed along the same axis; True if no shape
-    changed. ``found`` are the causes why one call missed a cache."""
+    """Return whether all arrays whose shape changed have changed along the same axis. The result is True if
+    no shape changed. ``found`` are the causes why one call missed a cache."""
     shapes = [
         (cause.before.shape, cause.after.shape)
         for cause in found
@@ -163,8 +163,8 @@ def _along_one_axis(found: list[Cause]) -> bool:
 def _has_other_results(run: Run, c: Compilation) -> bool:
     """Return whether the results of ``c`` have other paths, shapes or dtypes than those of the earlier call
     with which ``c`` is compared. Then their two function objects compute different things, and each needs a
-    program of its own. Example: two functions that create the parameters of two networks of one class. False
-    also if a result is unknown."""
+    program of its own. Example: two functions that create the parameters of two networks of one class. The
+    result is also False if a result of one of the calls is unknown."""
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
     made, was = (_results(o) if o is not None else None for o in (c, before))
@@ -181,9 +181,9 @@ def is_of_another_object(run: Run, c: Compilation) -> bool:
     functions have the same definition in the source: for example, a factory made two function objects, or two
     calls pass different functions as the static argument of one function.
 
-    True if each line of the program always uses the same object. True also if two function objects get equal
-    inputs but return results with other paths, shapes or dtypes. If the inputs differ, too, the results prove
-    nothing.
+    The result is True if each line of the program always uses the same object, and also if two function
+    objects get equal inputs but return results with other paths, shapes or dtypes. If the inputs differ, too,
+    the results prove nothing.
     """
     cause = of(run, c)[0]
     if cause.kind == "new_function":
@@ -278,7 +278,7 @@ def recompilations(function: Function, run: Run) -> list[Compilation]:
 def traced_by(function: Function, run: Run) -> dict[str, str]:
     """Return {id of a compilation: id of an earlier call} for the compilations of ``function`` that only
     compiled what the earlier call had traced. One call of ``jax.grad(f)`` makes JAX trace ``f`` and then
-    compile two programs. Each of the three is a ``Compilation``, but they count as one call."""
+    compile two programs. Each of these three is a ``Compilation``, but they count as one call."""
     traces: dict[str, Compilation] = {}  # the latest trace under a transform, by process
     found = {}
     for c in function.compilations:
@@ -345,7 +345,7 @@ def _served_by(c: Compilation) -> object:
 def _transform_key(c: Compilation, trace: Compilation | None) -> object:
     """Return a value that is equal for all programs that one call under a transform makes JAX compile, to
     count them as one recompile. A call of ``jax.grad(f)`` compiles a forward and a backward program with
-    equal keys. None: ``c`` is not under a transform, and each compilation counts.
+    equal keys. Return None if ``c`` is not under a transform; each compilation then counts.
 
     Args:
       trace: the latest call before ``c`` that traced the function under a transform. If ``c`` compiles that
@@ -364,8 +364,8 @@ def _traced_under_transform(c: Compilation) -> bool:
 
 def _continues(c: Compilation, trace: Compilation) -> bool:
     """Return whether ``c`` compiled what the call ``trace`` traced, so that one call of the user led to both.
-    True if ``c`` is under a transform, traced nothing itself, and its lines on the stack are among those of
-    ``trace``."""
+    That is so if ``c`` is under a transform (grad, vmap, ...), traced nothing itself, and its lines on the
+    stack are among those of ``trace``."""
     if c.entry != "transform" or _traced_under_transform(c):
         return False
     lines, around = (
@@ -376,14 +376,15 @@ def _continues(c: Compilation, trace: Compilation) -> bool:
 
 
 def _newer_trace(c: Compilation, other: Compilation, trace: Compilation | None) -> Compilation | None:
-    """Return ``other`` if it is in the process of ``c`` and traced its function under a transform (grad,
-    vmap, ...). Otherwise return ``trace``, the latest such call found before."""
+    """Return the call ``other`` if it is in the process of ``c`` and traced its function under a transform
+    (grad, vmap, ...). Otherwise return ``trace``, the latest such call found before."""
     return other if other.process is c.process and _traced_under_transform(other) else trace
 
 
 def _latest_trace(c: Compilation) -> Compilation | None:
     """Return the latest call before ``c``, in the same process, that traced the function of ``c`` under a
-    transform (grad, vmap, ...). None: no such call, or ``c`` itself is not under a transform."""
+    transform (grad, vmap, ...). Return None if there is no such call, or if ``c`` itself is not under a
+    transform."""
     trace: Compilation | None = None
     for other in c.function.compilations if c.entry == "transform" else ():
         if other is c:
@@ -394,7 +395,8 @@ def _latest_trace(c: Compilation) -> Compilation | None:
 
 def _trace_since(c: Compilation, before: Compilation) -> Compilation | None:
     """Return the call that traced what ``c`` compiles under a transform (``jax.grad``), if it came after the
-    call ``before``; else None. The reason why that call traced is then also the reason why ``c`` compiled."""
+    call ``before``. Return None otherwise. The reason why that call traced is then also the reason why ``c``
+    compiled."""
     trace = _latest_trace(c)
     if trace is None or trace.call < before.call or before.entry != c.entry or not _continues(c, trace):
         return None
@@ -403,9 +405,9 @@ def _trace_since(c: Compilation, before: Compilation) -> Compilation | None:
 
 def _transformed(c: Compilation) -> object:
     """Return a value that stands for the transform (``grad``, ``vmap``) under which ``c`` was called: calls
-    of one function under the same transform have equal values. The recording does not name the transform. So
-    the value has the things that differ between transforms: the lines on the stack, the paths and ranks of
-    the arguments, the function object, and whether the call traced."""
+    of one function under the same transform have equal values. The recording does not name the transform, so
+    the value consists of things that differ between transforms: the lines on the stack, the paths and ranks
+    of the arguments, the function object, and whether the call traced."""
     lines = [(f.file, f.line) for f in (c.site, *(c.missed.stack if c.missed is not None else ())) if f]
     traced = c.reached_phases & 1 or c.phase == TRACE
     # Another rank means another transform: vmap on a line that had grad before.
@@ -415,7 +417,7 @@ def _transformed(c: Compilation) -> object:
 
 def _nearest(run: Run, c: Compilation, key: Key, facts: Facts, level: str) -> int | None:
     """Return the position, in the index ``key_index.of(run, c)``, of the earlier key of the function that
-    differs least from ``key``, the cache key of ``c``. None: there is no earlier key.
+    differs least from ``key``, the cache key of ``c``. Return None if there is no earlier key.
 
     ``facts`` is ``key`` in flattened form. The latest LOOK_BACK keys are compared. Of the older keys, those
     are compared that have the same shapes or the same static values as ``key`` (the latest LOOK_FURTHER of
@@ -439,9 +441,9 @@ def _nearest(run: Run, c: Compilation, key: Key, facts: Facts, level: str) -> in
 
 
 def _fitting(c: Compilation) -> list[key_index.Fits]:
-    """Return conditions that select the earlier compilations with which ``c`` may be compared. The first
-    condition that an earlier compilation fulfills is used. The first ones ask for compilations that look into
-    the same cache as ``c``; the last one accepts every compilation."""
+    """Return conditions for the earlier compilations with which ``c`` may be compared, the strictest first.
+    The caller uses the first condition that any earlier compilation fulfills. The first ones require that JAX
+    looks for both calls in the same cache; the last one accepts every compilation."""
 
     def same_caches(o: Compilation) -> bool:
         return o.entry == c.entry or {o.entry, c.entry} <= _DIRECT
@@ -464,7 +466,8 @@ def _paths(c: Compilation) -> list[str]:
 
 
 def _one_object(a: Compilation, b: Compilation) -> bool:
-    """Return whether ``a`` and ``b`` called the same function object; True also if a key was not recorded."""
+    """Return whether ``a`` and ``b`` called the same function object. The result is also True if a cache key
+    was not recorded."""
     return len({c.key.function_object for c in (a, b) if c.key is not None}) < 2
 
 
@@ -512,7 +515,8 @@ def _effects(c: Compilation) -> list[str]:
 
 
 def _created_at(run: Run, c: Compilation) -> tuple[Frame, bool] | None:
-    """Return (user's line that created the function object of ``c``, whether that is certain); None: unknown.
+    """Return (user's line that created the function object of ``c``, whether that is certain). Return None if
+    the line is unknown.
 
     If nothing wraps the function, the line is that of the lambda or def. Otherwise it is the line on the
     stack that wraps the function (``jax.grad(f)``), or else, for a function defined inside another function,

@@ -81,6 +81,7 @@ class Changes(msgspec.Struct, frozen=True):
     the programs.
 
     Attributes:
+      before, after: the ids of the two programs; None: only the other run has the program.
       ops: StableHLO operations, counted by name.
       instructions: HLO instructions, and custom calls counted by target.
       fusions: the number of fusions in all, and by kind.
@@ -155,8 +156,8 @@ def between(run_a: Run, a: Program, run_b: Run, b: Program) -> Changes:
 
 
 def alone(p: Program, *, before: bool) -> Changes:
-    """Return the Changes for the program ``p``, which only one of two runs has: the first one (``before``) or
-    the second one. The result has only the id of ``p`` and no differences."""
+    """Return the Changes for the program ``p``, which only one of two runs has: the first run (with
+    ``before``) or the second one. The result has the id of ``p``, and no differences."""
     return Changes(p.id, None) if before else Changes(None, p.id)
 
 
@@ -175,8 +176,8 @@ def _readable(p: Compiled | None) -> Compiled | None:
 
 def _entries(before: Named, after: Named) -> list[Entry]:
     """Return an entry for each name whose text differs between two programs. ``before`` and ``after`` are
-    {name: (text, bytes)} of their constants, donated arguments or rematerialized values. If only the bytes
-    differ, there is no entry."""
+    {name: (text, bytes)} of their constants, donated arguments or rematerialized values. A name whose bytes
+    alone differ gets no entry."""
     found = []
     for name in dict.fromkeys([*after, *before]):
         x, y = before.get(name), after.get(name)
@@ -258,23 +259,23 @@ def items(before: Sequence[Item], after: Sequence[Item], *, one_source: bool) ->
 
 
 def _cancel(gone: Counter[Item], came: Counter[Item], key: Key) -> None:
-    """Remove the items that both programs have from both counters, because these items did not change. Items
-    are the same if ``key(item)`` is equal. The counters hold the items of the first (``gone``) and of the
-    second program (``came``)."""
+    """Remove from both counters the collectives or fusions that both programs have, because they did not
+    change. Items are the same if ``key(item)`` is equal. The counters hold the items of the first (``gone``)
+    and of the second program (``came``)."""
     for _ in _alike(gone, came, key):
         pass
 
 
 def _paired(gone: Counter[Item], came: Counter[Item], key: Key) -> list[Changed]:
-    """Match items of the first program (``gone``) with items of the second one (``came``) that have an equal
-    ``key(item)``, such as the same line. Remove the pairs from both counters, and return those pairs whose
-    items differ."""
+    """Match collectives or fusions of the first program (``gone``) with those of the second one (``came``)
+    that have an equal ``key(item)``, such as the same line. Remove the pairs from both counters, and return
+    those pairs whose items differ."""
     return [Changed(x, y, n) for x, y, n in _alike(gone, came, key) if x != y]
 
 
 def _alike(gone: Counter[Item], came: Counter[Item], key: Key) -> Iterator[tuple[Item, Item, int]]:
-    """Yield (item of ``gone``, item of ``came``, number of pairs) for items with equal ``key(item)``. The
-    pairs are removed from both counters."""
+    """Yield (item of ``gone``, item of ``came``, number of such pairs) for items with equal ``key(item)``,
+    and remove the pairs from both counters. The counters hold the collectives or fusions of two programs."""
     waiting: dict[Hashable, list[Item]] = {}
     for item in gone:
         waiting.setdefault(key(item), []).append(item)

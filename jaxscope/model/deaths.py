@@ -43,7 +43,7 @@ class Death(NamedTuple):
 
 
 def of_run(run: Run) -> Death | None:
-    """Return how the program failed; None: it did not fail, or this is unknown."""
+    """Return how the program failed. Return None if it did not fail, or if that is unknown."""
     exited = run.exited
     died = run.main.died if run.main is not None and run.main_recorded else None
     if exited is not None and exited.signal is not None:
@@ -67,7 +67,7 @@ def of_run(run: Run) -> Death | None:
 
 
 def without_memory(c: Compilation) -> bool:
-    """Return whether memory ran out in the program that ``c`` compiled, as the error message says.
+    """Return whether memory ran out while the program that ``c`` compiled ran. The error message says so.
 
     The line that raised the error need not be the call: a GPU runs a program later than the call returns, and
     the next line that needs a result raises the error. So the message is searched for the name of the HLO
@@ -83,8 +83,8 @@ def without_memory(c: Compilation) -> bool:
 
 
 def removed_name(run: Run) -> Removed | None:
-    """Return the name whose removal from JAX made the program fail (``jax.tree_map``). None: the program did
-    not fail, or failed for another reason."""
+    """Return the name whose removal from JAX made the program fail (``jax.tree_map``). Return None if the
+    program did not fail, or failed for another reason."""
     main = run.main
     if main is None or main.died is None:
         return None
@@ -119,7 +119,8 @@ def donors(run: Run, message: str) -> list[tuple[Compilation, str]]:
 
 
 def aval(c: Compilation, path: str) -> str:
-    """Return the type of the argument ``path`` of call ``c`` as text: ``f32[4,4]``; ``?`` if unknown."""
+    """Return the type of the argument ``path`` of call ``c`` as text: ``f32[4,4]``. Return ``?`` if it is
+    unknown."""
     leaves = c.key.arguments if c.key is not None else []
     leaf = next((leaf for leaf in leaves if leaf.path == path), None)
     return "?" if leaf is None else short_aval(leaf.shape, leaf.dtype)

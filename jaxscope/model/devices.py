@@ -77,11 +77,13 @@ class Want(msgspec.Struct, frozen=True):
 
 def uneven(look: Snapshot) -> Uneven | None:
     """Return the devices that hold parts or copies of the same arrays, but different numbers of bytes.
-    ``look`` is a list of all live arrays at one moment. None: all devices hold the same number of bytes.
+    ``look`` is a list of all live arrays at one moment. Return None if all these devices hold the same number
+    of bytes.
 
-    None also if only a small part of all bytes is in arrays on several devices: the program then uses mainly
-    one device. Arrays to which no variable leads do not count, because they may be released at the next
-    moment: a result that is not assigned yet, or part of a reference cycle that Python has not collected.
+    Return None also if only a small part of all bytes is in arrays on several devices: the program then uses
+    mainly one device. Arrays to which no variable leads do not count, because they may be released at the
+    next moment: a result that is not assigned yet, or part of a reference cycle that Python has not
+    collected.
     """
     placed = [(g, ids) for g in look.groups if (ids := _ids(g)) is not None]
     sharing: set[int] = set()
@@ -106,7 +108,7 @@ def uneven(look: Snapshot) -> Uneven | None:
 
 
 def _ids(g: Group) -> tuple[int, ...] | None:
-    """Return the ids of the devices that hold the arrays of ``g``; None: unknown."""
+    """Return the ids of the devices that hold the arrays of ``g``. Return None if the sharding is unknown."""
     return None if g.sharding is None else sh.device_ids(g.sharding.devices)
 
 
@@ -122,8 +124,8 @@ def capacities(process: Process) -> dict[int, int]:
 
 
 def host_memory(process: Process) -> int | None:
-    """Return the bytes of memory that the CPU devices of ``process`` share. None: unknown, or the process
-    does not run on a CPU backend."""
+    """Return the bytes of memory that the CPU devices of ``process`` share. Return None if the number is
+    unknown, or if the process does not run on a CPU backend."""
     if process.backend is None or process.backend.platform != "cpu":
         return None
     return max((e.host_limit for e in process.snapshots if e.host_limit), default=None)
@@ -131,17 +133,17 @@ def host_memory(process: Process) -> int | None:
 
 def stated_capacity(c: Compilation) -> int | None:
     """Return the bytes of memory of a device of the program of ``c``, as the device's allocator states them.
-    If the devices have different sizes, return the smallest. None: the allocator of a device states no
-    limit."""
+    If the devices have different sizes, return the smallest. Return None if the allocator of one of the
+    devices states no limit."""
     ids = sh.device_ids(c.compiled.devices) if c.compiled is not None else None
     stated = capacities(c.process) if ids else {}
     return min(stated[d] for d in ids) if ids and all(d in stated for d in ids) else None
 
 
 def capacity_of(c: Compilation) -> tuple[int, int, bool] | None:
-    """Return the memory for the program of ``c``: (bytes, devices that share them, whether on a host).
-    ``(85_000_000_000, 1, False)`` for a GPU; ``(16_000_000_000, 8, True)`` for eight CPU devices of a host.
-    None: unknown."""
+    """Return the memory for the program of ``c``: (bytes, number of devices that share them, whether they are
+    memory of the host). ``(85_000_000_000, 1, False)`` for a GPU; ``(16_000_000_000, 8, True)`` for eight CPU
+    devices of a host. Return None if it is unknown."""
     stated = stated_capacity(c)
     if stated is not None:
         return stated, 1, False
@@ -158,7 +160,8 @@ def wants(run: Run) -> list[Want]:
 
 
 def want(c: Compilation) -> Want | None:
-    """Return the memory that the program of ``c`` needs and that its devices have; None: unknown."""
+    """Return the memory that the program of ``c`` needs and that its devices have. Return None if one of the
+    two is unknown."""
     if c.compiled is None or c.compiled.memory is None:
         return None
     peak, capacity = peak_bytes(c.compiled.memory), capacity_of(c)
@@ -170,7 +173,7 @@ def _beside(c: Compilation) -> int | None:
 
     The live arrays are those of the last snapshot (list of all live arrays) before the compilation, or else
     of the first snapshot of the process. Arguments of the program are subtracted, because the peak of the
-    program includes them. None: unknown.
+    program includes them. Return None if the bytes are unknown.
     """
     assert c.compiled is not None and c.compiled.memory is not None
     before = [e for e in c.process.snapshots if e.t_ns <= c.t_ns]
@@ -187,8 +190,9 @@ def _beside(c: Compilation) -> int | None:
 
 
 def _ran(c: Compilation) -> bool:
-    """Return whether the program that the call ``c`` compiled also ran. False if it was compiled ahead of
-    time, if an exception that this call raised ended the user's program, or if memory ran out in it."""
+    """Return whether the program that the call ``c`` compiled also ran. The result is False if the program
+    was compiled ahead of time, if an exception that this call raised ended the user's program, or if memory
+    ran out in it."""
     if c.entry != "call":
         return False
     if deaths.without_memory(c):

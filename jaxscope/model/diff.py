@@ -138,8 +138,8 @@ def matched(
     old: Sequence[Function], new: Sequence[Function]
 ) -> list[tuple[Function | None, Function | None]]:
     """Match the functions of the first run (``old``) with those of the second one (``new``). Return pairs
-    (function in the first run, the same function in the second run), with None if a run does not have the
-    function."""
+    (function in the first run, the same function in the second run), with None in place of a function that a
+    run does not have."""
     pairs: list[tuple[Function | None, Function | None]] = []
     left, right = list(old), list(new)
 
@@ -206,9 +206,9 @@ def programs_of(run: Run, f: Function) -> list[Program]:
 
 
 def changed_programs(run: Run, f: Function) -> tuple[int, int] | None:
-    """Return the numbers of the last two successive compilations of ``f`` of which the second is a recompile
-    and has another program than the first. ``(3, 4)`` stands for ``f#3`` and ``f#4``. None: there are none.
-    The forward and the backward program of one call of ``jax.grad(f)`` do not count."""
+    """Find the last recompile of ``f`` that has another program than the compilation right before it. Return
+    the numbers of these two compilations: ``(3, 4)`` stands for ``f#3`` and ``f#4``. Return None if there is
+    no such recompile. The forward and the backward program of one call of ``jax.grad(f)`` do not count."""
     again = {c.id for c in recompilations(f, run)}
     numbered = [(n, c) for n, c in run.numbered(f) if c.program in run.programs]
     pairs = [
@@ -238,7 +238,7 @@ def _programs(a: Run, x: Function, b: Run, y: Function) -> list[Changes]:
 
 def keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] | None:
     """Return how the cache key of compilation ``b`` of ``run_b`` differs from that of ``a`` of ``run_a``: one
-    Cause for each difference. ``run_a`` and ``run_b`` may be the same. None: one of the keys was not
+    Cause for each difference. ``run_a`` and ``run_b`` may be the same. Return None if one of the keys was not
     recorded."""
     if a.key is None or b.key is None:
         return None
@@ -260,8 +260,8 @@ def keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] 
 
 
 def _anywhere(facts: Facts, both: Collection[str]) -> Facts:
-    """Return ``facts``, a flattened cache key, without the values that mean nothing in another process, to
-    compare keys of two runs.
+    """Return ``facts``, a flattened cache key, without the values that mean nothing in another process. Keys
+    of two runs can then be compared.
 
     Left out are ids of objects, hashes (those of texts depend on PYTHONHASHSEED), and settings that the other
     process does not have. ``both`` has the names of the settings that both keys have.
@@ -281,7 +281,7 @@ def _anywhere(facts: Facts, both: Collection[str]) -> Facts:
 
 def _facts(a: Run, b: Run) -> dict[str, tuple[str | None, str | None]]:
     """Return the properties in which the runs ``a`` and ``b`` differ, as {name: (value in ``a``, value in
-    ``b``)}: ``{"jax": ("0.9.0", "0.10.2")}``. None: the value is unknown."""
+    ``b``)}: ``{"jax": ("0.9.0", "0.10.2")}``. A value is None if it is unknown."""
     x, y = _about(a), _about(b)
     return {n: (x[n], y[n]) for n in x if x[n] != y[n]}
 
@@ -297,8 +297,8 @@ def _words(argv: list[str]) -> list[str]:
 
 
 def _about(run: Run) -> dict[str, str | None]:
-    """Return the properties of ``run`` that are compared with those of another run: {name: value as text}.
-    None: the value is unknown."""
+    """Return the properties of ``run`` that are compared with those of another run: {name: value as text}. A
+    value is None if it is unknown."""
     started = run.main.started if run.main is not None else None
     devices = Counter(d.kind for d in run.devices)
     ended = run.exited

@@ -25,22 +25,22 @@ SECONDS = "seconds"  # the unit of a bound
 
 def _memory(m: metrics.SavedMetrics) -> Figures | None:
     """Return the peak and the temporary bytes of a program on one device, by name: ``{"peak": 4096, "temp":
-    1024}``. ``m`` has all figures of the program. None: both are unknown."""
+    1024}``. ``m`` has all figures of the program. Return None if both are unknown."""
     memory = m.memory or {}
     return {name: memory[name] for name in ("peak", "temp") if name in memory} or None
 
 
 def _wire(m: metrics.SavedMetrics) -> Figures | None:
     """Return the bytes that a device sends in one call of a program, by mesh axes: ``{"data": 4096, ...}``.
-    ``m`` has all figures of the program. None: unknown."""
+    ``m`` has all figures of the program. Return None if the bytes are unknown."""
     traffic = m.traffic if isinstance(m, ProgramMetrics) else None
     return None if traffic is None else {axes: t.wire_bytes for axes, t in traffic.items()}
 
 
 def _bound(m: metrics.SavedMetrics) -> Figures | None:
-    """Return the lower bound on the seconds of one call of a program. ``m`` has all figures of the program.
-    Only a program for a target (a machine given by ``--target``) has a lower bound. None: it is unknown, or
-    the program is not for a target."""
+    """Return the lower bound on the seconds of one call of a program, as ``{"least": seconds}``. ``m`` has
+    all figures of the program. Only a program for a target (a machine given by ``--target``) has a lower
+    bound. Return None for any other program, or if the bound is unknown."""
     bounds = m.bounds if isinstance(m, ProgramMetrics) else None
     return None if bounds is None else {"least": bounds.least}
 
@@ -113,7 +113,8 @@ def _judged(
 
 
 def _counts(run: Run) -> dict[str, float]:
-    """Return the numbers of recompiles, compilations, traces, transfers etc. of a run, by name."""
+    """Return the numbers of recompiles, compilations, traces, transfers etc. of a run, by name:
+    ``{"recompiles": 3, ...}``."""
     functions = run.functions.values()
     return {
         "recompiles": sum(len(recompiles(f, run)) for f in functions if f.user),
@@ -127,16 +128,17 @@ def _counts(run: Run) -> dict[str, float]:
 
 
 def _transferred(run: Run) -> dict[str, float]:
-    """Return the bytes that the run transferred to the host and to devices; empty: not recorded."""
+    """Return the bytes that the run transferred to the host and to devices, as {``bytes_to_host`` or
+    ``bytes_to_devices``: bytes}. The dict is empty if transfers were not recorded."""
     return _transfers(run, "bytes", "bytes")
 
 
 def _transfers(run: Run, name: str, attribute: str) -> dict[str, float]:
     """Return the number (``attribute`` is ``count``) or the bytes (``bytes``) of all transfers of the run,
-    for each direction:
+    for each direction.
 
-    ``_transfers(run, "bytes", "bytes")`` -> ``{"bytes_to_host": 4096, "bytes_to_devices": 1024}``. ``name``
-    is the beginning of the names in the result. Empty if transfers were not recorded.
+    Example: ``_transfers(run, "bytes", "bytes")`` -> ``{"bytes_to_host": 4096, "bytes_to_devices": 1024}``.
+    ``name`` is the beginning of the names in the result. The dict is empty if transfers were not recorded.
     """
     if not transfers.counted(run):
         return {}
@@ -149,7 +151,7 @@ def _transfers(run: Run, name: str, attribute: str) -> dict[str, float]:
 
 def _of_function(found: RunDiff, f: FunctionDiff) -> Iterator[Fact]:
     """Yield the compared figures of the function ``f``, which both runs have, and of its compiled programs.
-    ``found`` has both runs."""
+    ``found`` is the comparison of both runs."""
     assert f.before is not None and f.after is not None
     before, after = (
         {"compilations": x.compiled, "recompiles": len(recompiles(x, run))}
@@ -177,7 +179,7 @@ def _by_target(run: Run, f: Function) -> dict[str | None, list[Program]]:
 
 def _largest(metric: Metric, programs: Sequence[ProgramMetrics]) -> Figures | None:
     """Return the largest value of each figure of the group ``metric`` in ``programs``, by name of the figure.
-    None: the figures of one of the programs are unknown."""
+    Return None if the figures of one of the programs are unknown."""
     found: dict[str, float | None] = {}
     for program in programs:
         figures = metric.extract(program)

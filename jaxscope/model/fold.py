@@ -40,8 +40,9 @@ _BIT = {ev.TRACE: 1, ev.LOWER: 2, ev.COMPILE: 4}
 
 
 class Fold:
-    """All records of a run so far, built by ``apply``. ``Run`` adds the queries. ``version`` grows with every
-    event, so that a view can find out whether it has to redraw."""
+    """All records (processes, functions, compilations, programs) of a run so far. ``apply`` adds an event to
+    them; the subclass ``Run`` adds queries. ``version`` grows with every event, so that a view can find out
+    whether it must redraw."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -88,8 +89,9 @@ class Fold:
         self._open: dict[str, Compilation] = {}  # compilations with a phase in progress
 
     def apply(self, event: ev.AnyEvent | ev.Unknown, log: str = "") -> Compilation | None:
-        """Add ``event`` to the records. Return the compilation that it is about; None: it is about none.
-        ``log``, the name of the log with the event, distinguishes processes that had the same pid."""
+        """Add ``event`` to the records. Return the compilation that the event is about, or None if it is
+        about none. ``log`` is the name of the log that has the event. It distinguishes processes that had the
+        same pid."""
         self.version += 1
         handler = _HANDLERS.get(type(event))
         if handler is None or isinstance(event, ev.Unknown):
@@ -124,8 +126,9 @@ class Fold:
 
     def count(self, log: str, numbers: Sequence[int]) -> None:
         """Add the current values of the counts that grow without events (calls, steps, fast-path misses).
-        ``numbers`` are the contents of the counts file beside the log ``log`` (``log.counts``). The event
-        that introduced a count has the index of the count in this file (``cell``)."""
+        ``numbers`` are the contents of the counts file beside the log with the name ``log`` (see
+        ``log.counts``). The event that introduced a count has the index of this count in the file, as its
+        field ``cell``."""
         for cell, event in list(self._cells.get(log, {}).items()):
             field = "index" if isinstance(event, ev.Step) else "count"
             if 0 <= cell < len(numbers) and numbers[cell] > getattr(event, field):

@@ -100,8 +100,8 @@ def has_twin(run: Run, f: Function) -> bool:
 
 
 def number_of(run: Run, c: Compilation) -> int | None:
-    """Return the number of compilation ``c`` in its function: 4 for ``train_step#4``. None: the call only
-    missed the C++ fast path and compiled nothing, so it has no number."""
+    """Return the number of compilation ``c`` in its function: 4 for ``train_step#4``. Return None if the call
+    only missed JAX's C++ fast path and compiled nothing: such a call has no number."""
     return run.number(c)
 
 

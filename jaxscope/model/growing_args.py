@@ -46,9 +46,9 @@ def by_itself(run: Run, c: Compilation, cause: Cause) -> bool:
     """Return whether ``c`` recompiled because the function itself made its argument longer: the argument is a
     result of an earlier call. ``cause`` is the change of the argument's shape.
 
-    True if the argument has the tree, shapes and dtypes of the result of an earlier call, and is longer than
-    the argument of that call. False if it is known to have been created at a line other than those of the two
-    calls.
+    That is so if the argument has the tree, shapes and dtypes of the result of an earlier call, and is longer
+    than the argument of that call. The result is False if the argument is known to have been created at a
+    line other than those of the two calls.
     """
     comparison = causes.compared(run, c)
     if cause.kind != "shape" or cause.path is None or comparison is None:

@@ -40,8 +40,8 @@ _FIELDS = {
 
 
 class Shared:
-    """A table of values that occurred in events. ``of`` replaces values of an event by equal values of
-    earlier events."""
+    """A table of values that occurred in events, to keep equal values only once. ``of`` replaces the values
+    of an event by equal objects of earlier events."""
 
     def __init__(self) -> None:
         self._forget()

@@ -48,7 +48,7 @@ class Occupied:
         )
 
     def _within(self, begin: int, end: int) -> int:
-        """Return how many nanoseconds between ``begin`` and ``end`` are in the union."""
+        """Return how many nanoseconds between ``begin`` and ``end`` are in the union of the added spans."""
         first, last = bisect_right(self._ends, begin), bisect_left(self._begins, end)
         return sum(
             min(end, e) - max(begin, b)

@@ -65,7 +65,7 @@ class Earlier:
 
     def latest(self, end: int, most: int, fits: Fits | None) -> list[int]:
         """Return the positions (indices) of the latest keys before position ``end``, at most ``most``, the
-        latest first. ``fits`` returns whether the compilation of a key is wanted; None: all are."""
+        latest first. ``fits`` tells whether the compilation of a key is wanted; if it is None, all are."""
         return _latest(range(end), most, self._at(range(end), fits))
 
     def hashes(self, call: int, key: Key) -> tuple[int, int]:
@@ -93,8 +93,8 @@ class Earlier:
         return found
 
     def same_shapes(self, key: Key, end: int, fits: Fits) -> int | None:
-        """Return the position (index) of the latest key before position ``end`` with the shapes of ``key``;
-        None: no such key. ``fits`` returns whether the compilation of a key is wanted."""
+        """Return the position (index) of the latest key before position ``end`` with the shapes of ``key``.
+        Return None if there is no such key. ``fits`` tells whether the compilation of a key is wanted."""
         known = self.by_shapes.get(shapes(key), [])
         before = range(bisect_left(known, end))
         found = _latest(before, 1, self._at(known, fits))
@@ -104,8 +104,9 @@ class Earlier:
         return None if fits is None else lambda n: fits(self.compilations[positions[n]])
 
     def with_shapes(self, pairs: Sequence[tuple[str, object]]) -> list[int]:
-        """Return the positions (indices), in ascending order, of the keys whose arguments have certain
-        shapes; of many such keys, the latest LOOK_AT. ``pairs`` has (path, shape) of each argument."""
+        """Return the positions (indices), in ascending order, of the keys whose arguments have the paths and
+        shapes ``pairs``: (path, shape) of each argument. Of many such keys, return only the latest
+        LOOK_AT."""
         return self.by_shapes.get(hash(tuple(pairs)), [])[-LOOK_AT:]
 
 

@@ -17,10 +17,11 @@ class Entry(msgspec.Struct, frozen=True):
       cause: the kind of the decisive cause: ``shape``, ``first``, ...
       path: the path of the argument, or the name of the setting; None: the cause has none.
       source: the user's line that made the calls; None: unknown.
+      function: the function; None: the entry is for all functions that are not the user's.
       count: number of calls that missed a cache. A call that made JAX compile several programs, as under
         ``jax.grad``, counts once.
-      trace_seconds, lower_seconds, compile_seconds: the seconds of these calls, without what other
-        calls compiled inside their traces.
+      trace_seconds, lower_seconds, compile_seconds: the seconds of these calls, without what other calls
+        compiled inside their traces.
     """
 
     cause: str

@@ -57,14 +57,15 @@ class Spent(msgspec.Struct, frozen=True):
 
 
 def measured(run: Run) -> LineTimes | None:
-    """Return what was measured in the main process; None: nothing."""
+    """Return the times of the main thread by line that were measured in the main process. Return None if
+    nothing was measured."""
     return run.main.line_times if run.main is not None else None
 
 
 @cached_until_changed
 def by_line(run: Run) -> list[Spent]:
     """Return how long the main thread did each thing (waiting, compiling, ...) at each of the user's lines,
-    the longest time first. Empty if nothing was measured."""
+    the longest time first. The list is empty if nothing was measured."""
     found: dict[tuple[str, str, int], list[LineTime]] = {}
     for doing, entry in entries(run):
         found.setdefault((doing, entry.stack[0].file, entry.stack[0].line), []).append(entry)
@@ -74,10 +75,10 @@ def by_line(run: Run) -> list[Spent]:
 
 @cached_until_changed
 def entries(run: Run) -> list[tuple[str, LineTime]]:
-    """Return the recorded times, each as (what the main thread did, the time). In calls of compiled functions
-    and operations, no Python code of JAX runs. These calls are recognized because JAX compiled something at
-    the same place. If the thread slept during Python code (it waited for a lock, a file or a device), the
-    sleep is an entry of its own."""
+    """Return the recorded times, each as (what the main thread did, the time). The samples show no Python
+    code of JAX in calls of compiled functions and operations; such calls are recognized because JAX compiled
+    something at the same place. If the thread slept during Python code (it waited for a lock, a file or a
+    device), the sleep is an entry of its own."""
     times = measured(run)
     if times is None:
         return []
@@ -119,8 +120,8 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
 
 def seconds_at(run: Run, lines: Collection[tuple[str, int]]) -> float | None:
     """Return the seconds that the main thread spent on operations outside jit and on waiting for values while
-    it was at one of ``lines``, (file, number), or in a function that one of these lines called. None: not
-    measured, or with too few samples."""
+    it was at one of ``lines``, each (file, number), or in a function that one of them called. Return None if
+    nothing was measured, or if there are too few samples."""
     found = [
         t
         for doing, t in entries(run)
@@ -131,8 +132,8 @@ def seconds_at(run: Run, lines: Collection[tuple[str, int]]) -> float | None:
 
 def running_seconds(run: Run, function: Function) -> float | None:
     """Return the seconds that the main thread spent in calls of the jitted ``function``, and on waiting for
-    values in loops that call no other jitted function of the user. None: not measured, or with too few
-    samples."""
+    values in loops that call no other jitted function of the user. Return None if nothing was measured, or if
+    there are too few samples."""
     lines: set[tuple[str, int]] = set()
     mine: set[tuple[Frame, int]] = set()
     others: set[tuple[Frame, int]] = set()
@@ -205,9 +206,9 @@ def loops(run: Run, times: list[LineTime], least: float) -> list[Loop]:
     """Return the loops in which at least ``least`` seconds of ``times`` were spent.
 
     Of nested loops, only one is returned: the innermost one that has at least the part MOST of the seconds of
-    the loop around it. If some of the loops around a time call jitted functions, the other loops are ignored
-    for this time. A loop in a function counts as nested in the loop that calls the function. A time without a
-    loop on its stack is left out.
+    the loop around it. If some of the loops around the line of a time call jitted functions, the other loops
+    are ignored for this time. A loop in a function counts as nested in the loop that calls the function. A
+    time without a loop on its stack is left out.
     """
     calls = _with_calls(run)
     nested = [(list(_around(run, reversed(t.stack))), t) for t in times]
@@ -219,8 +220,9 @@ def loops(run: Run, times: list[LineTime], least: float) -> list[Loop]:
 
 
 def inner_loop(run: Run, loop: Loop, share: float) -> Frame | None:
-    """Return the first line of the loop within ``loop``, also in functions that it calls, around at least
-    ``share`` of its seconds; None: there is none."""
+    """Return the first line of a loop inside ``loop``, or inside a function that ``loop`` calls, in which at
+    least the fraction ``share`` of the seconds of ``loop`` were spent: the loop with the most seconds. Return
+    None if there is no such loop."""
     seconds: dict[Frame, float] = {}
     for t in loop.times:
         for line, last in _around(run, t.stack):
@@ -243,8 +245,8 @@ def _with_calls(run: Run) -> set[tuple[Frame, int]]:
 
 def _innermost(nested: list[tuple[_Loops, LineTime]], depth: int, least: float) -> Iterator[Loop]:
     """Yield the loops at ``depth`` (0: the outermost ones) in which at least ``least`` seconds were spent. If
-    an inner loop has at least the part MOST of these seconds, yield the inner loop instead. ``nested`` has
-    (loops around it, outermost first; the time) for each time."""
+    an inner loop has at least the part MOST of these seconds, yield the inner loop instead. ``nested`` has a
+    pair for each time: (the loops around it, outermost first; the time)."""
     members: dict[tuple[Frame, int], list[tuple[_Loops, LineTime]]] = {}
     for around, t in nested:
         if len(around) > depth:

@@ -54,7 +54,8 @@ class Batch(msgspec.Struct):
 
 
 class Tail:
-    """Reads the logs of a run, at first completely and later what is new in them, into the attribute ``run``.
+    """Reads the logs of a run into the attribute ``run``: at first completely, later only what is new in
+    them.
 
     ``poll`` does both parts of the work: ``read`` reads and decodes files, which may be slow, and ``take``
     adds the events to the run. A view that must not block calls ``read`` and ``take`` in different threads.
@@ -77,20 +78,21 @@ class Tail:
 
     def poll(self, progress: Progress | None = None) -> list[tuple[AnyEvent | Unknown, Compilation | None]]:
         """Add the new events to the run. Return (event, compilation to which it belongs or None) for each.
-        ``progress`` is called with the number of bytes read so far, and of all bytes."""
+        ``progress`` is called with (bytes read so far, bytes of all logs)."""
         return self.take(self.read(progress))[0]
 
     def read(self, progress: Progress | None = None) -> Batch:
         """Read and decode the new events. Return them for ``take``; the run is not changed. ``progress`` is
-        called with the number of bytes read so far, and of all bytes."""
+        called with (bytes read so far, bytes of all logs)."""
         entries = self._reader.entries(progress)
         return self._batch(entries)
 
     def take(
         self, batch: Batch, limit: int | None = None
     ) -> tuple[list[tuple[AnyEvent | Unknown, Compilation | None]], bool]:
-        """Add at most ``limit`` events of ``batch`` to the run (None: all). Return (event, compilation to
-        which it belongs or None) for each, and whether the batch is finished."""
+        """Add at most ``limit`` events of ``batch`` to the run; if ``limit`` is None, add all. Return two
+        values: a list with (event, compilation to which it belongs or None) for each of them, and whether the
+        batch is finished."""
         end = len(batch.entries) if limit is None else batch.taken + limit
         part = batch.entries[batch.taken : end]
         taken = [(event, self.run.apply(event, log)) for log, event in part]
@@ -102,13 +104,14 @@ class Tail:
 
     def load(self, progress: Progress | None = None) -> None:
         """Add the new events to the run one by one, without keeping a list of them, which saves memory.
-        ``progress`` is called with the number of bytes read so far, and of all bytes."""
+        ``progress`` is called with (bytes read so far, bytes of all logs)."""
         for log, event in self._reader.stream(progress):
             self.run.apply(event, log)
         self._end(self._batch([]))
 
     def _batch(self, entries: list[tuple[str, AnyEvent | Unknown]]) -> Batch:
-        """Return a batch of ``entries`` (log, event), with the current counts and the queue for targets."""
+        """Return a batch of ``entries`` (log, event), with the current counts, and the queue of programs to
+        compile for targets if it has changed."""
         queued = Queued(self._queue.abandoned(), self._queue.behind())
         changed = queued != self._queued
         self._queued = queued
@@ -136,7 +139,8 @@ class Tail:
 
 def _ranks_here(place: RunDir) -> int | None:
     """Return how many ranks (processes) of a job have a recording in the run directory of the job. ``place``
-    is the directory of one rank. 1 if it belongs to no job; None if the directory cannot be read."""
+    is the directory of one rank. Return 1 if it belongs to no job, and None if the directory cannot be
+    read."""
     whole = ranks.whole_of(place)
     try:
         return 1 if whole is None else len(files.names(whole.path / store.RANKS, within=whole.path))
@@ -146,15 +150,15 @@ def _ranks_here(place: RunDir) -> int | None:
 
 def load(directory: RunDir, progress: Progress | None = None) -> Run:
     """Return the run that is recorded in ``directory``, as far as it is recorded now. ``progress`` is called
-    with the number of bytes read so far, and of all bytes."""
+    with (bytes read so far, bytes of all logs)."""
     tail = Tail(directory)
     tail.load(progress)
     return tail.run
 
 
 class _Logged(Protocol):
-    """The fields of a process that ``state`` reads, so that ``state`` works with both classes of processes.
-    The classes are ``records.Process`` and ``rank_log._Process``."""
+    """The fields of a process that the function ``state`` reads. Two classes have these fields: the complete
+    record of a process, and the shorter one for a comparison of ranks."""
 
     last_ns: int
     started: RunStarted | None
@@ -162,8 +166,8 @@ class _Logged(Protocol):
 
 
 class _Ending(Protocol):
-    """The attributes of a Run or a RankLog that the function ``state`` reads. ``logs`` returns (name of the
-    log, process) for each log; ``main`` is the process that the user started."""
+    """The attributes of a recording (a ``Run`` or a ``RankLog``) that the function ``state`` reads. ``logs``
+    returns (name of the log, process) for each log; ``main`` is the process that the user started."""
 
     exited: ProgramExited | None
 
@@ -174,10 +178,10 @@ class _Ending(Protocol):
 
 
 def alive_ns(how: str, directory: RunDir) -> int | None:
-    """Return when the program was last known to be alive (ns since the epoch). It is found from the heartbeat
-    in the run's ``directory``, a file that ``jaxscope run`` updates while it waits for the program. ``how``
-    is the result of ``state``: running, lost, ... None: there is no heartbeat, or the end of the program is
-    recorded."""
+    """Return when the program was last known to be alive (ns since the epoch). This is read from the
+    heartbeat in the run's ``directory``, a file that ``jaxscope run`` updates while it waits for the program.
+    ``how`` is the result of ``state``: running, lost, ... Return None if there is no heartbeat, or if the end
+    of the program is recorded."""
     beat = liveness.beat_of(directory.heartbeat) if how in ("running", "lost") else None
     if beat is None:
         return None  # only the times of its events are known
@@ -200,8 +204,8 @@ def state(run: _Ending, directory: RunDir) -> str:
 
 def going_on(run: Run, directory: RunDir) -> bool | None:
     """Return whether the program of ``run``, recorded in ``directory``, still runs: whether a process of it,
-    or the process that waits for its end, is alive. None: unknown, because the run was recorded on another
-    machine, whose processes are not visible here."""
+    or the process that waits for its end, is alive. Return None if that is unknown, because the run was
+    recorded on another machine, whose processes are not visible here."""
     signs = [_writes(directory, log, p) for log, p in run.logs()]
     if run.exited is not None:
         return any(signs)  # the end is recorded, so only a child process with a lock may still write
@@ -215,7 +219,7 @@ def going_on(run: Run, directory: RunDir) -> bool | None:
 
 def _watched(directory: RunDir) -> bool | None:
     """Return whether ``jaxscope run`` still waits for the end of the program, as the heartbeat file in the
-    run's ``directory`` shows; None: unknown."""
+    run's ``directory`` shows. Return None if that is unknown."""
     beat = liveness.beat_of(directory.heartbeat)
     if beat is None:
         return False
@@ -224,7 +228,7 @@ def _watched(directory: RunDir) -> bool | None:
 
 def _writes(directory: RunDir, log: str, process: _Logged) -> bool | None:
     """Return whether ``process`` is alive and still writes its log. ``log`` is the name of this log in the
-    run's ``directory``. None: unknown."""
+    run's ``directory``. Return None if that is unknown."""
     started = process.started
     if process.ended is not None or started is None:
         return False

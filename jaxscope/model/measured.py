@@ -148,7 +148,7 @@ def _located(
 ) -> tuple[str | None, Frame | None]:
     """Return (opcode, user's line) of the measured instruction ``t``. ``programs`` are those that may contain
     ``t``, each as {name of an instruction: its line and opcode}. The opcode or the line is None if it is
-    unknown, or not the same in all of them."""
+    unknown, or differs between these programs."""
     found = [p[_key(t)] for p in programs if _key(t) in p]
     opcodes = {each.opcode for each in found}
     lines = {None if each.line is None else (each.line.file, each.line.line) for each in found}

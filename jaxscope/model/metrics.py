@@ -44,7 +44,7 @@ Figures = Mapping[str, float | None]
 
 class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The base class of the types that are stored in a baseline file. Unknown keys in the file are an error,
-    so that a wrong merge of two versions of the file is noticed."""
+    so that jaxscope notices a wrong merge of two versions of the file."""
 
 
 class Collectives(Saved, frozen=True):
@@ -152,7 +152,8 @@ class ProgramMetrics(SavedMetrics, frozen=True):
 
     @property
     def used_bytes(self) -> int | None:
-        """Return the bytes of memory that the program needs on one device; None: unknown.
+        """Return the bytes of memory that the program needs on one device. Return None if the number is
+        unknown.
 
         The number is the compiler's estimate, not a measurement. For a program compiled for a target
         (``--target v5e:4x4``), it is what the target's compiler states. For any other program, it is the peak
@@ -210,8 +211,8 @@ class Metric(msgspec.Struct, frozen=True):
         self, before: SavedMetrics, after: SavedMetrics, tolerance: float = 0.0
     ) -> list[Difference] | None:
         """Return the figures that differ between a program (``before``) and another one (``after``) by more
-        than ``tolerance`` (relative: 0.05 is 5 %), in the order of ``after``. None: the figures of one
-        program are unknown. A single unknown figure is left out."""
+        than ``tolerance`` (relative: 0.05 is 5 %), in the order of ``after``. Return None if all figures of
+        one program are unknown; a single unknown figure is left out."""
         old, new = self.extract(before), self.extract(after)
         if old is None or new is None:
             return None
@@ -237,13 +238,13 @@ def _figures(field: str) -> Callable[[SavedMetrics], Figures | None]:
 
 def _memory(metrics: SavedMetrics) -> Figures | None:
     """Return the memory figures of a program, in bytes on one device: ``{"temp": 4096, "alias": 1024, ...}``.
-    These include figures that a baseline file does not keep. None: unknown."""
+    These include figures that a baseline file does not keep. Return None if they are unknown."""
     return metrics.memory and {**metrics.memory, **(getattr(metrics, "unsaved_memory", None) or {})}
 
 
 def _work(metrics: SavedMetrics) -> Figures:
     """Return the figures of XLA's cost analysis of a program, and the operations of its matrix products:
-    ``{"flops": 2e9, "matrix_flops": 1e9, ...}``."""
+    ``{"flops": 2e9, "matrix_flops": 1e9, ...}``. A value is None if it is unknown."""
     cost: Figures = getattr(metrics, "cost", None) or {}
     return {**cost, "matrix_flops": (metrics.flops or {}).get("matrix")}
 
@@ -310,7 +311,8 @@ def memory_of(p: Program, fit: Fit | None = None) -> tuple[Memory, int | None]:
 
 def sizes(compiled: ev.Compiled | None) -> tuple[Memory, int | None]:
     """Return (the compiler's byte counts for one device, peak bytes or None if unknown) of a program that
-    ran. ``compiled`` is the event of its compilation; None: not recorded, and all counts are unknown."""
+    ran. ``compiled`` is the event of its compilation. If it was not recorded (None), all counts are
+    unknown."""
     memory = (compiled.memory if compiled is not None else None) or Memory()
     return memory, peak_bytes(memory)
 
@@ -354,7 +356,7 @@ def _of_hlo(hlo: Compiled | None) -> dict[str, Any]:
 
 def _executions(members: Iterable[Collective]) -> int | None:
     """Return how often, at most, the collectives ``members`` together run in one call of the program. Of each
-    conditional, only the branch that runs most of them counts. None: unknown."""
+    conditional, only the branch that runs most of them counts. Return None if a number is unknown."""
     return branches.bounds_of((c.branches, c.executions) for c in members).most
 
 

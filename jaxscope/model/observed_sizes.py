@@ -43,7 +43,7 @@ class Varying(msgspec.Struct, frozen=True):
 
     @property
     def calls(self) -> int | None:
-        """Return the number of calls whose size is known; None: calls were not counted."""
+        """Return the number of calls whose size is known. Return None if calls were not counted."""
         return sum(self.counts) if self.counts is not None else None
 
 
@@ -63,16 +63,16 @@ class Joint(msgspec.Struct, frozen=True):
 
 @cached_until_changed
 def varying(run: Run) -> list[Varying]:
-    """Return the axes of arguments whose changing size made the user's functions recompile. Axes with most
-    sizes come first. Arguments that the function itself makes longer, or that grow by a constant in every
-    call, are left out: each of their sizes occurs only once."""
+    """Return the axes of arguments whose changing size made the user's functions recompile. The axes with the
+    most sizes come first. Arguments that the function itself makes longer, or that grow by a constant in
+    every call, are left out: each of their sizes occurs only once."""
     found = [v for f in run.functions.values() if f.user for v in _of_function(run, f)]
     return sorted(found, key=lambda v: (-len(v.observed), v.function.id, v.path, v.axis))
 
 
 def _of_function(run: Run, f: Function) -> list[Varying]:
-    """Return the axes of arguments of ``f`` that had at least FEWEST sizes; empty if ``f`` was not recompiled
-    because of a new shape."""
+    """Return the axes of arguments of ``f`` that had at least FEWEST sizes. The list is empty if ``f`` was
+    not recompiled because of a new shape."""
     every = [c for c in f.compilations if c.key is not None and c.reached != ["fast_path"]]
     calls = [c for c in every if c.entry == "call"]
     if not calls:  # it is only called under grad or vmap: each of these calls traces it for another size
@@ -109,14 +109,14 @@ def _of_function(run: Run, f: Function) -> list[Varying]:
 def _other_change(run: Run, c: Compilation) -> str | None:
     """Return the kind of the input (``dtype``, ``static_value``, ...) that changed in ``c``, if the function
     object of ``c`` is created for each call. That input would make the function recompile even if it were
-    created only once. None: no input changed, or the function is not created for each call."""
+    created only once. Return None if no input changed, or if the function is not created for each call."""
     found = causes.changed_input(run, c)
     return found.kind if found is not None else None
 
 
 def _calls(f: Function, misses: Sequence[Compilation]) -> tuple[int, ...] | None:
     """Return, for each of ``misses`` (calls of ``f`` that missed a cache), how many calls of ``f`` had the
-    same argument sizes; None: unknown.
+    same argument sizes. Return None if that is unknown.
 
     If several misses have the same sizes, the first of these misses gets all the calls, and the later ones
     get 0. Calls were counted by the bytes of their NumPy arguments. So the numbers are known only if no two

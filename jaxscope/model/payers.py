@@ -72,9 +72,9 @@ class Payer(msgspec.Struct, frozen=True):
 
 
 def line_of(c: Compilation) -> Frame | None:
-    """Return the user's line that caused ``c``, to which its seconds are assigned; None: unknown. Mostly, it
-    is the line that made the call. If a library called that line (a callback), it is the line of the user
-    that called the library."""
+    """Return the user's line that caused ``c``, to which its seconds are assigned. Return None if it is
+    unknown. Mostly, it is the line that made the call. If a library called that line (a callback), it is the
+    line of the user that called the library."""
     if c.missed is None or c.site is None:
         return None
     above = [c.site, *c.missed.stack]
@@ -157,8 +157,8 @@ def _only_created_again(
     was created again, so that creating the object once would avoid ``c``.
 
     For example, a helper of the user defines the vector field of a differential equation in each call, and is
-    called from two lines. True if an earlier program of the same function and line did the same work, for the
-    same shapes.
+    called from two lines. The result is True if an earlier program of the same function and line did the same
+    work, for the same shapes.
 
     Args:
       work: the costs of the program of ``c`` (XLA's cost analysis: flops, bytes, ...).
@@ -185,8 +185,8 @@ def _of_other_work(run: Run, c: Compilation, work: dict[str, float], earlier: li
 
 
 def ran_once(run: Run, c: Compilation) -> bool:
-    """Return whether the user's lines that led to ``c`` run only once in the program. True if the outermost
-    line is at the top level of a module, and no line is in a loop or in a recursive function."""
+    """Return whether the user's lines that led to ``c`` run only once in the program. That is so if the
+    outermost line is at the top level of a module, and no line is in a loop or in a recursive function."""
     if c.missed is None or c.site is None:
         return False
     lines = [c.site, *c.missed.stack][c.missed.into_library or 0 :]
@@ -201,10 +201,9 @@ def ran_once(run: Run, c: Compilation) -> bool:
 
 
 def repeated_by_library(run: Run, p: Payer) -> bool:
-    """Return whether the library that the line of ``p`` calls compiles its own functions again and again
-    within one call. That is so if the user's lines on the stack are the same for all these compilations, and
-    each of the lines runs only once.
-    """
+    """Return whether the library that the user's line of ``p`` calls compiles its own functions again and
+    again within one call. That is so if the user's lines on the stack are the same for all these
+    compilations, and each of the lines runs only once."""
     functions = {c.function.id for c in p.again}
     calls = [c for c in p.compilations if c.function.id in functions]
     ways = {
@@ -225,7 +224,8 @@ def total_seconds(run: Run) -> float:
 
 
 def recompiled_outside(run: Run) -> list[Compilation]:
-    """Return the recompiles of operations outside jit and of library functions, in no particular order."""
+    """Return the recompiles of operations outside jit and of library functions in the run, in no particular
+    order."""
     return [c for p in payers(run) for c in p.again]
 
 
@@ -276,9 +276,9 @@ def steps(run: Run) -> list[Step]:
 
 
 def _operations_in(run: Run, file: str, first: int, last: int) -> dict[tuple[object, ...], int]:
-    """Return the operations outside jit that each iteration of a loop runs: {(an operation, the place that
-    applies it): the line of ``file`` that leads to this place}. The loop is on the lines ``first`` to
-    ``last`` of ``file``.
+    """Return the operations outside jit that each iteration of a loop runs: {an operation and the place that
+    applies it: the line of ``file`` that leads to this place}. The loop is on the lines ``first`` to ``last``
+    of ``file``.
 
     JAX does not compile an operation again in a loop if it was compiled before the loop began. Such an
     operation is found only if it is in a function that the loop calls.
@@ -323,9 +323,9 @@ class Unadvised(msgspec.Struct, frozen=True):
 
 
 def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
-    """Return the compilations that no finding of the run (``found``) is about, by line, the most expensive
-    line first. These are first compilations, and recompiles of functions and lines for which there is no
-    finding."""
+    """Return the compilations that none of the findings ``found`` (problems that rules found in the run) is
+    about, by line, the most expensive line first. These are first compilations, and recompiles of functions
+    and lines for which there is no finding."""
     advised = set[str]()  # functions
     lines = set[tuple[str, int]]()
     unrolled = set[str]()  # functions with a finding about all their compilations
@@ -361,8 +361,9 @@ def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
 
 
 def _of_function(run: Run, f: Function, *, advised: bool) -> Iterator[Unadvised]:
-    """Yield the compilations of the user's function ``f``, one entry for each line that called it. If
-    ``advised``, a finding is about the recompiles of ``f``, and they are left out."""
+    """Yield the compilations of the user's function ``f``, one entry for each line that called it. With
+    ``advised``, leave out the recompiles of ``f``, because a finding (a problem that a rule found) is about
+    them."""
     again = {c.id: c.seconds for c in recompilations(f, run)}
     lines: dict[tuple[str, int] | None, list[Compilation]] = {}
     for c in f.compilations:
@@ -378,7 +379,8 @@ def _place(line: Frame | None) -> tuple[str, int] | None:
 
 
 def sizes_change(run: Run, p: Payer) -> bool:
-    """Return whether the operations of ``p`` were compiled again because array sizes changed.
+    """Return whether the operations that the line of ``p`` runs were compiled again because array sizes
+    changed.
 
     Several sizes alone do not prove it, because one call can have arrays of several sizes. So all
     compilations with one size must come before all compilations with another size.

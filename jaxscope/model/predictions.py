@@ -64,7 +64,8 @@ def predictions(run: Run) -> list[Prediction]:
 
 
 def of(run: Run, c: Compilation) -> list[Prediction]:
-    """Return the predicted recompiles after call ``c``; empty: none, or the results of ``c`` are unknown."""
+    """Return the predicted recompiles after call ``c``. The list is empty if none are predicted, or if the
+    results of ``c`` are unknown."""
     if c.entry != "call" or not c.reached_phases or c.missed is None:
         return []
     results = results_of(run, c)
@@ -90,12 +91,13 @@ def came_back(run: Run, c: Compilation, path: str, of: Callable[[LeafFacts], obj
     ``state = f(state)``.
 
     The arrays at or below ``path`` in call ``c`` are compared with those in the earlier call (the one whose
-    cache key differs least). True if each array with a new sharding has the sharding of the matching result
-    of the earlier call, and was not created at a line other than those of the two calls.
+    cache key differs least). The result is True if there is an array with a new sharding, and each such array
+    has the sharding of the matching result of the earlier call and was not created at a line other than those
+    of the two calls.
 
     Args:
-      of: a function that returns the property of a leaf to compare instead of the sharding, such as its
-        dtype, or None if it is unknown. None: the sharding is compared.
+      of: a function that returns the property of a leaf (an array) that is compared, such as its dtype, or
+        None if that is unknown. If ``of`` itself is None, the sharding is compared.
     """
     of = of or _placed
     comparison = causes.compared(run, c)
@@ -127,8 +129,9 @@ def _placed(leaf: LeafFacts) -> tuple[object, ...] | None:
 
 
 def _causes(now: Facts, expected: Facts) -> list[Cause]:
-    """Return why a call with the key ``expected`` will recompile after a compilation for the key ``now``. The
-    list is empty if the call would miss only the C++ fast path, because nothing is compiled then."""
+    """Return why a call with the cache key ``expected`` will recompile after a compilation for the cache key
+    ``now``. The list is empty if the call would miss only the C++ fast path, because nothing is compiled
+    then."""
     moved = distance(now, expected)
     level = next((name for name, n in moved.items() if n), FAST_PATH)
     if level == FAST_PATH:
@@ -143,8 +146,8 @@ def _causes(now: Facts, expected: Facts) -> list[Cause]:
 
 
 def results_of(run: Run, c: Compilation) -> Results:
-    """Return the leaves of the result of ``c`` with types and shardings; empty: unknown. If JAX used an
-    earlier trace for ``c``, the types are those of the call that made this trace."""
+    """Return the leaves of the result of ``c`` with types and shardings. The result is empty if they are
+    unknown. If JAX used an earlier trace for ``c``, the types are those of the call that made this trace."""
     traced, compiled = c.traced, c.compiled
     if compiled is None:
         return NO_RESULTS
@@ -186,8 +189,8 @@ def _results(traced: Traced, compiled: Compiled) -> Results:
 
 
 def _seen_before(run: Run, c: Compilation, expected: Facts) -> bool:
-    """Return whether a call with the key ``expected`` would need no compilation, because ``c`` or an earlier
-    call of the function has compiled a program that fits such a call."""
+    """Return whether a call with the cache key ``expected`` would need no compilation, because ``c`` or an
+    earlier call of the function has compiled a program that fits such a call."""
     index = key_index.of(run, c)
     named = c.key.arguments if c.key is not None else []
     if len(named) != len(expected.leaves):
@@ -210,9 +213,9 @@ def _status(run: Run, c: Compilation, facts: Facts, fed: Fed) -> tuple[str | Non
     """Return whether a predicted recompile happened, as (status, call).
 
     The prediction is: if the program passes a result of the call ``c`` as an argument of the next call, this
-    next call recompiles. The status is CONFIRMED, with the call that recompiled; WITHDRAWN, if the next call
-    did not recompile for this reason; PENDING, if there was no next call yet; None, if the program ended
-    without one.
+    next call recompiles. The status is CONFIRMED if it did; ``call`` is then the one that recompiled,
+    otherwise None. It is WITHDRAWN if the next call did not recompile for this reason, PENDING if there was
+    no next call yet, and None if the program ended without one.
 
     Args:
       facts: the flattened key of ``c``.
@@ -243,9 +246,9 @@ def _status(run: Run, c: Compilation, facts: Facts, fed: Fed) -> tuple[str | Non
 def made_by_it(c: Compilation, later: Compilation, paths: Iterable[str]) -> bool:
     """Return whether the arguments ``paths`` of call ``later`` may be results of call ``c``.
 
-    jaxlib keeps the line at which each array was created. True if one of the arguments was created at the
-    line of ``c`` or of ``later``, or if no line is known. Other arguments may have been created elsewhere: a
-    function can return arrays that it received.
+    jaxlib keeps the line at which each array was created. The result is True if one of the arguments was
+    created at the line of ``c`` or of ``later``, or if no line is known. Other arguments may have been
+    created elsewhere: a function can return arrays that it received.
     """
     here = {(f.file, f.line) for f in (c.site, later.site) if f is not None}
     made = {(f.file, f.line) for path in paths if (f := later.made_at(path)) is not None}
@@ -253,8 +256,8 @@ def made_by_it(c: Compilation, later: Compilation, paths: Iterable[str]) -> bool
 
 
 def _as_expected(found: LeafFacts | None, before: LeafFacts, expected: LeafFacts) -> bool | None:
-    """Return whether a leaf of a later call has the type and the placement that were predicted for it. None:
-    unknown, because a property was not recorded.
+    """Return whether a leaf of a later call has the type and the placement that were predicted for it. Return
+    None if that is unknown, because a property was not recorded.
 
     Shape, dtype and weak type are compared. Sharding, committedness and memory kind are compared only if they
     are predicted to change.
@@ -284,9 +287,9 @@ def _placement(leaf: LeafFacts, name: str) -> object:
 
 
 def sentence(p: Prediction) -> Message:
-    """Return the prediction ``p`` as a message to the user:
+    """Return the prediction ``p`` as a message to the user.
 
-    ``if the result[0] of step is passed as state, the next call recompiles: ...``
+    Example: ``if the result[0] of step is passed as state, the next call recompiles: ...``
     """
     function = p.after.function.display_name
     return message(

@@ -46,8 +46,8 @@ class Reader:
         self.unreadable: set[str] = set()
 
     def texts(self, p: Program) -> Texts:
-        """Return the analyzed texts of ``p``: its ``stablehlo`` and its ``hlo``. Each is None if that text
-        was not recorded."""
+        """Return the analyzed texts of ``p``: its ``stablehlo`` and its ``hlo``. Each of the two is None if
+        that text was not recorded."""
         blobs = p.texts.get("hlo"), p.texts.get("stablehlo")
         warnings = self._warnings.of(p) if self._warnings is not None and p.asked is None else None
         if blobs == (None, None) and not warnings:
@@ -147,8 +147,8 @@ def _unpacked(data: bytes) -> Texts:
 
 
 def _text(directory: RunDir, blob: str | None) -> str | None:
-    """Return the text in the file ``blob`` of the run directory ``directory``; None: ``blob`` is None, or the
-    file is unreadable."""
+    """Return the text in the file ``blob`` of the run directory ``directory``. Return None if ``blob`` is
+    None, or if the file is unreadable."""
     try:
         if blob is None:
             return None
@@ -160,7 +160,7 @@ def _text(directory: RunDir, blob: str | None) -> str | None:
 def circumstances(p: Program, warnings: list[str] | None = None) -> Around:
     """Return facts from the recording that the analysis of the texts of ``p`` needs: mesh, argument paths,
     ... They are the facts of the first call for which ``p`` was compiled. ``warnings`` are the warnings of
-    XLA about ``p``; None: not recorded."""
+    XLA about ``p``; None: they were not recorded."""
     c = next((c for c in p.compilations if c.key is not None), None)
     if c is None or c.key is None:
         return Around(warnings=warnings)
@@ -183,7 +183,7 @@ def circumstances(p: Program, warnings: list[str] | None = None) -> Around:
 
 def mesh_of(c: Compilation) -> list[tuple[str, int]] | None:
     """Return the mesh of the call ``c`` as (axis, size) pairs, ``[("data", 4), ("model", 2)]``: the mesh of
-    most arguments, or else of most results. None: no argument and no result has a mesh."""
+    most arguments, or else of most results. Return None if no argument and no result has a mesh."""
     tables = [c.key.shardings if c.key is not None else [], c.compiled.out_shardings if c.compiled else []]
     for table in tables:
         meshes = [tuple((axis, size) for axis, size, _ in s.mesh) for s in table if s.mesh]
@@ -193,8 +193,8 @@ def mesh_of(c: Compilation) -> list[tuple[str, int]] | None:
 
 
 def trace_of(c: Compilation) -> Compilation | None:
-    """Return the call whose trace ``c`` used: ``c`` itself, or the latest earlier call that was traced. None:
-    no such call of the same function and process was recorded."""
+    """Return the call whose trace ``c`` used: ``c`` itself, or the latest earlier call that was traced.
+    Return None if no such call of the same function and process was recorded."""
     if c.traced is not None:
         return c
     for o in reversed(c.function.compilations):

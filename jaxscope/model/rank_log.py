@@ -93,8 +93,8 @@ class Rank(msgspec.Struct, eq=False):
       memory: bytes that its largest program needs on one device; None: unknown.
       compiled: number of compilations.
       slowest: (user's line, name of the function, seconds) of its slowest compilation.
-      look: the event about where the main thread is, if it is the latest event of the rank; else None. A rank
-        writes such events while nothing else is recorded.
+      look: the event about the line at which the main thread is, if it is the latest event of the rank; else
+        None. A rank writes such events while nothing else is recorded.
       phase: (trace, lower or compile; user's line; when it began) of the phase that is in progress or was
         when the process ended; None: there is none.
     """
@@ -148,7 +148,7 @@ _UNDECODED = ((ev.Missed, "key"), (ev.BackendSeen, "devices"))
 
 def _part(kind: type) -> type:
     """Return a type that decodes the same events as the event type ``kind``, but only those of their fields
-    that are needed to compare ranks."""
+    that are needed to compare ranks (processes of a job)."""
     fields = {f.name: f for f in msgspec.structs.fields(kind)}
     names = ("t_ns", "pid", "thread", "process_index", *_PARTS.get(kind, ()))
     return msgspec.defstruct(
@@ -210,7 +210,8 @@ class Known:
         self._frames: dict[Frame, Frame] = {}
 
     def key(self, text: msgspec.Raw) -> Key | None:
-        """Return the cache key that ``text`` encodes; None if it is damaged, or JSON's null."""
+        """Return the cache key that ``text`` encodes. Return None if ``text`` is damaged, or is JSON's
+        null."""
         data = bytes(text)
         if data not in self._keys:
             self._keys[data] = _decoded(data, Key | None)
@@ -225,13 +226,14 @@ class Known:
         return self._devices[data]
 
     def frame(self, frame: Frame | None) -> Frame | None:
-        """Return a line that is equal to ``frame``: the same object for all equal lines, to save memory. None
-        for None."""
+        """Return a source line equal to ``frame``, which is one object for all equal lines, to save memory.
+        Return None if ``frame`` is None."""
         return frame if frame is None else self._frames.setdefault(frame, frame)
 
 
 def _decoded(data: bytes, kind: Any) -> Any:
-    """Return the value of type ``kind`` that the JSON text ``data`` encodes; None if it is damaged."""
+    """Return the value of type ``kind`` that the JSON text ``data`` encodes. Return None if ``data`` is
+    damaged."""
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
@@ -239,7 +241,8 @@ def _decoded(data: bytes, kind: Any) -> Any:
 
 
 class _Process:
-    """What the process that wrote one log did so far: only the fields that are needed to compare ranks."""
+    """What the process that wrote one log did so far: only the fields that are needed to compare ranks
+    (processes of a job)."""
 
     def __init__(self, known: Known) -> None:
         self.id = ""  # empty until an event of the process is read
@@ -286,7 +289,7 @@ class _Process:
 
     def count(self, numbers: Sequence[int]) -> bool:
         """Add the current values of counts (steps, calls) that grow without events: ``numbers``, the contents
-        of the counts file beside the log (``log.counts``). Return whether any grew."""
+        of the counts file beside the log (``log.counts``). Return whether any of them grew."""
         ahead = False
         for cell, event in list(self._cells.items()):
             field = "index" if isinstance(event, ev.Step) else "count"
@@ -399,7 +402,7 @@ class _Process:
         self.stopped = event
 
     def _other(self, event: Any) -> None:
-        """Ignore an event of a kind that is not needed to compare ranks."""
+        """Ignore an event of a kind that is not needed to compare ranks (processes of a job)."""
 
 
 _READ: dict[type, Callable[[_Process, Any], None]] = {
@@ -469,23 +472,25 @@ class RankLog:
 
     @property
     def main(self) -> _Process | None:
-        """Return the process of this rank that the user started; None: no process was recorded."""
+        """Return the process of this rank that the user started. Return None if no process was recorded."""
         return main_of([p for _, p in self.logs()], self.exited)
 
     @property
     def index(self) -> int | None:
-        """Return ``jax.process_index()`` of the rank; None: unknown, or JAX knows only one process."""
+        """Return ``jax.process_index()`` of the rank. Return None if it is unknown, or if JAX knows only one
+        process."""
         main = self.main
         return main.index if main is not None and (main.process_count or 1) > 1 else None
 
     @property
     def last_ns(self) -> int | None:
-        """Return when the rank was last known to be alive (ns since the epoch); None: it has no events."""
+        """Return when the rank was last known to be alive (ns since the epoch). Return None if it has no
+        events."""
         return self._last_ns(state(self, self.directory))
 
     def _last_ns(self, how: str) -> int | None:
         """Return when the rank, in the state ``how`` (see ``load.state``), was last known to be alive (ns
-        since the epoch); None: it has no events."""
+        since the epoch). Return None if it has no events."""
         times = [p.last_ns for _, p in self.logs()]
         if self.exited is not None:
             times.append(self.exited.t_ns)
@@ -494,8 +499,8 @@ class RankLog:
         return max(times, default=None)
 
     def rank(self) -> Rank:
-        """Return what the rank did so far, as a Rank with the number 0. The caller, who knows all ranks, sets
-        the number."""
+        """Return what the rank (process of a job) did so far, as a Rank with the number 0. The caller, who
+        knows all ranks, then sets the right number."""
         main, how = self.main, state(self, self.directory)
         rank = Rank(0, self.directory, how, last_ns=self._last_ns(how))
         processes = [p for _, p in self.logs()]
@@ -526,7 +531,7 @@ class RankLog:
 
     def _add_up(self, rank: Rank, processes: Sequence[_Process], names: _Names) -> None:
         """Set the fields of ``rank`` that are sums or maxima over ``processes``, all processes of the rank:
-        seconds, memory, ... ``names`` finds the names of functions."""
+        seconds, memory, ... ``names`` finds a function by its id."""
         calls = [c for p in processes for c in p.calls.values()]
         rank.trace_seconds = math.fsum(c.trace_seconds for c in calls)
         rank.lower_seconds = math.fsum(c.lower_seconds for c in calls)
@@ -539,8 +544,9 @@ class RankLog:
             rank.slowest = slow.site, names.of(slow).display_name, slow.seconds
 
     def _phase(self, main: _Process) -> tuple[str, Frame | None, int] | None:
-        """Return (phase, user's line, begin in ns) of the phase that ``main`` began last and has not ended:
-        ``("compile", line, 1700000000000000000)``. None: no phase is in progress."""
+        """Return (trace, lower or compile; user's line; begin in ns since the epoch) of the phase that
+        ``main`` began last and has not ended: ``("compile", line, 1700000000000000000)``. Return None if no
+        phase is in progress."""
         if main.ended is not None or main.stopped is not None:
             return None
         c = max(
@@ -622,7 +628,7 @@ class _Names:
         return found
 
     def defined(self, function: Function) -> Frame | None:
-        """Return the line at which ``function`` is defined; None: unknown."""
+        """Return the line at which ``function`` is defined. Return None if it is unknown."""
         if function.id not in self._defined:
             seen = function.seen
             whole = seen.file and seen.line is not None
@@ -632,8 +638,8 @@ class _Names:
         return self._defined[function.id]
 
     def settings(self, process: _Process, context: str | None) -> Mapping[str, str] | None:
-        """Return the settings of JAX that a cache key of ``process`` refers to by the id ``context``; None:
-        not recorded. If ``process`` was forked, the events of its parent may have them."""
+        """Return the settings of JAX that a cache key of ``process`` refers to by the id ``context``. Return
+        None if they were not recorded. If ``process`` was forked, the events of its parent may have them."""
         if context is None:
             return None
         if (process.id, context) not in self._settings:
@@ -656,7 +662,7 @@ class _Names:
 
 
 def _number(processes: Sequence[_Process]) -> None:
-    """Give each compilation in ``processes``, all processes of a rank, its number among those of its
+    """Give each compilation in ``processes``, all processes of a rank of a job, its number among those of its
     function: 2 for ``step#2``. They are numbered in order of time."""
     every = [(p.pid, c) for p in processes for c in p.calls.values()]
     if len(processes) > 1:
@@ -689,6 +695,6 @@ def _shapes(key: Key | None) -> str:
 
 def _bytes(memory: Memory | None) -> int | None:
     """Return the bytes of arguments, results and temporaries of a program together. ``memory`` has the
-    compiler's byte counts. None: one of them is unknown."""
+    compiler's byte counts. Return None if one of them is unknown."""
     parts = [getattr(memory, f"{name}_bytes", None) for name in ("argument", "output", "temp")]
     return sum(p for p in parts if p is not None) if None not in parts else None

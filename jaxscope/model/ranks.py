@@ -73,8 +73,8 @@ class Divergence(NamedTuple):
 
 
 class _Alike(NamedTuple):
-    """Ranks that compiled the same programs in the same steps. ``seen`` has the compilations of the first of
-    these ranks, which stand for those of all."""
+    """Ranks (processes of a job) that compiled the same programs in the same steps. ``seen`` has the
+    compilations of the first of these ranks, which stand for those of all."""
 
     ranks: list[Rank]
     seen: list[Seen]
@@ -102,8 +102,8 @@ class Job:
         self._found: list[Divergence] | None = None
 
     def sequence(self, rank: Rank) -> tuple[str, ...]:
-        """Return the names of the programs that the main thread of ``rank`` called, in order. The method
-        ``name`` makes these names."""
+        """Return the names of the programs that the main thread of ``rank`` (a process of the job) called, in
+        order. Equal programs have equal names in all ranks."""
         return tuple(self.name(s) for s in rank.seen if s.ordered)
 
     def name(self, seen: Seen) -> str:
@@ -118,8 +118,8 @@ class Job:
         return [n for n in range(min(self.size or 0, 1 << 20)) if n not in have]
 
     def groups(self) -> list[list[Rank]]:
-        """Return groups of ranks that compiled equal programs, the largest group first. Of two groups of
-        equal size, the one that has the lowest rank comes first."""
+        """Return groups of ranks (processes of the job) that compiled equal programs, the largest group
+        first. Of two groups of equal size, the one that has the lowest rank comes first."""
         if self._groups is None:
             found: dict[object, list[Rank]] = {}
             for rank in self.ranks:
@@ -129,7 +129,7 @@ class Job:
         return self._groups
 
     def divergences(self) -> list[Divergence]:
-        """Return the first difference of each rank from the majority.
+        """Return, for each rank (process of the job) that differs from the majority, the first difference.
 
         Ranks with equal differences are one entry. Only programs that the main thread called are compared. At
         each position of the sequence, the majority is determined among the ranks that agreed at all earlier
@@ -142,15 +142,15 @@ class Job:
 
     def _sets(self, *, ordered: bool) -> list[frozenset[int]]:
         """Return the different sets of processes on which programs run, such as ``{0, 1}`` and ``{2, 3}``.
-        With ``ordered``, only programs that the main thread called count; else only the other programs. Each
-        set is compared on its own."""
+        With ``ordered``, only programs that the main thread called count; else only the other programs. The
+        programs of each set are compared separately."""
         found = {id(s.processes): s.processes for r in self.ranks for s in r.seen if s.ordered == ordered}
         return list(dict.fromkeys(found.values()))
 
     def _of(self, rank: Rank, processes: frozenset[int], *, ordered: bool) -> list[Seen]:
-        """Return the compilations of ``rank`` whose programs run on exactly the processes ``processes``. With
-        ``ordered``, these are compilations of the main thread, which must come in the same order in all
-        ranks; else those of other threads, whose order may differ."""
+        """Return the compilations of ``rank`` (a process of the job) whose programs run on exactly the
+        processes ``processes``. With ``ordered``, these are compilations of the main thread, which must come
+        in the same order in all ranks; else those of other threads, whose order may differ."""
         return [
             s
             for s in rank.seen
@@ -158,8 +158,8 @@ class Job:
         ]
 
     def _divergences(self, processes: frozenset[int]) -> list[Divergence]:
-        """Return the differences of ranks in the programs that run on exactly the processes ``processes``.
-        The method ``divergences`` calls this method for each set of processes."""
+        """Return the differences of ranks (processes of the job) in the programs that run on exactly the
+        processes ``processes``. The method ``divergences`` calls this method for each set of processes."""
         found: list[Divergence] = []
         agree = self._alike(processes)
         position = 0
@@ -188,7 +188,8 @@ class Job:
         return found
 
     def _alike(self, processes: frozenset[int]) -> list[_Alike]:
-        """Return groups of ranks that compiled the same programs for ``processes`` in the same steps."""
+        """Return groups of ranks that compiled the same programs in the same training steps. Only programs
+        that run on exactly the processes ``processes`` are compared."""
         found: dict[object, _Alike] = {}
         for rank in self.ranks:
             if rank.seen and rank.number in processes:
@@ -201,9 +202,9 @@ class Job:
         """Return how certain the difference ``d`` is: True (certain), False (likely) or None (no difference).
 
         The difference is certain if both the differing ranks and the majority compiled a program at the
-        position. If one of the two groups compiled nothing more, it may compile the program later. So the
-        difference is then certain if a rank of this group has ended in an orderly way, and likely if one was
-        alive for WAITED_NS after the other group had compiled its program.
+        position. If one of the two groups compiled nothing more, it may compile the program later. Then the
+        difference is certain if a rank of this group has ended in an orderly way, and likely if a rank of it
+        was alive for WAITED_NS nanoseconds after the other group had compiled the program.
         """
         shown, behind = (d.there, d.ranks) if d.here is None else (d.here, d.most)
         if (d.here is not None and d.there is not None) or any(r.code == 0 or r.left for r in behind):
@@ -216,8 +217,9 @@ class Job:
         """Return the calls that may run under ``--stop-on-divergence``: {name of a rank's directory: calls}.
 
         With that option, a rank runs a program only when all ranks that run this program have compiled it. A
-        program that the main thread called must also be at the same position in all these ranks. The calls
-        are numbers, in ascending order; of each rank, only the latest are returned (at most AGREED).
+        program that the main thread called must also be at the same position in all these ranks. A call is
+        given by its number in the rank. The numbers are in ascending order, and only the latest of each rank
+        are returned (at most AGREED).
         """
         found: dict[str, list[int]] = {r.directory.path.name: [] for r in self.ranks}
         sets = [
@@ -239,9 +241,9 @@ class Job:
         """Return whether the difference ``d`` is certain while the job still runs, so that it is reported.
 
         The difference is certain if both the differing ranks and the majority compiled a program at the
-        position. If one of the two groups compiled nothing more, it may still do so. Then a rank of that
-        group must have ended its program without an error, or must have counted more than one step beyond the
-        step in which the other group compiled the program.
+        position. If one of the two groups compiled nothing more, it may still do so. The difference is then
+        certain only if a rank of that group has ended its program without an error, or has counted more than
+        one step beyond the step in which the other group compiled the program.
         """
         if d.here is not None and d.there is not None:
             return True
@@ -306,8 +308,8 @@ class Job:
         return known
 
     def collectives_differ(self) -> Iterator[tuple[Seen, Seen, list[Rank], list[Rank]]]:
-        """Find programs with equal StableHLO whose compiled HLO has other collectives in some ranks, or the
-        same collectives in another order.
+        """Find programs with equal StableHLO whose compiled HLO has other collectives in some ranks
+        (processes of the job), or the same collectives in another order.
 
         For each, yield (compilation in a rank that differs, compilation in a rank of the majority, ranks that
         differ, ranks of the majority).
@@ -330,8 +332,9 @@ class Job:
 
     def first_to_leave(self, early_ns: int = LEFT_EARLY_NS) -> Rank | None:
         """Return the rank that failed, or ended its program, while most others continued for ``early_ns``
-        nanoseconds; None: no such rank. If jaxscope ended the job by signals (``--stop-on-divergence``), the
-        ranks did not fail by themselves. Then only a rank that raised an error is returned."""
+        nanoseconds. Return None if there is no such rank. If jaxscope ended the job by signals
+        (``--stop-on-divergence``), the ranks did not fail by themselves. Then only a rank that raised an
+        error is returned."""
         if len(self.ranks) < 2:
             return None
         codes = Counter(r.code for r in self.ranks)
@@ -355,9 +358,9 @@ class Job:
 
 
 def _left_before(rank: Rank, killed: Rank) -> bool:
-    """Return whether ``rank`` ended before the rank ``killed`` was killed. If ``rank`` raised an exception at
-    nearly the same time, the kill caused the exception, and the result is False. (The time of the kill is
-    recorded up to RECORDED_NS late.)"""
+    """Return whether the process ``rank`` of a job ended before the process ``killed`` was killed. If
+    ``rank`` raised an exception at nearly the same time, the kill caused the exception, and the result is
+    False. (The time of the kill is recorded up to RECORDED_NS late.)"""
     late = RECORDED_NS if rank.died is not None else 0
     return (rank.left_ns or 0) < (killed.left_ns or 0) - late
 
@@ -374,8 +377,8 @@ def schedule(text: str | None) -> tuple[str, ...] | None:
 
 
 def text_of(rank: Rank, blob: str | None) -> str | None:
-    """Return the text in the file ``blob`` of the recording of ``rank``. None: not recorded, or
-    unreadable."""
+    """Return the text in the file ``blob`` of the recording of ``rank``. Return None if it was not recorded,
+    or if it is unreadable."""
     try:
         return None if blob is None else rank.directory.text(blob)
     except LogError:
@@ -383,8 +386,8 @@ def text_of(rank: Rank, blob: str | None) -> str | None:
 
 
 def job_of(directory: RunDir) -> RunDir | None:
-    """Return the run directory of the job to which the rank recorded in ``directory`` belongs. None:
-    ``directory`` is a separate run, or the only rank of its job."""
+    """Return the run directory of the job to which the rank (process) recorded in ``directory`` belongs.
+    Return None if the run belongs to no job, or is the only rank of its job."""
     parent = store.parent_of(directory) if directory.path.parent.name == store.RANKS else None
     return parent if parent is not None and len(store.rank_runs(parent)) > 1 else None
 
@@ -430,7 +433,8 @@ def _mapped(
 
 
 def _begin() -> None:
-    """Prepare a forked process that reads ranks: ignore Ctrl-C, and disable the garbage collector."""
+    """Prepare a forked process that reads recordings of ranks: ignore Ctrl-C, and disable the garbage
+    collector."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
     gc.disable()  # the records of a rank have no reference cycles
 
@@ -511,8 +515,8 @@ class Following:
         return self._listed
 
     def _read(self, place: RunDir) -> bool:
-        """Read what is new in the logs of the rank recorded in ``place``. Return whether the rank has
-        compiled anything new."""
+        """Read what is new in the logs of the rank (process of the job) recorded in ``place``. Return whether
+        the rank has compiled anything new."""
         name = place.path.name
         log = self._logs.get(name)
         if log is None:
@@ -532,8 +536,8 @@ class Following:
 
 
 def _stamp(place: RunDir) -> object:
-    """Return a value that changes when a log in the directory ``place`` grows. Logs without news are then not
-    read again. None: unknown."""
+    """Return a value that changes when a log in the directory ``place`` grows. If it is unchanged, the logs
+    are not read again. Return None if the directory cannot be read."""
     try:
         with os.scandir(place.events) as found:
             logs = [e for e in found if not e.name.endswith(SUFFIX)]
@@ -543,7 +547,8 @@ def _stamp(place: RunDir) -> object:
 
 
 class _Shared:
-    """Keeps equal cache keys and equal sets of processes of all ranks only once, to save memory."""
+    """Keeps equal cache keys and equal sets of processes of all ranks (processes of a job) only once, to save
+    memory."""
 
     def __init__(self) -> None:
         self._keys: dict[bytes, Key] = {}
@@ -566,8 +571,9 @@ class _Shared:
 
 
 def numbers(ranks: Iterable[Rank], all_ranks: Sequence[Rank] = ()) -> str:
-    """Return the numbers of ``ranks`` as text: ``0-3, 7``. If a range lacks only few of ``all_ranks``, the
-    ranks of the job, the missing ones are named: ``0-63 but 37``."""
+    """Return the numbers of ``ranks`` (processes of a job) as text: ``0-3, 7``. ``all_ranks`` are all ranks
+    of the job. If only few of these are missing between the lowest and the highest of ``ranks``, the missing
+    ones are named: ``0-63 but 37``."""
     these = sorted(r.number for r in ranks)
     low, high = (these[0], these[-1]) if these else (0, 0)
     out = sorted({r.number for r in all_ranks if low < r.number < high} - set(these))

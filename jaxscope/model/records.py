@@ -59,8 +59,8 @@ T = TypeVar("T")
 
 
 class StepTime(msgspec.Struct, frozen=True):
-    """The end of a training step, and how long transfers (copies between host and devices) had taken until
-    then.
+    """The end of a training step, with the event that records it, and how long transfers (copies between host
+    and devices) had taken until then.
 
     Attributes:
       copying: the seconds that the transfers of each line had taken since the recording began, by the keys of
@@ -81,8 +81,9 @@ class Process(msgspec.Struct, eq=False):
       index: ``jax.process_index()``; None: unknown.
       started, ended, stopped, died, backend: the events RunStarted, RunEnded, RecordingStopped, Died and
         BackendSeen of the process; None: not recorded.
-      main_thread: the latest event about where the main thread is; None: there is none.
-      line_times: the latest event about where the main thread spends its time; None: there is none.
+      main_thread: the latest event about the line at which the main thread is; None: there is none.
+      line_times: the latest event about the lines at which the main thread spends its time; None: there is
+        none.
       ranks_compiled: the events about ranks of the job that compiled different programs.
       step, first_step: number of the latest and of the first recorded step that ended by a mark
         (``jaxscope.step()``); None: no marks.
@@ -187,8 +188,8 @@ class Compilation(msgspec.Struct, eq=False):
         return self.missed.site if self.missed else None
 
     def made_at(self, path: str) -> Frame | None:
-        """Return the user's line that created the array passed as argument ``path``. None: unknown, or the
-        argument is not a jax.Array."""
+        """Return the user's line that created the array passed as argument ``path``. Return None if the line
+        is unknown, or if the argument is not a jax.Array."""
         if self.missed is None or self.key is None:
             return None
         lines = self.missed.made
@@ -213,8 +214,9 @@ class Compilation(msgspec.Struct, eq=False):
     @property
     def reached(self) -> list[str]:
         """Return the phases that the call completed: ``["traced", "lowered", "compiled"]`` or some of them.
-        ``["fast_path"]``: no phase began, so that the call only missed the C++ fast path. Empty: a phase
-        began and none succeeded. Callers must not change the list, because all compilations share it."""
+        The list is ``["fast_path"]`` if no phase began: the call only missed JAX's C++ fast path. It is empty
+        if a phase began and none succeeded. Callers must not change the list, because all compilations share
+        it."""
         if self.reached_phases or self.phase is not None or self.failed is not None:
             return _BY_BITS[self.reached_phases]
         return _FAST_PATH
@@ -263,8 +265,8 @@ def cached_until_changed(compute: Callable[Concatenate[A, P], T]) -> Callable[Co
     cached in that argument.
 
     The result is computed again when the ``version`` of the Function or the Run has changed. Callers must not
-    change the result. Further arguments (the run) must be the same in every call, because they are not part
-    of the cache's key.
+    change the result. Further arguments must be the same in every call, because they are not part of the
+    cache's key.
     """
     name = f"{compute.__module__}.{compute.__qualname__}"
 
@@ -337,7 +339,7 @@ class Function(msgspec.Struct, eq=False):
 
     @property
     def calls(self) -> int | None:
-        """Return the number of calls of the function so far; None: they are not counted."""
+        """Return the number of calls of the function so far. Return None if they are not counted."""
         return sum(self.counted_calls.values()) if self.counted_calls or self.watched else None
 
     @property
@@ -394,7 +396,8 @@ class StaleCapture(msgspec.Struct, eq=False):
 
     @property
     def served(self) -> bool | None:
-        """Return whether a call used the old value after the value had changed; None: unknown."""
+        """Return whether a call used the old value after the value had changed. Return None if that is
+        unknown."""
         if self.changed.seen == SEEN_AT_CALL:
             return True
         if self.renewed is None:
@@ -416,8 +419,8 @@ class StaleCapture(msgspec.Struct, eq=False):
 class Program(msgspec.Struct, eq=False):
     """A compiled program. If the same program is compiled twice, there is one Program with two compilations.
 
-    A program for a target (a machine given by ``--target``) is in ``Run.retargeted``; the fields after
-    ``compilations`` are only for such a program.
+    The attributes after ``compilations`` are only for a program for a target (a machine given by
+    ``--target``). ``Run.retargeted`` has these programs.
 
     Attributes:
       id: a hash of the lowered text, the compile options and the devices or the target.
@@ -492,13 +495,13 @@ class Program(msgspec.Struct, eq=False):
 
     @property
     def function(self) -> Function | None:
-        """Return the function of the first compilation; None: no compilation is known."""
+        """Return the function of the first compilation. Return None if no compilation is known."""
         return self.compilations[0].function if self.compilations else None
 
     @property
     def called(self) -> bool:
-        """Return whether the program was compiled for an ordinary call of its function. False: it was
-        compiled only ahead of time, by ``.lower().compile()``, and may have run or not."""
+        """Return whether the program was compiled for an ordinary call of its function. The result is False
+        if it was compiled only ahead of time, by ``.lower().compile()``; it may have run or not."""
         return any(c.entry != "aot" for c in self.compilations)
 
 
@@ -531,8 +534,8 @@ class InProgress(msgspec.Struct, frozen=True):
 
 
 class Lost(msgspec.Struct, frozen=True):
-    """A part of the recording that is not available. ``seam`` is the name of the part, as in Degraded events:
-    ``listeners``, ``stderr``, ...; ``reason`` says why it is not available."""
+    """A part of the recording that is not available. ``seam`` is the name of the part: ``listeners``,
+    ``stderr``, ``log``, ``ranks``, ...; ``reason`` says why it is not available."""
 
     seam: str
     reason: str

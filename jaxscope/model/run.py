@@ -33,7 +33,8 @@ class Run(Fold):
         return [*self.lost, *self.overheard.lost(), *self._other_ranks()]
 
     def _other_ranks(self) -> Iterator[Lost]:
-        """Yield a Lost entry if some processes of the job did not record into the directory of this run."""
+        """Yield a Lost entry (a missing part of the recording) if some processes of the job did not record
+        into the directory of this run."""
         backend = self.main.backend if self.main is not None else None
         count, here = backend.process_count if backend is not None else None, self.ranks_here
         if count is not None and here is not None and count > here:
@@ -45,11 +46,11 @@ class Run(Fold):
 
     @property
     def main(self) -> Process | None:
-        """Return the process that the user started; None: no process was recorded."""
+        """Return the process that the user started. Return None if no process was recorded."""
         return main_of(list(self.processes.values()), self.exited)
 
     def logs(self) -> list[tuple[str, Process]]:
-        """Return (name of the log, process) for each log of the run."""
+        """Return (name of the log, process that wrote it) for each log of the run."""
         return list(self._by_log.items())
 
     @property
@@ -60,15 +61,15 @@ class Run(Fold):
 
     @property
     def main_recorded(self) -> bool:
-        """Return whether the process that the user started was recorded. False: only its child processes
-        imported JAX, and ``main`` is one of them."""
+        """Return whether the process that the user started was recorded. The result is False if only its
+        child processes imported JAX; ``main`` is then one of them."""
         pid = self.exited.program_pid if self.exited is not None else None
         return self.main is not None and (not pid or self.main.pid == pid)
 
     @property
     @cached_until_changed
     def began_ns(self) -> int | None:
-        """Return when the recording began (ns since the epoch); None: nothing was recorded."""
+        """Return when the recording began (ns since the epoch). Return None if nothing was recorded."""
         main = self.main
         if main is not None:
             return main.first_ns
@@ -85,8 +86,9 @@ class Run(Fold):
 
     @property
     def last_ns(self) -> int | None:
-        """Return the time of the latest event in nanoseconds since the epoch; None: nothing was recorded. If
-        the program is known to have been alive later than the latest event, return that later time."""
+        """Return the time of the latest event in nanoseconds since the epoch. Return None if nothing was
+        recorded. If the program is known to have been alive later than the latest event, return that later
+        time."""
         times = [p.last_ns for p in self.processes.values()]
         if self.exited is not None:
             times.append(self.exited.t_ns)
@@ -96,7 +98,8 @@ class Run(Fold):
 
     @property
     def seconds(self) -> float | None:
-        """Return the seconds from the start to the end of the program, or else to the latest event."""
+        """Return the seconds from the start to the end of the program, or to the latest event if the end is
+        unknown. Return None if nothing was recorded."""
         if self.exited is not None and self.exited.seconds is not None:
             return max(0.0, self.exited.seconds)
         begin, end = self.began_ns, self.last_ns
@@ -105,7 +108,7 @@ class Run(Fold):
     @property
     def compiling_seconds(self) -> float | None:
         """Return the seconds during which the main process traced, lowered or compiled. Phases that are in
-        progress are included. None: nothing was recorded."""
+        progress are included. Return None if nothing was recorded."""
         main, last = self.main, self.last_ns
         if main is None or last is None:
             return None
@@ -115,9 +118,9 @@ class Run(Fold):
 
     @property
     def recorded_seconds(self) -> float | None:
-        """Return the seconds of the program that were recorded; None: unknown. If the recording of the main
-        process stopped early (its files were too large), return the seconds until then. Otherwise return all
-        seconds of the program."""
+        """Return the seconds of the program that were recorded. If the recording of the main process stopped
+        early (its files were too large), return the seconds until then. Otherwise return all seconds of the
+        program. Return None if they are unknown."""
         main, begin = self.main, self.began_ns
         if main is None or main.stopped is None or begin is None:
             return self.seconds
@@ -147,20 +150,20 @@ class Run(Fold):
 
     @property
     def platform(self) -> str | None:
-        """Return the platform of JAX's backend: ``cpu``, ``gpu``, ``tpu``; None: unknown."""
+        """Return the platform of JAX's backend: ``cpu``, ``gpu`` or ``tpu``. Return None if it is unknown."""
         main = self.main
         backends = [p.backend for p in ([main] if main else []) + list(self.processes.values()) if p.backend]
         return backends[0].platform or None if backends else None
 
     def seconds_at(self, t_ns: int) -> float | None:
-        """Return the time ``t_ns`` (ns since the epoch) as seconds since the recording began. None:
-        unknown."""
+        """Return the time ``t_ns`` (ns since the epoch) as seconds since the recording began. Return None if
+        nothing was recorded."""
         begin = self.began_ns
         return None if begin is None else (t_ns - begin) / 1e9
 
     def settings(self, process: Process, context: str | None) -> Mapping[str, str] | None:
-        """Return the settings of JAX that are part of a cache key, as {name: value as text}. None: not
-        recorded.
+        """Return the settings of JAX that are part of a cache key, as {name: value as text}. Return None if
+        they were not recorded.
 
         Args:
           process: the process that recorded the key.
@@ -180,7 +183,7 @@ class Run(Fold):
         return None
 
     def compilation(self, process: Process, call: int) -> Compilation | None:
-        """Return the call with the number ``call`` in ``process``; None: it is not in the log."""
+        """Return the call with the number ``call`` in ``process``. Return None if it is not in the log."""
         return self._calls.get((process.id, call))
 
     def in_progress(self) -> list[InProgress]:
@@ -194,7 +197,8 @@ class Run(Fold):
         return sorted(found, key=lambda p: (p.since_ns, p.compilation.id))
 
     def lasting(self) -> list[InProgress]:
-        """Return those phases of ``in_progress`` that lasted until ``last_ns``, so that their time counts.
+        """Return those phases (trace, lower, compile) of ``in_progress`` whose time counts because they
+        lasted until ``last_ns``, when the program was last known to be alive.
 
         Such a phase still runs, or the program was killed while it ran. If the program ended by itself, the
         end of such a phase is missing in the log. The phase may have ended long before the program, so it is
@@ -210,8 +214,8 @@ class Run(Fold):
         return _numbered(function)
 
     def number(self, c: Compilation) -> int | None:
-        """Return the number of call ``c``: 4 for ``train_step#4``; None: ``c`` only missed JAX's C++ fast
-        path and compiled nothing."""
+        """Return the number of call ``c``: 4 for ``train_step#4``. Return None if ``c`` only missed JAX's C++
+        fast path and compiled nothing."""
 
         return _numbers(c.function).get(c.id)
 
@@ -227,7 +231,7 @@ P = TypeVar("P", bound=_Started)
 
 
 def main_of(processes: Sequence[P], exited: ProgramExited | None) -> P | None:
-    """Return the process that the user started; None: no process was recorded.
+    """Return the process that the user started. Return None if no process was recorded.
 
     Args:
       processes: all recorded processes.

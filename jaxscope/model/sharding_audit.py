@@ -30,7 +30,7 @@ MOST_PROGRAMS = 3  # live arrays are compared with the arguments of so many late
 def of_compilation(run: Run, c: Compilation) -> list[Intent]:
     """Return the shardings of the arguments and then of the results of the program that ``c`` compiled. Each
     is an Intent with three shardings: the one that the user requested, the one in the compiled program, and
-    that of the array which the caller passed. Empty: ``c`` compiled nothing."""
+    that of the array which the caller passed. The list is empty if ``c`` compiled nothing."""
     if c.compiled is None:
         return []
     stated = _stated(run, c, c.compiled)
@@ -40,9 +40,9 @@ def of_compilation(run: Run, c: Compilation) -> list[Intent]:
 def latest(run: Run, f: Function) -> tuple[Compilation, list[Intent]] | None:
     """Return (last compilation of ``f``, an Intent for each argument and result), where an Intent has the
     sharding that the user requested, the one in the compiled program, and the actual one (of the array that
-    the caller passed). None: ``f`` was never compiled. A compilation for an ordinary call is preferred to one
-    made ahead of time. If the function was called later with the same argument paths, the actual shardings
-    are those of the latest such call."""
+    the caller passed). Return None if ``f`` was never compiled. A compilation for an ordinary call is
+    preferred to one made ahead of time. If the function was called later with the same argument paths, the
+    actual shardings are those of the latest such call."""
     compiled = [c for c in f.compilations if c.compiled is not None]
     if not compiled:
         return None
@@ -84,7 +84,8 @@ def on_one_device(c: Compilation) -> bool:
 
 
 def devices(c: Compilation) -> tuple[int, ...] | None:
-    """Return the ids of the devices that the program of ``c`` runs on: ``(0, 1, 2, 3)``; None: unknown."""
+    """Return the ids of the devices that the program of ``c`` runs on: ``(0, 1, 2, 3)``. Return None if they
+    are unknown."""
     return None if c.compiled is None else sh.device_ids(c.compiled.devices)
 
 
@@ -172,9 +173,9 @@ def _constrained(
 
 
 def _compiled_argument(c: Compilation, compiled: Compiled, i: int, leaf: Leaf) -> Sharding | None:
-    """Return the sharding that the flat argument number ``i`` of ``c`` has in the compiled program; None:
-    unknown. ``compiled`` is the event that ends ``c``; ``leaf`` is what the cache key has of this
-    argument."""
+    """Return the sharding that the flat argument number ``i`` of ``c`` has in the compiled program. Return
+    None if it is unknown. ``compiled`` is the event that ends ``c``; ``leaf`` is what the cache key has of
+    this argument."""
     if i < len(compiled.in_sharding_of):
         return _at(compiled.in_shardings, compiled.in_sharding_of[i])
     ids = sh.device_ids(compiled.devices)
@@ -185,7 +186,8 @@ def _compiled_argument(c: Compilation, compiled: Compiled, i: int, leaf: Leaf) -
 
 def _single(c: Compilation, device: int, memory_kind: str | None) -> Sharding | None:
     """Return a SingleDeviceSharding as a recorded Sharding: on the device with the id ``device``, in its
-    memory ``memory_kind`` (``pinned_host``). None: the platform of the process of ``c`` is unknown."""
+    memory ``memory_kind`` (``pinned_host``). Return None if the platform of the process of ``c`` is
+    unknown."""
     backend = c.process.backend
     if backend is None or not backend.platform:
         return None
@@ -194,9 +196,9 @@ def _single(c: Compilation, device: int, memory_kind: str | None) -> Sharding | 
 
 
 def _actual(leaf: Leaf, table: Sequence[Sharding]) -> Sharding | None:
-    """Return the sharding of the array that the caller passed for the argument ``leaf``; None: unknown, or it
-    is not a jax.Array. ``table`` has the shardings of the cache key, to which ``leaf.sharding`` is an
-    index."""
+    """Return the sharding of the array that the caller passed for the argument ``leaf``. Return None if it is
+    unknown, or if the argument is not a jax.Array. ``table`` has the shardings of the cache key, to which
+    ``leaf.sharding`` is an index."""
     return _at(table, leaf.sharding) if leaf.type in ("jax.Array", "ArrayImpl") else None
 
 
@@ -235,9 +237,9 @@ def _results(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> It
 
 def _from_type(leaf: OutLeaf, compiled: Sharding | None) -> Sharding | None:
     """Return the sharding in the type of the result ``leaf`` (JAX's sharding in types). It counts as
-    requested by the user. None: the type has none, or not all axes of its mesh are of type Explicit.
-    ``compiled`` is the sharding of the result in the compiled program, for its mesh, devices and kind of
-    memory; None: unknown."""
+    requested by the user. Return None if the type has none, or if not all axes of its mesh are of type
+    Explicit. The mesh, the devices and the kind of memory are taken from ``compiled``, the sharding of the
+    result in the compiled program; if it is None (unknown), return None."""
     if leaf.sharding is None or compiled is None or not compiled.mesh:
         return None
     if any(kind != "Explicit" for _, _, kind in compiled.mesh):
@@ -250,7 +252,7 @@ def _from_type(leaf: OutLeaf, compiled: Sharding | None) -> Sharding | None:
 
 def _from_jit(c: Compilation, side: str, k: int) -> Sharding | None:
     """Return the sharding that the user requested with jit for an argument or a result of the function of
-    ``c``. None: the user requested none.
+    ``c``. Return None if the user requested none.
 
     Args:
       side: ``asked_in`` (jit's in_shardings, for an argument) or ``asked_out`` (jit's out_shardings, for a
@@ -264,12 +266,13 @@ def _from_jit(c: Compilation, side: str, k: int) -> Sharding | None:
 
 
 def _at(table: Sequence[Sharding], index: int | None) -> Sharding | None:
-    """Return ``table[index]``; None if there is no such entry."""
+    """Return the sharding ``table[index]``. Return None if there is no such entry."""
     return table[index] if index is not None and 0 <= index < len(table) else None
 
 
 def _sizes(shape: Sequence[int | str] | None) -> tuple[int, ...] | None:
-    """Return ``shape`` as a tuple of ints; None: it is unknown, or has symbolic dimensions."""
+    """Return ``shape`` as a tuple of ints. Return None if ``shape`` is unknown (None), or has symbolic
+    dimensions."""
     known = tuple(d for d in shape or () if isinstance(d, int) and d >= 0)
     return known if shape is not None and len(known) == len(shape) else None
 
@@ -330,8 +333,8 @@ class OfArrays:
     def _agreed(self, g: Group, matches: Sequence[Intent]) -> tuple[Sharding | None, Sharding | None]:
         """Return (the sharding that the user requested, the sharding in the compiled program) of the best of
         ``matches``, the arguments or results that may be the arrays of ``g``. The best matches are those
-        whose paths have the longest common end with the path of ``g``. A sharding is None if it differs
-        between the best matches."""
+        whose paths have the longest common end with the path of ``g``. Each of the two shardings is None if
+        it differs between the best matches."""
         ends = [self._common(g.path or "", i.path) for i in matches]
         best = [i for i, n in zip(matches, ends, strict=True) if n == max(ends)]
         if not best:
@@ -342,7 +345,7 @@ class OfArrays:
 
     def _common(self, a: str, b: str) -> int:
         """Return how many names and indices the paths ``a`` and ``b`` have in common at their ends. ``[*]``
-        matches any index. ``state.params['w']`` and ``opt.params['w']`` -> 2"""
+        matches any index. Example: ``state.params['w']`` and ``opt.params['w']`` -> 2."""
         n = 0
         for x, y in zip(reversed(self._steps(a)), reversed(self._steps(b)), strict=False):
             if x != y and not ("[*]" in (x, y) and x[:1] == y[:1] == "["):

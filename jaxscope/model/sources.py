@@ -33,21 +33,22 @@ def of(run: Run) -> Callable[[str], str | None]:
 
 
 def _text(run: Run, file: str) -> str | None:
-    """Return the text of ``file``, a file or a notebook cell of ``run``; None: it cannot be shown."""
+    """Return the text of ``file``, a file or a notebook cell of ``run``. Return None if it cannot be
+    shown."""
     cell = run.cells.get(file)
     return cell if cell is not None else text(file, run.sources.get(file, frozenset()))
 
 
 def line(run: Run, at: Frame) -> str:
-    """Return the line ``at`` of a source file of ``run``, without spaces at its ends; empty if it cannot be
-    shown."""
+    """Return the line ``at`` of a source file of ``run``, without spaces at its ends. Return an empty text if
+    it cannot be shown."""
     lines = (_text(run, at.file) or "").split("\n")
     return lines[at.line - 1].strip() if 0 < at.line <= len(lines) else ""
 
 
 @functools.lru_cache(64)
 def text(file: str, recorded: frozenset[str] = frozenset()) -> str | None:
-    """Return the text of ``file``; None if it does not exist or must not be shown.
+    """Return the text of ``file``. Return None if it does not exist or must not be shown.
 
     The file name comes from the run directory. Its author could name a secret file of this machine, so that a
     CI log shows it. So a file is read only if it is a Python file of the project, or if its content has one
@@ -88,8 +89,8 @@ def _root(here: Path) -> Path:
 
 def where_defined(run: Run, file: str, name: str, begins: int) -> Maker | None:
     """Return the definition, at the line ``begins`` of ``file``, that creates the jitted function ``name``.
-    Examples are a def with the decorator ``@jax.jit``, and ``jax.jit(lambda x: ...)``. None: no single
-    statement defines and wraps the function, or the file cannot be read."""
+    Examples are a def with the decorator ``@jax.jit``, and ``jax.jit(lambda x: ...)``. Return None if no
+    single statement defines and wraps the function, or if the file cannot be read."""
     source = _text(run, file)
     return None if source is None else _makers(source).where_defined(name, begins)
 
@@ -98,8 +99,8 @@ def where_called(run: Run, file: str, name: str, site: int) -> Maker | None:
     """Return the expression that wraps the function ``name`` for its call on the line ``site`` of ``file``:
     ``jax.jit(name)(x)``.
 
-    None: there is no such expression, or several, or the file cannot be read. The result has the line of the
-    expression, and whether it is certain that this line created the called object.
+    Return None if there is no such expression, or if there are several, or if the file cannot be read. The
+    result has the line of the expression, and whether it is certain that this line created the called object.
     """
     source = _text(run, file)
     return None if source is None else _makers(source).where_called(name, site)

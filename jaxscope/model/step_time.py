@@ -81,8 +81,8 @@ class StepSeconds(msgspec.Struct, frozen=True):
 
 
 class _Phase(msgspec.Struct, frozen=True):
-    """A trace, lowering or compilation that is not nested in another one: begin and end in nanoseconds since
-    the epoch, its seconds, its thread, and the call during which it ran."""
+    """A trace, lowering or compilation that did not happen inside another trace: begin and end in nanoseconds
+    since the epoch, its seconds, its thread, and the call during which it ran."""
 
     begin: int
     end: int
@@ -114,8 +114,8 @@ class _Window(msgspec.Struct, frozen=True):
 @cached_until_changed
 def step_seconds(run: Run) -> StepSeconds | None:
     """Return the mean time of a step of the main process, and its parts. The mean is taken of the steps that
-    compiled nothing, or if there are too few, of all but the first. None: steps were not counted, there were
-    too few, or the parts add up to more than the step."""
+    compiled nothing, or if there are too few, of all but the first. Return None if steps were not counted, if
+    there were too few, or if the parts add up to more than the step."""
     process = run.main
     if process is None:
         return None
@@ -182,7 +182,8 @@ def _phases(run: Run, process: Process) -> Iterator[_Phase]:
 
 
 def _copies(run: Run, process: Process, windows: Sequence[_Window], steps: int) -> Iterator[Spent]:
-    """Yield, for each line, the mean time in a step that it waited for values of a device or copied arrays.
+    """Yield, for each line, the mean time in a step during which the line waited for values of a device or
+    copied arrays.
 
     Args:
       process: the process whose steps are counted.
@@ -209,7 +210,7 @@ def _copies(run: Run, process: Process, windows: Sequence[_Window], steps: int) 
 
 
 def _compiling(phases: Sequence[_Phase], windows: Sequence[_Window], steps: int) -> Iterator[Spent]:
-    """Yield, for each line, the mean time in a step during which it made JAX trace, lower or compile.
+    """Yield, for each line, the mean time in a step during which the line made JAX trace, lower or compile.
     Compilations in threads other than the one that counts the steps are left out.
 
     Args:
@@ -235,14 +236,14 @@ def _place(cause: str, line: Frame | None) -> _Place:
 
 
 def _profile(process: Process) -> Profiled | None:
-    """Return the latest profile of ``process`` that shows how long its devices were busy; None: there is
-    none."""
+    """Return the latest profile of ``process`` that shows how long its devices were busy. Return None if
+    there is none."""
     return next((event for event in reversed(process.profiles) if _waiting(event) is not None), None)
 
 
 def _waiting(event: Profiled) -> float | None:
     """Return the fraction of the time of a profile, ``event``, in which a device executed nothing: the mean
-    over the devices. None: unknown."""
+    over the devices. Return None if it is unknown."""
     wall = (event.seconds or 0.0) * (event.devices or 0)
     if event.busy_seconds is None or wall <= 0 or not 0 <= event.busy_seconds <= wall:
         return None

@@ -11,7 +11,8 @@ from jaxscope.schema.steps import Counting, Either, Step
 
 
 class Steps:
-    """Finds the training steps of compilations. It uses the events that the run has when it is created."""
+    """Finds the training step of each compilation of a run. Only events that the run has when this object is
+    created are used."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -25,10 +26,10 @@ class Steps:
         return bool(counting.marks or counting.calls) or process.id in self._numbered
 
     def of(self, c: Compilation) -> Step:
-        """Return the number of the step in which ``c`` took place; None: steps were not counted. If marks
-        (``jaxscope.step()``) and calls give different numbers, the result is an ``Either`` with both numbers.
-        If the process of ``c`` counts no steps itself, the result is the step of the main process at that
-        time."""
+        """Return the number of the step (iteration of the training loop) in which ``c`` took place. Return
+        None if steps were not counted. If marks (``jaxscope.step()``) and calls of functions give different
+        numbers, the result is an ``Either`` with both numbers. If the process of ``c`` counts no steps
+        itself, the result is the step of the main process at that time."""
         process, main = c.process, self._main
         counting = self._counting[process.id]
         if counting.marks or counting.calls:
@@ -39,9 +40,10 @@ class Steps:
         return (c.step or 0) if self.known(process) else None
 
     def _own(self, c: Compilation, counting: Counting) -> Step:
-        """Return the training step in which ``c`` was compiled; None: unknown. It is found by counts of the
-        process that compiled ``c``: ``counting`` has the number of calls of ``jaxscope.step()`` and of each
-        watched function."""
+        """Return the training step in which ``c`` was compiled, as the process that compiled ``c`` counted
+        it. ``counting`` has the number of calls of ``jaxscope.step()`` and of each watched function (a
+        function whose calls are counted) in this process. If marks and calls give different numbers, the
+        result is an ``Either`` with both."""
         if counting.marks and not c.marks and c.step is not None and c.process.first_step != 1:
             return c.step  # the beginning of the log is missing
         before = (c.process.started.steps or 0) if c.process.started is not None else 0
@@ -52,7 +54,8 @@ class Steps:
 
 
 def _counting(run: Run, process: Process) -> Counting:
-    """Return what ``process`` counted: marks of steps (``jaxscope.step()``), calls of watched functions."""
+    """Return what ``process`` counted: the calls of ``jaxscope.step()``, which mark the ends of steps, and
+    the calls of watched functions (functions whose calls are counted)."""
     calls = {f: run.functions[f].counted_calls.get(process.id, 0) for f in process.calls}
     steppers = frozenset(f for f in calls if run.functions[f].step)
     return Counting(process.step or 0, {f: n for f, n in calls.items() if n}, steppers)

@@ -33,13 +33,14 @@ def of_run(run: Run) -> list[tuple[Function, list[Program]]]:
 
 
 def target_of(run: Run, p: Program) -> Target | None:
-    """Return the target (``--target``) that ``p`` was lowered for; None: the log does not describe it."""
+    """Return the target (``--target``) that ``p`` was lowered for. Return None if the log does not describe
+    it."""
     return next((t for t in run.targets if t.name == p.target), None)
 
 
 def fit(run: Run, p: Program) -> Fit | None:
     """Return whether ``p`` fits into the memory of its target (a machine given by ``--target``), with the
-    bytes. None: unknown so far."""
+    bytes that it needs. Return None if that is unknown so far."""
     if p.made is None:
         return None
     if p.made.outcome == EXHAUSTED:
@@ -51,8 +52,8 @@ def fit(run: Run, p: Program) -> Fit | None:
 
 
 def bounds_of(run: Run, p: Program) -> Bounds | None:
-    """Return lower bounds on the time of one call of ``p`` on its target (``--target``). None: the target is
-    unknown, or there is no compiled text of the program."""
+    """Return lower bounds on the time of one call of ``p`` on its target (``--target``). Return None if the
+    target is unknown, or if there is no compiled text of the program."""
     target = target_of(run, p)
     program = run.texts_of(p).hlo
     if target is None or program is None or program.module is None:

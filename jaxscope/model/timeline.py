@@ -87,5 +87,5 @@ def _ended(f: Function) -> NDArray[np.float64]:
 
 
 def _time(ns: int) -> float:
-    """Return the time ``ns`` (nanoseconds) as float, limited to numbers that fit into a NumPy integer."""
+    """Return the time ``ns`` (nanoseconds) as float, limited to the range of NumPy's integers."""
     return float(min(max(ns, -_LONGEST_NS), _LONGEST_NS))

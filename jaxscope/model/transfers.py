@@ -30,7 +30,8 @@ NOT_ASKED = ("constant", "debug_nans", ARGUMENT)
 
 
 class Transfer(msgspec.Struct, frozen=True):
-    """All transfers that one line of the user caused in one process in one direction. None: unknown.
+    """All transfers that one line of the user caused in one process in one direction. A field that is None is
+    unknown.
 
     Attributes:
       direction: TO_HOST, TO_DEVICE or BETWEEN (devices).
@@ -80,7 +81,7 @@ class Transfer(msgspec.Struct, frozen=True):
 
     @property
     def bytes_each(self) -> float | None:
-        """Return the mean bytes of one transfer; None: unknown."""
+        """Return the mean bytes of one transfer. Return None if they are unknown."""
         if self.bytes is None or self.count is None:
             return self.bytes
         return self.bytes / self.count if self.count else None
@@ -88,7 +89,7 @@ class Transfer(msgspec.Struct, frozen=True):
     @property
     def share(self) -> float | None:
         """Return the fraction of the time from the first to the last transfer that the program was blocked.
-        None: unknown."""
+        Return None if it is unknown."""
         if self.blocked_since is None or self.span <= 0:
             return None
         return min(1.0, self.blocked_since / self.span)
@@ -100,8 +101,8 @@ class Transfer(msgspec.Struct, frozen=True):
 
     @property
     def blocked_since(self) -> float | None:
-        """Return the seconds that the program was blocked, without those of the first transfer. None:
-        unknown."""
+        """Return the seconds that the program was blocked, without those of the first transfer. Return None
+        if they are unknown."""
         return None if self.blocked_seconds is None else max(0.0, self.blocked_seconds - self.first_seconds)
 
 
@@ -111,7 +112,8 @@ def counted(run: Run) -> bool:
 
 
 def transfers(run: Run) -> list[Transfer]:
-    """Return all transfers of the run. Those that blocked longest come first, then those with most bytes."""
+    """Return all transfers (copies between host and devices) of the run. Those that blocked the program
+    longest come first, then those with the most bytes. The list is empty if transfers were not recorded."""
     if not counted(run):
         return []
     found = [_seen(p, e, key) for p in run.processes.values() for key, e in p.transfers.items()]
@@ -131,7 +133,7 @@ def transfers(run: Run) -> list[Transfer]:
 
 def called_at(run: Run, t: Transfer) -> Frame | None:
     """Return the user's line that called the function of ``t.source``, if a report should show both lines:
-    the call is in another file, or in a loop. None otherwise, or if the line is unknown."""
+    the call is in another file, or in a loop. Return None otherwise, or if the line is unknown."""
     at, source = t.caller, t.source
     if at is None or source is None or (at.file, at.line) == (source.file, source.line):
         return None
@@ -141,7 +143,8 @@ def called_at(run: Run, t: Transfer) -> Frame | None:
 
 
 def waits(run: Run) -> list[Transfer]:
-    """Return the transfers to the host that blocked the main process, the longest first."""
+    """Return the transfers (copies) to the host that blocked the main process, those that blocked it longest
+    first."""
     seen = list(by_key(run.main).values()) if run.main is not None else []
     waited = [t for t in seen if t.direction == TO_HOST and t.blocked_seconds]
     return sorted(waited, key=lambda t: -(t.blocked_seconds or 0.0))
@@ -153,7 +156,8 @@ def by_key(process: Process) -> dict[tuple[str, str, str, int], Transfer]:
 
 
 def steps(run: Run, process: Process) -> int | None:
-    """Return the number of training steps that ``process`` has counted so far; None: not counted."""
+    """Return the number of training steps that ``process`` has counted so far. Return None if steps were not
+    counted."""
     if process.step is not None:
         return process.step
     counted = [f for f in run.functions.values() if process.id in f.counted_calls]
@@ -268,8 +272,8 @@ def _argument(
     f: Function, direction: str, moved: list[tuple[_Moved, Compilation]], count: int | None, total: int
 ) -> Transfer:
     """Return the transfers of arguments of ``f`` in a ``direction`` (TO_DEVICE or BETWEEN), as one Transfer.
-    ``moved`` are (copied arguments, the first call that copied them). ``count`` is the number of calls (None:
-    unknown), and ``total`` the bytes of all these calls, or of one call if ``count`` is None."""
+    ``moved`` are (copied arguments, the first call that copied them). ``count`` is the number of calls, or
+    None if it is unknown. ``total`` is the bytes of all these calls, or of one call if ``count`` is None."""
     begun = min((c for _, c in moved), key=lambda c: c.t_ns)
     return Transfer(
         process=begun.process,
@@ -294,15 +298,16 @@ def _to_one_device(c: Compilation) -> bool:
 
 
 def brought(c: Compilation) -> int | None:
-    """Return the bytes of NumPy arguments that call ``c`` copies to its device; None: unknown."""
+    """Return the bytes of NumPy arguments that call ``c`` copies to its device. Return None if they are
+    unknown."""
     if c.key is None or devices_of_program(c) is None:
         return None
     return sum(m.bytes for m in _moved(c) if m.direction == TO_DEVICE)
 
 
 def _moved(c: Compilation) -> list[_Moved]:
-    """Return the arguments that call ``c`` copies to the device of its program, for each direction. Empty:
-    nothing is copied, or the program has several devices."""
+    """Return the arguments that call ``c`` copies to the device of its program, one entry for each direction.
+    The list is empty if nothing is copied, or if the program has several devices."""
     target = devices_of_program(c)
     if target is None or len(target) != 1 or c.key is None:
         return []
@@ -331,7 +336,7 @@ def arguments_read(c: Compilation) -> list[Leaf]:
 
 def _way(c: Compilation, leaf: Leaf, target: tuple[int, ...]) -> str | None:
     """Return the direction in which the call ``c`` copies the argument ``leaf`` to the devices of its
-    program, whose ids are ``target``: TO_DEVICE or BETWEEN (devices). None: it is not copied."""
+    program, whose ids are ``target``: TO_DEVICE or BETWEEN (devices). Return None if it is not copied."""
     if leaf.type.startswith("numpy."):
         return TO_DEVICE
     here = devices_of(c, leaf)
@@ -341,7 +346,8 @@ def _way(c: Compilation, leaf: Leaf, target: tuple[int, ...]) -> str | None:
 
 
 def devices_of(c: Compilation, leaf: Leaf) -> tuple[int, ...] | None:
-    """Return the ids of the devices that hold ``leaf``, an argument of call ``c``; None: unknown."""
+    """Return the ids of the devices that hold ``leaf``, an argument of call ``c``. Return None if they are
+    unknown."""
     table = c.key.shardings if c.key is not None else []
     if leaf.sharding is None or not 0 <= leaf.sharding < len(table):
         return None
@@ -349,7 +355,7 @@ def devices_of(c: Compilation, leaf: Leaf) -> tuple[int, ...] | None:
 
 
 def devices_of_program(c: Compilation) -> tuple[int, ...] | None:
-    """Return the ids of the devices of the program that ran call ``c``; None: unknown."""
+    """Return the ids of the devices of the program that ran call ``c``. Return None if they are unknown."""
     if c.compiled is not None:
         return sh.device_ids(c.compiled.devices)
     # The program was found in a cache. If all programs of the function run on the same devices, so does it.
@@ -362,8 +368,8 @@ def devices_of_program(c: Compilation) -> tuple[int, ...] | None:
 
 
 def size_of(leaf: Leaf) -> int | None:
-    """Return the bytes of the argument ``leaf``, computed from its shape and dtype; None: one of the two is
-    unknown."""
+    """Return the bytes of the argument ``leaf``, computed from its shape and dtype. Return None if one of the
+    two is unknown."""
     if leaf.shape is None or leaf.dtype is None:
         return None
     sizes = [d for d in leaf.shape if isinstance(d, int)]
@@ -375,6 +381,6 @@ def size_of(leaf: Leaf) -> int | None:
 
 def _bits(dtype: str) -> int | None:
     """Return the number of bits that the name of a dtype has: ``float32`` -> 32, ``bfloat16`` -> 16,
-    ``float8_e4m3fn`` -> 8. None: the name has no number."""
+    ``float8_e4m3fn`` -> 8. Return None if the name has no number."""
     found = re.match(r"[a-z]+(\d{1,3})", dtype)
     return int(found.group(1)) if found else None

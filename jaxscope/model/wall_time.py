@@ -32,8 +32,8 @@ class WallTime(msgspec.Struct, frozen=True):
 
 
 def wall_time(run: Run) -> WallTime | None:
-    """Return the parts of the wall time of the run. None: nothing was compiled, the main process was not
-    recorded to its end, or the parts add up to more than the whole."""
+    """Return the parts of the wall time of the run. Return None if nothing was compiled, if the main process
+    was not recorded to its end, or if the parts add up to more than the whole."""
     process, total, compiling, first = run.main, run.seconds, run.compiling_seconds, _first_phase(run)
     if process is None or not run.main_recorded or process.stopped is not None or first is None:
         return None
@@ -53,8 +53,8 @@ def wall_time(run: Run) -> WallTime | None:
 
 
 def _first_phase(run: Run) -> int | None:
-    """Return when the main process first began to trace, lower or compile (ns since the epoch). None: it
-    never did."""
+    """Return when the main process first began to trace, lower or compile (ns since the epoch). Return None
+    if it never did."""
     process = run.main
     if process is None:
         return None
@@ -64,8 +64,8 @@ def _first_phase(run: Run) -> int | None:
 
 def _sampled(run: Run) -> float | None:
     """Return the seconds in which the main thread waited for the devices, measured by samples of its stack:
-    it waited for a value, or slept in a call of a jitted function, which waits for earlier work. None: there
-    are too few samples."""
+    it waited for a value, or slept in a call of a jitted function, which waits for earlier work. Return None
+    if there are too few samples."""
     found = [
         (t.seconds, t.samples) if doing == WAITING else (t.blocked, round(t.samples * t.blocked / t.seconds))
         for doing, t in line_times.entries(run)
@@ -77,7 +77,7 @@ def _sampled(run: Run) -> float | None:
 def _waiting(run: Run, process: Process, first: int) -> float | None:
     """Return the seconds in which the thread of ``process`` that runs the steps waited for values of devices.
     Waits before ``first``, the time at which ``process`` first began to trace (ns since the epoch), do not
-    count. None: unknown, or the thread may have waited while another thread compiled."""
+    count. Return None if they are unknown, or if the thread may have waited while another thread compiled."""
     threads = {
         event.thread
         for c in run.compilations.values()

@@ -29,9 +29,9 @@ class Overheard:
         self._several = False  # a program has several partitions
 
     def of(self, p: Program) -> list[str] | None:
-        """Return the texts of the warnings that XLA printed while it compiled ``p``, each once. None: XLA's
-        output was not recorded, or the program was loaded from the persistent cache, so that another process
-        compiled it."""
+        """Return the texts of the warnings that XLA printed while it compiled ``p``, each once. Return None
+        if XLA's output was not recorded, or if the program was loaded from the persistent cache, so that
+        another process compiled it."""
         self._place()
         found = self._texts.get(p.id)
         if found is not None:
@@ -42,8 +42,9 @@ class Overheard:
         return [] if here else None
 
     def lost(self) -> list[Lost]:
-        """Return why warnings are missing; empty if none are. Missing output of XLA is reported only if a
-        program runs on several devices: XLA prints these warnings for no others."""
+        """Return why warnings of XLA are missing, one entry for each reason. The list is empty if none are
+        missing. Missing output of XLA is reported only if a program runs on several devices: XLA prints these
+        warnings for no others."""
         self._place()
         found = []
         if self._several and not self._run.stderr:
@@ -68,7 +69,7 @@ class Overheard:
         return bool(self._run.stderr) and not any(e.muted for e in self._run.stderr)
 
     def _place(self) -> None:
-        """Assign the warnings to programs, if the run has changed since the last time."""
+        """Assign the warnings to programs again, if events were added to the run since the last time."""
         if self._version == self._run.version:
             return
         self._version = self._run.version
@@ -96,7 +97,7 @@ class Overheard:
 
 def _compiling(c: Compilation) -> tuple[int, float] | None:
     """Return (begin, end) of the compilation by XLA in call ``c``, in ns since the epoch. The end is infinite
-    while the compilation lasts. None: there was no compilation."""
+    while the compilation lasts. Return None if there was no compilation."""
     if c.phase == COMPILE:
         return c.phase_ns, float("inf")
     ended = c.compiled or (c.failed if c.failed is not None and c.failed.phase == COMPILE else None)
@@ -109,9 +110,9 @@ def _compiling(c: Compilation) -> tuple[int, float] | None:
 
 
 def _one(compilations: list[Compilation], text: str) -> str | None:
-    """Return the id of the program to which the warning ``text`` belongs; None: unknown. XLA printed it
-    during ``compilations``. If these have a single program, it is this one. Otherwise it is the program whose
-    module the warning names."""
+    """Return the id of the program to which the warning ``text`` belongs. XLA printed the warning during
+    ``compilations``. If these have a single program, return that one; otherwise the one whose module the
+    warning names. Return None if no single program is found."""
     ids = {c.program for c in compilations}
     if len(ids) > 1 and (named := _NAMED.search(text)):
         module = f"{named[1]}_{named[2]}"

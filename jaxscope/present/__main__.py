@@ -17,13 +17,13 @@ from jaxscope.rules import registry
 
 
 def lines(words: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the lines to print: the templates of all messages by slug, in families, with the short form of a
-    template below it.
+    """Yield the lines to print: each family of message templates, sorted by slug (the name of a template). If
+    a template has a short form, it is on the next line.
 
     Args:
       words: which templates to print; empty: all. The code of a rule (``JX506``) selects the templates that
         the file of the rule uses. Any other word selects the templates that have it in their slug or text.
-        A template must be selected by all words.
+        Only templates that all words select are printed.
     """
     widest = max(len(slug) for family in FAMILIES.values() for slug in family)
     rules = registry.rules()
@@ -46,8 +46,8 @@ def lines(words: Sequence[str] = ()) -> Iterator[str]:
 
 
 def _source(code: str) -> str:
-    """Return the source of the file with the rule ``code``: the one with its decorator, or else all files
-    that name the code."""
+    """Return the source text of the file that defines the rule ``code``. If no file has the rule's decorator,
+    return the text of all files that name the code."""
     files = [path.read_text() for path in sorted(Path(jaxscope.__file__).parent.rglob("*.py"))]
     decorator = re.compile(rf'(?m)^@\w*rule\(\s*"{code}"')
     found = [text for text in files if decorator.search(text)]

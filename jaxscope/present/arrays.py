@@ -19,13 +19,13 @@ def form(g: Group) -> str:
 
 
 def forms(g: Group) -> str:
-    """Return number, dtype and shape of a group of arrays: ``12x float32[8]``."""
+    """Return the number of arrays in a group, with their dtype and shape: ``12x float32[8]``."""
     return form(g) if g.count == 1 else f"{g.count:,}x {form(g)}"
 
 
 def placement(g: Group) -> list[Span]:
-    """Return how a group of arrays is placed. For example ``P('data', None) on data=4,model=2, 2 copies, 12
-    KiB of padding``."""
+    """Return how a group of arrays is placed on the devices: ``P('data', None) on data=4,model=2, 2 copies,
+    12 KiB of padding``."""
     parts: list[list[Span]] = [["?" if g.sharding is None else brief(g.sharding.text, 120)]]
     if g.memory_kind not in (None, "device", "unpinned_host"):
         parts.append([brief(g.memory_kind, 40)])

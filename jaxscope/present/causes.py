@@ -1,7 +1,7 @@
 """Write the cause of a cache miss as a clause, and its two values as text.
 
-For example ``batch['ids'] changed from i32[32,512] to i32[32,511]``. Names and values of the program are not
-escaped here, except by ``explanation``; the callers escape them.
+For example ``batch['ids'] changed from i32[32,512] to i32[32,511]``. Only ``explanation`` escapes names and
+values of the user's program; the callers of the other functions must do it.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ _ENTRIES = {
 
 def values(c: Cause) -> tuple[str | None, str | None]:
     """Return the value of the cause ``c`` before the change and the value after it, as text: ``("f32[4]",
-    "f32[5]")``. None in place of a text: there is no such value."""
+    "f32[5]")``. A member is None if there is no such value."""
     a, b = c.before, c.after
     if isinstance(a, StaticValue) and isinstance(b, StaticValue):
         return _statics(c, a, b)
@@ -139,9 +139,11 @@ def _value(c: Cause, value: Value | None) -> str | None:
 
 
 def _array(c: Cause, value: ArrayType) -> str:
-    """Return ``value``, one of the two values of the cause ``c``, as text: ``f32[4]``. The text also has the
-    weak type if the two values differ in it, and the Python type of the value if it explains the difference:
-    ``f32[4] (numpy array)``."""
+    """Return ``value``, one of the two values of the cause ``c``, as text: ``f32[4]``.
+
+    If the two values differ in their weak type, the text states it. If the Python type explains the
+    difference, the text has it, too: ``f32[4] (numpy array)``.
+    """
     if value.shape is None and value.dtype is not None:
         return short_dtype(value.dtype) + (" weak" if value.weak_type and c.kind == "weak_type" else "")
     if c.kind == "tree":
@@ -178,9 +180,9 @@ _DEFINED = re.compile(r"<function (\S+) at (?:[^<>]*[\\/])?([^<>\\/]*:\d+)>")
 
 
 def _without_folders(*texts: str) -> tuple[str, ...]:
-    """Return ``texts``, which are static values, with the names of functions in them shortened:
-    ``<function loss at /home/me/train.py:12>`` -> ``loss (train.py:12)``. If two different texts would become
-    equal, all are returned unchanged."""
+    """Return the texts of static values, with the names of functions in them shortened: ``<function loss at
+    /home/me/train.py:12>`` -> ``loss (train.py:12)``. If two different texts would become equal, return all
+    unchanged."""
     short = tuple(_DEFINED.sub(r"\1 (\2)", text) for text in texts)
     return short if len(set(short)) == len(set(texts)) else texts
 
@@ -192,8 +194,8 @@ def _numbered(value: StaticValue) -> str:
 
 
 def _placements(a: Placement, b: Placement) -> tuple[str, str]:
-    """Return the shardings ``a`` and ``b`` as text. If the texts would be equal, each also has the fields
-    that differ, such as its devices."""
+    """Return the shardings ``a`` and ``b`` as text: ``("P('d',) on d=8", "P() on d=8")``. If the two texts
+    would be equal, add the fields that differ, such as the devices."""
     if a.text != b.text:
         return a.text, b.text
     if a.devices != b.devices:
@@ -220,8 +222,8 @@ def clause(c: Cause) -> str:
 
 
 def subject(c: Cause) -> str:
-    """Return what changed, as the subject of a sentence: ``batch['ids']`` or ``3 leaves under batch``. ``c``
-    is the cause of a cache miss."""
+    """Return what changed, as the subject of a sentence: ``batch['ids']``, or ``3 leaves under batch`` for
+    several arrays or static values. ``c`` is the cause of a cache miss."""
     if c.count > 1:
         return f"{c.count:,} leaves under {c.path}" if c.path else f"{c.count:,} leaves"
     return c.path or "an argument"
@@ -319,8 +321,8 @@ def _tree(c: Cause) -> str:
 
 
 def _came_or_went(c: Cause, what: str) -> str | None:
-    """Return a clause about a value ``what`` that was added or removed: ``x (f32[4]) was added``. None if the
-    cause ``c`` has a value before and a value after: the value was then changed."""
+    """Return a clause about a value ``what`` that was added or removed: ``x (f32[4]) was added``. Return None
+    if the cause ``c`` has a value before and a value after, which means that the value was changed."""
     before, after = values(c)
     if before is None and after is not None and c.before is None:
         return f"{what} ({after}) was added"

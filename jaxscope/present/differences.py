@@ -30,9 +30,9 @@ _FUSIONS = {"total": "fusions", "unfused": "elementwise operations outside fusio
 
 
 def name(metric: str, d: Difference) -> str:
-    """Return the name of the figure ``d`` of two programs for the reader of a report: ``temporaries``,
-    ``loop fusions``, ``loops of 6 iterations``. ``metric`` is the name of the group of figures to which it
-    belongs, such as ``memory``."""
+    """Return the name of the figure ``d`` of two programs for the reader of a report: ``temporaries``, ``loop
+    fusions``, ``loops of 6 iterations``. ``metric`` is the name of the group to which the figure belongs,
+    such as ``memory``."""
     if metric == metrics.FUSIONS.name and d.what in _FUSIONS:
         return _FUSIONS[d.what]
     if metric == metrics.LOOPS.name:
@@ -63,9 +63,8 @@ def change(d: Difference) -> str:
 
 
 def since_baseline(metric: str, d: Difference) -> str:
-    """Return how the figure ``d`` of a program changed since the baseline:
-    ``temporaries grew from 1.0 MiB to 1.5 MiB (+50 %)``. ``metric`` is the name of the metric to which the
-    figure belongs."""
+    """Return how the figure ``d`` of a program changed since the baseline: ``temporaries grew from 1.0 MiB to
+    1.5 MiB (+50 %)``. ``metric`` is the name of the group to which the figure belongs, such as ``memory``."""
     if not d.before or not d.after:
         now, before = (amount(n, d.unit) if n else "none" for n in (d.after, d.before))
         return f"{name(metric, d)}: {now}, {before} in the baseline"

@@ -1,4 +1,4 @@
-"""Make texts from the program under study (names, paths, reprs, command lines) safe to print.
+"""Make texts from the user's program (names, paths, reprs, command lines) safe to print.
 
 Control characters, bidi overrides and newlines in them are replaced with readable escapes. Rich still needs
 the result as ``Text``, because it would interpret a plain string as markup.
@@ -29,8 +29,8 @@ def _shown(c: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-# Control sequences of terminals: CSI, OSC (to BEL or ST), other two-letter escapes. The rest of an incomplete
-# one is escaped when it is drawn.
+# Control sequences of terminals: CSI, OSC (to BEL or ST), other two-letter escapes. An incomplete sequence is
+# not removed here, but escaped when it is drawn.
 _CONTROL = re.compile(
     r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b]*+(?:\x07|\x1b\\)|[@-Z\\^_=>78])|[\x00\x07\x0e\x0f]"
 )

@@ -25,9 +25,9 @@ def uncaught(died: Died) -> list[Span]:
 
 
 def removed(run: Run) -> list[Span]:
-    """Return a text about a name or an argument that the installed JAX does not have (any more), if the
-    program ended with an exception because it used it: ``jax.tree_map was removed in JAX 0.6.0: write
-    jax.tree.map``. Empty if the program did not fail for this reason."""
+    """Return a text about a name or an argument that the installed JAX does not have, if its use ended the
+    program with an exception: ``jax.tree_map was removed in JAX 0.6.0: write jax.tree.map``. Return an empty
+    list if the program did not fail for this reason."""
     found, died = deaths.removed_name(run), run.main.died if run.main is not None else None
     if found is None or died is None:
         return []
@@ -47,7 +47,7 @@ def removed(run: Run) -> list[Span]:
 
 def donations(run: Run, message: str, places: Places) -> list[list[Span]]:
     """Return a line for each call that may have donated the deleted array which the error ``message`` is
-    about. Empty if ``message`` is about another error. ``places`` shortens file names."""
+    about. Return an empty list if ``message`` is about another error. ``places`` shortens file names."""
     lines: list[list[Span]] = []
     for c, path in deaths.donors(run, message):
         site = places.frame(c.site)
@@ -73,13 +73,14 @@ def out_of_memory(died: Died) -> bool:
 
 
 def memory_needed(run: Run, site: Frame | None) -> list[list[Span]]:
-    """Return a line about the program that ran out of memory: the memory that it needs on each device, by
-    part. Empty if unknown.
+    """Return one line about the program that ran out of memory: how much memory it needs on each device for
+    arguments, results and so on. Return an empty list if that is unknown. ``site`` is the user's line at
+    which the memory ran out.
 
-    If the error message does not name that program, it is assumed to be the program that was compiled last at
-    the line ``site``; if nothing was compiled there, the program with the highest peak. If the compilation of
-    this program failed, the line has the memory of the previous compilation of the same function, or no
-    figures if there is none.
+    If the error message does not name that program, this is probably the program that was compiled last at
+    ``site``; if nothing was compiled there, the program with the highest peak. If the compilation of this
+    program failed, the line has the memory of the function's previous compilation, or no figures if there is
+    none.
     """
     compiled = [
         c
@@ -118,7 +119,8 @@ def memory_needed(run: Run, site: Frame | None) -> list[list[Span]]:
 
 def _needs(c: Compilation, which: str) -> list[Span]:
     """Return a line about the memory that the program of ``c`` needs: ``step needs on each device: arguments
-    1.2 GiB, ...``. ``which`` is the text after the function's name, with the verb."""
+    1.2 GiB, ...``. ``which`` is the text between the function's name and ``on each device``, with the verb:
+    `` needs``."""
     memory = c.compiled.memory if c.compiled is not None else None
     parts = ", ".join(f"{name} {size(n)}" for name, n in memory_parts(memory)) if memory is not None else "?"
     return [(function_name(c.function), "name"), f"{which} on each device: {parts}"]

@@ -15,12 +15,13 @@ NAMED = 3  # targets or settings that a title names
 
 
 def stable_id(f: Finding) -> str:
-    """Return an id, as ``JX101-0123456789ab``, that is equal for the same finding in another run."""
+    """Return an id that the same finding also has in other runs: ``JX101-0123456789ab``."""
     return f"{f.code}-{hashlib.sha256(repr(f.identity).encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
 
 def title(f: Finding) -> str:
-    """Return the title of a finding, with the targets and settings for which it is true."""
+    """Return the title of a finding. The text also names the targets (machines), settings and compilations
+    that have the finding, if not all do: ``... (for v5e:4x4)``."""
     return text(f.title) + _contexts(f.contexts)
 
 
@@ -40,31 +41,30 @@ def headline(f: Finding) -> str:
 
 
 def place(f: Finding, places: Places, words: str) -> str | None:
-    """Return the line of the finding ``f`` as ``train.py:31``; None if the line is unknown. Also None if
-    ``words``, the text beside which the line would be printed, contains the line already. ``places`` shortens
-    file names."""
+    """Return the line of the finding ``f`` as ``train.py:31``, to be printed beside the text ``words``.
+    Return None if the line is unknown, or if ``words`` already contains it. ``places`` shortens file names.
+    """
     where = places.frame(f.source)
     return None if where is None or re.search(rf"{re.escape(where)}(?!\d)", words) else where
 
 
 def cost(f: Finding) -> str:
-    """Return the seconds that a finding costs, as ``9.6 s``, or ``up to 9.6 s`` if the fix may save less;
-    empty if there are none or they are unknown.
-    """
+    """Return the seconds that a finding costs as ``9.6 s``, or ``up to 9.6 s`` if the fix may save less. The
+    text is empty if there are none or they are unknown."""
     if not f.seconds:
         return ""
     return f"up to {seconds(f.seconds)}" if f.at_most else seconds(f.seconds)
 
 
 def fix_text(f: Finding) -> str | None:
-    """Return what to do about a finding, in one clause; None: there is no fix."""
+    """Return what to do about a finding, in one clause. Return None if no fix is known."""
     fix = fix_of(f)
     return None if fix is None else text(fix.words)
 
 
 def evidence(e: Evidence) -> str:
-    """Return ``e``, one piece of evidence of a finding, as text. The text names the target or the setting of
-    ``run --vary`` in which the evidence was observed, if there is one."""
+    """Return ``e``, one observation that supports a finding, as text. If the observation belongs to a target
+    (a machine, ``--target``) or to a setting of ``run --vary``, the text names it: ``for v5e:4x4: ...``."""
     found = text(e.text)
     if e.target is not None:
         return text(message("evidence-for-target", target=e.target, evidence=found))

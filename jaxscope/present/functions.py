@@ -39,8 +39,9 @@ def work(f: Function) -> str:
 
 
 def outcome(f: Function) -> str:
-    """Return what was done for a function, without times: ``4 traces, 4 compilations, 381 calls``. If nothing
-    was traced or compiled, return the text of ``work``, which counts calls and failures."""
+    """Return what was done for a function, without times: ``4 traces, 4 compilations, 381 calls``. If it was
+    not traced, compiled or counted, return the text of ``work``, which also has failures and fast-path
+    misses."""
     parts = []
     if f.traces:
         parts.append(count(f.traces, "trace"))
@@ -54,9 +55,9 @@ def outcome(f: Function) -> str:
 
 
 def circumstances(c: Compilation, places: Places) -> str:
-    """Return when and where the call ``c`` happened, and how long it took to trace, lower and compile: ``step
-    376, 7.0 s, train.py:88``. The text also has what is unusual about the call, such as ``lowered, not
-    traced``. ``places`` shortens file names."""
+    """Return when and where a call happened, and how long it took to trace, lower and compile: ``step 376,
+    7.0 s, train.py:88``. The text also has what is unusual about the call, such as ``lowered, not traced``.
+    ``c`` is the record of the call; ``places`` shortens file names."""
     parts = [] if c.step is None else [f"step {c.step:,}" if c.step else "before the first step"]
     how = level(c)
     if how:
@@ -73,7 +74,8 @@ def circumstances(c: Compilation, places: Places) -> str:
 def level(c: Compilation) -> str:
     """Return what is unusual about the call ``c``: how it was called, which phases it reached, or that its
     program came from the persistent cache. Examples: ``lowered, not traced``, ``fast-path miss`` (the call
-    only left the C++ cache of jit). Empty for a direct call that was traced, lowered and compiled."""
+    only left the C++ cache of jit). The text is empty for a direct call that was traced, lowered and
+    compiled."""
     parts = []
     if c.entry in _ENTRIES:
         parts.append(_ENTRIES[c.entry])
@@ -94,8 +96,8 @@ def level(c: Compilation) -> str:
 
 
 def by_site(compilations: Sequence[Compilation], places: Places) -> list[tuple[str, float, int]]:
-    """Return the user's lines whose calls compiled something, as (line, seconds, number of compilations), the
-    most expensive first: ``("train.py:88", 7.0, 2)``. ``places`` shortens file names."""
+    """Return the user's lines whose calls compiled something, as (line, seconds, number of compilations):
+    ``("train.py:88", 7.0, 2)``. The line with the most seconds is first. ``places`` shortens file names."""
     spent: dict[str, tuple[float, int]] = {}
     for c in compilations:
         if c.reached_phases & 4:
@@ -112,16 +114,16 @@ def phases(c: Compilation) -> list[str]:
 
 
 def nearest_name(run: Run, nearest: Compilation) -> str:
-    """Return a name for the earlier call ``nearest``, with which a call is compared. This is ``#2``, its
-    number among the compilations of the function, or ``an earlier fast-path miss`` if that call compiled
-    nothing."""
+    """Return a name for ``nearest``, the earlier call with which a call is compared: ``#2``, its number among
+    the compilations of the function, or ``an earlier fast-path miss`` if that call only missed JAX's fast
+    path (the C++ cache of jit)."""
     n = number_of(run, nearest)
     return f"#{n}" if n else "an earlier fast-path miss"
 
 
 def known_cause(run: Run, c: Compilation) -> str:
-    """Return the decisive cause of a compilation in a few words, as ``shape batch['ids']``. Return ``…`` if
-    the cause is unknown, because the cache key of the compilation was not compared with earlier keys yet."""
+    """Return the decisive cause of a compilation in a few words: ``shape batch['ids']``. Return ``…`` if
+    jaxscope has not yet compared the cache key of the compilation with earlier keys."""
     if c.key is not None and c.id not in run.comparisons:
         return "…"
     cause = causes.of(run, c)[0]

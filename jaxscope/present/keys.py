@@ -13,9 +13,9 @@ _NAMES = {"call_form": "arguments passed", "function_object": "function object"}
 
 
 def key_rows(facts: Facts) -> Row:
-    """Return ``facts``, the parts of a cache key, as name -> text: ``{"batch['x']": "f32[64]", "n (static)":
-    "2 (int)"}``. Arguments and static values come first, then the parts that belong to the whole call, such
-    as settings."""
+    """Return the parts of a cache key as {name: text}: ``{"batch['x']": "f32[64]", "n (static)": "2
+    (int)"}``. Arguments and static values come first, then the parts that belong to the whole call, such as
+    settings. ``facts`` is the cache key."""
     rows: Row = {}
     for path, leaf in facts.leaves.items():
         rows[path] = _leaf(leaf)
@@ -51,8 +51,8 @@ def changed(name: str, was: Row, now: Row) -> bool:
     """Return whether the part ``name`` differs between two cache keys. ``was`` and ``now`` are the keys, as
     ``key_rows`` returns them.
 
-    If one key lacks the part, the keys differ. But if it lacks a part that every key has, such as the
-    function object, the part was not recorded, and the result is False.
+    If only one key has the part, the keys differ. There is one exception: a part that every key has, such as
+    the function object. If a key lacks it, it was not recorded, and the result is False.
     """
     if name in OF_EVERY_CALL and not (name in was and name in now):
         return False

@@ -37,8 +37,9 @@ _NAMES = {
 
 
 def worth_showing(found: Sequence[Spent], times: LineTimes) -> list[Spent]:
-    """Return those of ``found`` that take a large enough share of ``times``, and are measured well enough:
-    with many samples, or because the thread slept, which one sample shows for the whole time."""
+    """Return those entries of ``found`` (times of lines) that are worth showing: they take at least 5 % of
+    the measured time, and their time is accurate enough. It is if there are at least 10 samples, or if the
+    thread slept most of the time, which one sample shows for the whole time."""
     return [
         s
         for s in found
@@ -47,8 +48,8 @@ def worth_showing(found: Sequence[Spent], times: LineTimes) -> list[Spent]:
 
 
 def part(s: Spent, places: Places) -> list[Span]:
-    """Describe ``s``, the time at one line: what the main thread did there, and the line. For example
-    ``operations outside jit  train.py:31 in update``. ``places`` shortens file names."""
+    """Return a text about ``s``, the time at one line: what the main thread did there, and the line. For
+    example ``operations outside jit  train.py:31 in update``. ``places`` shortens file names."""
     function = _COMPREHENSION.sub("", s.line.function).replace(".<locals>", "")
     inside = f" in {brief(escape(function), 60)}" if function not in ("", "<module>") else ""
     of = f" of {brief(escape(s.library), 40)}" if s.library is not None else ""
@@ -59,18 +60,19 @@ def part(s: Spent, places: Places) -> list[Span]:
 
 
 def part_of_trace(s: Spent, places: Places) -> list[Span]:
-    """Return the line of the user that JAX traced: ``traced by JAX  model.py:31 in __call__``. ``places``
-    shortens file names."""
+    """Return a text about a line of the user that JAX traced: ``traced by JAX  model.py:31 in __call__``.
+    ``s`` has the line; ``places`` shortens file names."""
     return [("traced by JAX", "name"), *part(s, places)[1:]]
 
 
 def in_short(s: Spent, times: LineTimes, places: Places) -> list[Span]:
-    """Return the longest line ``s``, with its seconds and their share of ``times``: ``most time of the main
-    thread: Python code  train.py:7 in augment, 6.3 s, 60 %``. ``places`` shortens file names."""
+    """Return a text about ``s``, the line with the most time, with its seconds and their share of the
+    measured time ``times``: ``most time of the main thread: Python code  train.py:7 in augment, 6.3 s, 60
+    %``. ``places`` shortens file names."""
     shown = f"{seconds(s.seconds)}, {100 * s.seconds / times.seconds if times.seconds else 0:.0f} %"
     return ["most time of the main thread: ", *part(s, places), ", ", (shown, "figure")]
 
 
 def share(spent: float, times: LineTimes) -> str:
-    """Return ``spent`` seconds, and their share of the measured time: ``1.4 s  13 %``."""
+    """Return ``spent`` seconds as text, with their share of the measured time ``times``: ``1.4 s  13 %``."""
     return f"{seconds(spent)}  {100 * spent / times.seconds if times.seconds else 0:3.0f} %"

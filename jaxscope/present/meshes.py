@@ -17,8 +17,8 @@ _TYPES = re.compile(r"axis_types=\(([\w, ]*)\)")
 
 
 def called(setting: str) -> str:
-    """Return words for ``setting``, the name of one of the two settings in JAX's cache key that describe the
-    mesh: ``the mesh around the call``, or ``the device list of the mesh around the call``."""
+    """Return what a message calls the setting ``setting`` of JAX, one of the two that describe the mesh:
+    ``the mesh around the call``, or ``the device list of the mesh around the call``."""
     return (
         "the device list of the mesh around the call"
         if setting == MESH_DEVICES
@@ -27,9 +27,12 @@ def called(setting: str) -> str:
 
 
 def spelled(one: str | None, other: str | None) -> tuple[str, str]:
-    """Return the texts ``one`` and ``other`` of two meshes in short form, for a comparison: ``("data=4",
-    "data=2")``. If the short forms are equal but the devices differ, the devices are added. If the devices
-    are equal, too, or unknown, both texts are returned unchanged. None, no mesh, becomes ``none``."""
+    """Return the texts of two meshes in short form, to be compared by a reader: ``("data=4", "data=2")``.
+    None, for no mesh, becomes ``none``.
+
+    If the short forms are equal but the devices differ, add the devices. If the short forms are equal and the
+    devices are equal or unknown, return both texts unchanged.
+    """
     found = short(one), short(other)
     placed = [_DEVICES.search(text or "") for text in (one, other)]
     if found[0] == found[1] and placed[0] and placed[1] and placed[0][1] != placed[1][1]:
@@ -38,8 +41,8 @@ def spelled(one: str | None, other: str | None) -> tuple[str, str]:
 
 
 def short(value: str | None) -> str:
-    """Return a mesh as ``a=2,b=4``, with the axis types if one of them is not Auto. ``none`` for no mesh;
-    text of another form is returned unchanged."""
+    """Return the text of a mesh as ``a=2,b=4``, with the axis types if one of them is not Auto. Return
+    ``none`` if there is no mesh, and a text of another form unchanged."""
     if value in (None, "None", "()", ""):
         return NONE
     if value.count("Mesh(") != 1:

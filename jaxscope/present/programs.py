@@ -35,7 +35,7 @@ def memory_parts(memory: Memory) -> list[tuple[str, int]]:
 
 def in_short(texts: Texts, memory: Memory | None) -> str:
     """Return a summary of a program in one line: ``49 fusions · 9 collectives (726 KiB over data) · peak 494
-    KiB per device``. Empty if nothing is known.
+    KiB per device``. The text is empty if nothing is known.
 
     Args:
       texts: the parsed StableHLO and HLO of the program.
@@ -56,14 +56,14 @@ def in_short(texts: Texts, memory: Memory | None) -> str:
 
 
 def sent_by_axes(program: Compiled) -> list[tuple[str, Bounds]]:
-    """Return (mesh axes, bytes that a device sends over them in one call), the most bytes first. The axes are
-    joined with a comma."""
+    """Return (mesh axes, bytes that a device sends over them in one call) for each set of mesh axes, with the
+    most bytes first. The names of the axes are joined with a comma."""
     return sorted(program.wire_by_axes.items(), key=lambda i: (-(i[1].most or i[1].least), i[0]))
 
 
 def between(n: Bounds) -> str:
-    """Return ``n``, a lower and an upper bound of a number of bytes, as text: ``3.4 MiB``, ``at least 3.4
-    MiB``, ``at most 3.4 MiB`` or ``1.2 to 3.4 MiB``. ``?``: nothing is known."""
+    """Return a number of bytes as text, of which ``n`` has a lower and an upper bound: ``3.4 MiB``, ``at
+    least 3.4 MiB``, ``at most 3.4 MiB`` or ``1.2 to 3.4 MiB``. Return ``?`` if nothing is known."""
     if n.exact is not None:
         return size(n.exact)
     if n.most is None:
@@ -80,8 +80,8 @@ def axes(c: Collective) -> str:
 
 
 def executions(n: int | None) -> str:
-    """Return ``n``, how often an instruction runs in one call of the program, as text: ``4x``. ``?x`` if
-    ``n`` is None."""
+    """Return how often an instruction runs in one call of the program, as text: ``4x``. Return ``?x`` if
+    ``n``, the number, is None."""
     return "?x" if n is None else f"{n:,}x"
 
 
@@ -94,15 +94,15 @@ def times(c: Collective) -> str:
 
 
 def overlap(c: Collective) -> str:
-    """Return whether computation runs while a collective communicates: ``overlapped`` or ``not overlapped``.
-    Empty if the collective is synchronous, or if the program's schedule does not show it."""
+    """Return ``overlapped`` if the devices compute while the collective ``c`` communicates, else ``not
+    overlapped``. The text is empty if the collective is synchronous, or if the program's schedule does not
+    show it."""
     return {True: "overlapped", False: "not overlapped", None: ""}[c.overlap] if c.is_async else ""
 
 
 def line_of(c: Collective, places: Places) -> str:
     """Return the source line of a collective, as ``train.py:88 in main``; empty if unknown. The text begins
-    with ``probably`` if the line was not recorded for the instruction itself. ``places`` shortens file
-    names."""
+    with ``probably`` if it is the line of a neighboring instruction. ``places`` shortens file names."""
     found = places.inside(c.source)
     return "" if found is None else f"probably {found}" if c.source_certainty == LIKELY else found
 
@@ -110,7 +110,7 @@ def line_of(c: Collective, places: Places) -> str:
 def reason(c: Collective, places: Places) -> str:
     """Return why a program has the collective ``c``: ``sharding constraint P('data') at train.py:88 in
     main``, ``weight params['w'] (FSDP)``, ``requested by the program`` or ``inserted by the partitioner``.
-    Empty if unknown. ``places`` shortens file names."""
+    The text is empty if this is unknown. ``places`` shortens file names."""
     if c.constrained_at is not None:
         return f"sharding constraint {c.constraint or ''} at {places.inside(c.constrained_at)}"
     if c.weight is not None:

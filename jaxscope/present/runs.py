@@ -1,5 +1,5 @@
 """Write facts about a whole run as text: its command, its time, what is in progress, how it ended, what was
-not recorded."""
+not recorded. A run is the recording of a program."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def title(run: Run, directory: RunDir | None) -> str:
 
 
 def compilation_name(run: Run, c: Compilation) -> str:
-    """Return the name of a compilation: ``train_step #4``, the fourth of this function. The number is missing
-    for a call that compiled nothing."""
+    """Return the name of a compilation: ``train_step #4`` for the fourth compilation of this function. A call
+    that only missed JAX's fast path (the C++ cache of jit) has no number."""
     n = number_of(run, c)
     return function_name(c.function) + (f" #{n}" if n else "")
 
@@ -46,8 +46,8 @@ def verb(phase: str) -> str:
 
 def compiling(run: Run, *, shares: bool = True) -> list[Span]:
     """Return how much of the run's time went into tracing, lowering and compiling: ``28.1 s of 134 s (21 %)
-    went into tracing, lowering and compiling``. Empty if unknown. If several processes were recorded, the
-    text also has the seconds of the others. ``shares=False`` leaves out the percentage."""
+    went into tracing, lowering and compiling``. Return an empty list if that is unknown. If several processes
+    were recorded, the text also has the seconds of the others. ``shares=False`` leaves out the percentage."""
     total, started = run.recorded_seconds, run.started
     if total is None:
         return []
@@ -75,9 +75,9 @@ def compiling(run: Run, *, shares: bool = True) -> list[Span]:
 
 
 def not_compiling(run: Run) -> list[Span]:
-    """Return the time of the run that was not spent compiling, by what it was spent on. For example ``The
-    other 6.3 s: 2.6 s until the first compilation (imports, set-up), 2.0 s waiting for the devices, 1.7 s for
-    everything else``. Empty if unknown, or if nearly all time was spent compiling."""
+    """Return what the run spent its time on, apart from compiling. For example ``The other 6.3 s: 2.6 s until
+    the first compilation (imports, set-up), 2.0 s waiting for the devices, 1.7 s for everything else``.
+    Return an empty list if that is unknown, or if compiling took more than 90 % of the time."""
     t = wall_time(run)
     if t is None or t.seconds - t.compiling < LEAST_OTHER * t.seconds:
         return []
@@ -96,13 +96,14 @@ def not_compiling(run: Run) -> list[Span]:
 
 
 def _asleep(run: Run) -> float:
-    """Return how many seconds the main thread slept in Python code; it is unknown why. 0 if not measured."""
+    """Return how many seconds the main thread slept in Python code, for an unknown reason. Return 0 if that
+    was not measured."""
     return sum(s.seconds for s in line_times.by_line(run) if s.doing == SLEEPING)
 
 
 def unfinished(run: Run, places: Places, *, running: bool) -> list[list[Span]]:
-    """Return a line for each phase (trace, lower, compile) without a recorded end, the outermost first: ``In
-    progress: compiling train_step #4 for 3.2 s  (train.py:88)``.
+    """Return a line for each phase (trace, lower, compile) without a recorded end, with the outermost first:
+    ``In progress: compiling train_step #4 for 3.2 s  (train.py:88)``.
 
     Args:
       places: shortens file names.
@@ -127,9 +128,9 @@ def unfinished(run: Run, places: Places, *, running: bool) -> list[list[Span]]:
 
 
 def ending(run: Run, directory: RunDir | None) -> tuple[str, bool]:
-    """Return how the run ended, as text, and whether it ended badly: ``("exit code 1", True)``. It also ended
-    badly if its recording stopped early. ``directory`` is the run's directory; if it is None, it is unknown
-    whether the program still runs."""
+    """Return how the run ended, as text, and whether it ended badly: ``("exit code 1", True)``. A run whose
+    recording stopped early also ended badly. ``directory`` is the run's directory; if it is None, jaxscope
+    cannot know whether the program still runs."""
     where = state(run, directory) if directory is not None else "stopped" if run.complete else "unknown"
     cut = cut_short(run)
     if run.exited is not None:
@@ -153,8 +154,8 @@ def ending(run: Run, directory: RunDir | None) -> tuple[str, bool]:
 
 def cut_short(run: Run) -> str:
     """Return when and why the recording of a process stopped before the program's end: ``, the recording
-    stopped after 3.2 s: ...``. The text begins with a comma, because it is appended to another text. Empty if
-    no recording stopped early."""
+    stopped after 3.2 s: ...``. The text begins with a comma, because it is appended to another text. The text
+    is empty if no recording stopped early."""
     if not run.stopped:
         return ""
     first = run.stopped[0]

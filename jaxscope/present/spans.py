@@ -1,5 +1,5 @@
-"""Define styled text as spans: texts with a role, for which the report, the terminal view and HTML have
-colors.
+"""Define styled text as spans. A span is a text with a role, such as ``warning``; the text report, the
+terminal view and HTML have colors for the roles.
 
 Nothing is escaped here, because the code that draws a span escapes its text.
 """

@@ -16,15 +16,16 @@ REST = "Python code, dispatch, and waiting that was not recorded"
 
 
 def worth_showing(s: StepSeconds) -> bool:
-    """Return whether the costs within a training step, ``s``, are worth showing. They are if the known costs
-    are a large enough share of the step's time, or if the devices wait long enough for the host."""
+    """Return whether a report shows what the time of a training step is spent on. It does if the known parts
+    of ``s`` are at least 5 % of the step's time, or if the devices wait for the host for at least 5 % of the
+    time."""
     known = sum(part.seconds for part in s.spent)
     return known >= LEAST * s.seconds or (s.device_waits or 0.0) >= LEAST
 
 
 def total(s: StepSeconds) -> list[Span]:
-    """Return the mean time of a step, and which steps it is the mean of. For example ``41 ms, the mean of 183
-    steps without a compilation (2 to 184 of 200)``."""
+    """Return the mean time of a step, and the steps of which it is the mean: ``41 ms, the mean of 183 steps
+    without a compilation (2 to 184 of 200)``."""
     which = "" if s.compiling else " without a compilation"
     of = f" of {s.total:,}" if s.total is not None and s.total > s.last else ""
     return [
@@ -35,7 +36,7 @@ def total(s: StepSeconds) -> list[Span]:
 
 def part(p: Spent, places: Places) -> list[Span]:
     """Return what a step spends time on, and the line of the user that causes it: ``waiting for float(loss)
-    train.py:31``. ``places`` shortens file names."""
+    train.py:31``. ``p`` is one such part of a step; ``places`` shortens file names."""
     where = places.frame(p.line) or "an unknown line"
     if p.caller is not None:
         where += f", called at {places.frame(p.caller)}"
@@ -44,7 +45,8 @@ def part(p: Spent, places: Places) -> list[Span]:
 
 
 def share(seconds: float, s: StepSeconds) -> str:
-    """Return ``seconds`` of a step, and their share of the step's time: ``30 ms  73 %``."""
+    """Return ``seconds`` of a step as text, with their share of the step's time: ``30 ms  73 %``. ``s`` has
+    the step's time."""
     return f"{short_seconds(seconds)}  {100 * seconds / s.seconds:3.0f} %"
 
 
@@ -58,8 +60,8 @@ def in_short(s: StepSeconds, places: Places) -> list[Span]:
 
 
 def device_waits(s: StepSeconds) -> Iterator[Span]:
-    """Yield how long the devices waited for the host, as measured by a profile; nothing if that is unknown.
-    For example ``the device waited for the host 63 % of the time (profile of steps 10 to 12)``."""
+    """Yield a text about how long the devices waited for the host, as measured by a profile: ``the device
+    waited for the host 63 % of the time (profile of steps 10 to 12)``. Yield nothing if that is unknown."""
     if s.device_waits is not None and s.profiled is not None:
         first, last = s.profiled
         steps = f"step {first:,}" if first == last else f"steps {first:,} to {last:,}"

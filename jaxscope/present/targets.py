@@ -1,5 +1,5 @@
-"""Write facts about a program compiled for a target as text: its state, whether it fits, bounds of its run
-time."""
+"""Write facts about a program compiled for a target (a machine given with ``--target``) as text: its state,
+whether it fits, bounds of its run time."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ STATES = {OK: "compiled", EXHAUSTED: "does not fit", "skipped": "not lowered", M
 
 
 def state(p: Program) -> tuple[str, str]:
-    """Return the state of the program ``p``, which is compiled for a target, as text and its style:
-    ``compiled in 2.4 s``, ``the compiler crashed: ...``. The text is empty if the program does not fit into
-    memory and the compiler's message has the figures, because ``memory_fit`` writes them."""
+    """Return the state of a program that is compiled for a target (a machine given with ``--target``), as
+    text and its style: ``("compiled in 2.4 s", "dim")``, ``("the compiler crashed: ...", "warning")``. The
+    text is empty if the program does not fit into memory and the compiler's message has the figures, because
+    ``memory_fit`` writes them."""
     made_ = p.made
     error = escape(" ".join((made_.error or "").split()), 400) if made_ is not None else ""
     if p.state == "skipped":
@@ -40,10 +41,10 @@ def state(p: Program) -> tuple[str, str]:
 
 
 def waiting(behind: Sequence[int]) -> str:
-    """Return what a program that is to be compiled waits for, as text: the compiler of its own run, or the
-    compilers of other runs. On one machine, only as many compilers run at once as its memory and its cores
-    allow. ``behind`` are the process ids of the compilers of other runs that run now; an id is 0 or less if
-    unknown."""
+    """Return what a program that is to be compiled waits for: ``waiting for the compiler`` (of its own run),
+    or ``waiting for 2 compilers of other runs (processes 71, 93)``. A machine runs only as many compilers at
+    once as its memory and its cores allow. ``behind`` are the process ids of the compilers of other runs that
+    run now; an id is 0 or less if unknown."""
     known = ", ".join(str(n) for n in behind if n > 0)
     others = f" (process{'es' if ',' in known else ''} {known})" if known else ""
     return (
@@ -54,8 +55,9 @@ def waiting(behind: Sequence[int]) -> str:
 
 
 def _unlisted(p: Program) -> str:
-    """Return a possible reason why ``p`` was not compiled: no vendor's page lists a TPU slice of this shape.
-    Empty if a page lists it. Some compilers accept slices that do not exist, and then crash or fail."""
+    """Return a possible reason why ``p`` was not compiled: no page of the vendor lists a TPU slice (a group
+    of chips) of this shape. The text is empty if a page lists it. Some compilers accept slices that do not
+    exist, and then crash or fail."""
     near = machines.unlisted(p.target or "")
     return (
         f" (no page lists a slice {escape(p.target or '', 40)}; near it: {', '.join(near)})" if near else ""
@@ -63,10 +65,12 @@ def _unlisted(p: Program) -> str:
 
 
 def bounds_besides(found: Bounds) -> str:
-    """Return the lower bounds of a program's run time except the largest: ``memory 0.4 ms, data 3.0 ms``.
-    Empty if there is no other bound. The bounds are those of computing, of memory, and of communication over
-    each mesh axis. At the end are the names of bounds whose hardware rate is not from the vendor's own
-    page."""
+    """Return the lower bounds of a program's run time except the largest: ``memory 0.4 ms, data 3.0 ms``. The
+    text is empty if there is no other bound.
+
+    The bounds are those of computing, of memory, and of communication over each mesh axis. The text ends with
+    the names of the bounds for which no page of the vendor itself states the speed of the hardware.
+    """
     rest = {"compute": found.compute, "memory": found.memory, **found.axes}
     uncounted = escape(found.uncounted, 120) if found.uncounted else ""
     why = {"compute": f" ({uncounted})"} if uncounted else {}
@@ -85,7 +89,8 @@ def bounds_besides(found: Bounds) -> str:
 
 
 def short(value: float | None) -> str:
-    """Return a time with a unit that fits: ``4.1 ms``, ``38 us``, ``9 ns``; ``unknown`` for None."""
+    """Return a time in seconds as text, with a unit that fits: ``4.1 ms``, ``38 us``, ``9 ns``. Return
+    ``unknown`` for None."""
     if value is None:
         return "unknown"
     for unit, scale in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
@@ -95,15 +100,15 @@ def short(value: float | None) -> str:
 
 
 def least(found: Bounds) -> str:
-    """Return the largest lower bound of a program's run time and its name: ``4.1 ms, compute``; empty if
-    unknown."""
+    """Return the largest lower bound of a program's run time, with what takes this time: ``4.1 ms, compute``.
+    The text is empty if no bound is known."""
     return "" if found.binds is None else f"{short(found.least)}, {escape(found.binds, 40)}"
 
 
 def memory_fit(found: Fit) -> list[Span]:
-    """Return the memory that a program needs on a device, and the capacity; empty if unknown.
-    ``3.2 GiB of 15.8 GiB on a device``, or ``does not fit: 20.3 GiB in 15.8 GiB`` with the parts in
-    parentheses."""
+    """Return the memory that a program needs on a device, and the capacity: ``3.2 GiB of 15.8 GiB on a
+    device``, or ``does not fit: 20.3 GiB in 15.8 GiB`` with the parts in parentheses. Return an empty list if
+    that is unknown."""
     if found.used is None:
         return []
     if found.fits is not False:
@@ -115,11 +120,13 @@ def memory_fit(found: Fit) -> list[Span]:
 
 
 def largest(found: Fit, texts: Texts, most: int | None) -> list[list[Span]]:
-    """Return what takes the most memory in a program that does not fit into a target: lines with its largest
-    buffers, then lines with its arguments and results. Empty if the program fits, or if that is unknown.
+    """Return lines about what takes the most memory in a program that does not fit into the memory of a
+    device: its largest buffers, then its arguments and results. Return an empty list if the program fits, or
+    if that is unknown.
 
     Args:
-      found: whether the program fits, and the buffers that the compiler's error named.
+      found: whether the program fits, and the buffers that the compiler's error names.
+      texts: the parsed StableHLO and HLO of the program.
       most: the number of buffers, and of arguments and results, that are listed; None: all.
     """
     if found.used is None or found.fits is not False:

@@ -1,6 +1,7 @@
 """Write single facts as text: bytes, seconds, counts, lists, file places, functions and commands.
 
-Names that come from the program (``Places``, ``function_name``, ``command``) are escaped and fit on one line.
+``Places``, ``function_name`` and ``command`` escape the names that come from the user's program, so that
+these fit on one line.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _CELL = re.compile(r"In\[\d+\]")  # a cell of a notebook
 
 
 def seconds(value: float | None) -> str:
-    """Return a time as text: ``28.1 s``, ``41 ms``, ``2 min 14 s``; ``?`` if unknown."""
+    """Return a time in seconds as text: ``28.1 s``, ``41 ms``, ``2 min 14 s``; ``?`` if unknown."""
     if value is None or not math.isfinite(value):
         return "?"
     if value < 0.0005:
@@ -38,7 +39,7 @@ def seconds(value: float | None) -> str:
 
 
 def short_seconds(value: float) -> str:
-    """Return a time that may be below a millisecond as text: ``41 ms``, ``4.1 ms``, ``412 µs``."""
+    """Return a time in seconds, perhaps less than a millisecond: ``41 ms``, ``4.1 ms``, ``412 µs``."""
     if not 0 < value < 0.00995:
         return seconds(value)
     if value >= 0.0009995:
@@ -48,8 +49,8 @@ def short_seconds(value: float) -> str:
 
 
 def count(n: float, one: str, many: str | None = None) -> str:
-    """Return the number ``n`` with its noun, as ``1 trace`` or ``1,200 traces``. ``one`` is the noun, and
-    ``many`` its plural; None: ``one`` with an s."""
+    """Return the number ``n`` with its noun: ``1 trace``, ``1,200 traces``. ``one`` is the noun in the
+    singular, ``many`` in the plural; None: ``one`` with an s."""
     number = f"{n:,}" if isinstance(n, int) else f"{n:.3g}"
     return f"{number} {one if number == '1' else many or one + 's'}"
 
@@ -68,7 +69,8 @@ def size(n: float | None) -> str:
 def listed(names: Sequence[str], most: int | None = None, things: str = "") -> str:
     """Return names as one text: ``a, b and c``; with more than ``most`` of them, ``a, b and 4 more``.
 
-    ``things``, a plural in -s, follows the number: ``a, b and 4 more lines``, ``a, b and 1 more line``.
+    ``things`` is the noun after that number, in the plural: ``a, b and 4 more lines``, ``a, b and 1 more
+    line``.
     """
     shown = list(names if most is None else names[:most])
     if len(names) > len(shown):
@@ -99,8 +101,8 @@ def brief(text: str, room: int) -> str:
 
 
 class Places:
-    """Write the lines of a run as text with short file names: the last part of the path (``train.py``). If
-    two files have the same last part, more of the path is kept.
+    """Write lines of code as text with short file names: only the last part of the path (``train.py``),
+    unless two files of the run have the same last part.
 
     Args:
       whole: keep the path relative to the program's working directory, so that the file can be opened.
@@ -156,14 +158,14 @@ def function_name(f: Function) -> str:
 
 
 def wrapper_name(wrapper: str) -> str:
-    """Return the name by which users know a function transformation, escaped. For ``jaxlib.PjitFunction``,
-    the class of ``jax.jit(f)``, this is ``jax.jit``."""
+    """Return the name by which users know the function transformation ``wrapper``, escaped: ``jax.jit`` for
+    ``jaxlib.PjitFunction`` (the class of ``jax.jit(f)``), else ``wrapper`` itself."""
     return escape("jax.jit" if wrapper == "jaxlib.PjitFunction" else wrapper)
 
 
 def missing_accelerators(packages: Iterable[str]) -> str:
-    """Return why JAX prints errors about an accelerator that this machine lacks, and how to avoid them.
-    ``packages`` are the installed packages that support the accelerator."""
+    """Return a text that says why JAX prints errors about an accelerator that this machine lacks, and how to
+    avoid them. ``packages`` are the installed packages for that accelerator: ``libtpu``."""
     named = " and ".join("libtpu" if name == "libtpu" else name.replace("_", "-") for name in packages)
     verb = "are" if " and " in named else "is"
     return (

@@ -28,7 +28,7 @@ SMALL = 0.01  # variables with a smaller share of the bytes are not listed one b
 
 def as_json(run: Run) -> contract.Arrays | None:
     """Return the entry ``arrays`` of the JSON report: all snapshots of the live arrays of ``run``, in order
-    of time. None if no snapshot was taken."""
+    of time. Return None if no snapshot was taken."""
     snapshots = model.snapshots(run)
     intents = OfArrays(run, snapshots)
     kind = model.kind_of(run)
@@ -66,8 +66,8 @@ def _group(g: Group, intents: OfArrays) -> contract.ArrayGroup:
 
 def exhausted(run: Run, places: Places) -> Iterator[Line]:
     """Yield lines about the out-of-memory error that ended the program: its message, the memory that the
-    failed program needed, and the largest live arrays. No lines if the program did not run out of memory.
-    ``places`` shortens file names."""
+    failed program needed, and the largest live arrays. Yield nothing if the program did not run out of
+    memory. ``places`` shortens file names."""
     last = model.of_failure(run)
     died = run.main.died if run.main is not None else None
     if last is not None and last.error is not None:
@@ -100,8 +100,8 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
     """Yield the report's lines about live arrays, from one snapshot: the one with the most bytes, or one with
     nearly as many bytes in which more arrays have a variable's name.
 
-    No lines if there is no snapshot, or if its arrays take less than 1 MiB and ``everything`` is false.
-    ``places`` shortens file names. With ``everything`` (``--all``), shorten nothing.
+    Yield nothing if there is no snapshot, or if its arrays take less than 1 MiB and ``everything`` is false.
+    ``places`` shortens file names. ``everything`` (``--all``) lists all arrays.
     """
     snapshots = model.of_main(run)
     s = model.fullest(snapshots)
@@ -133,9 +133,9 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
 
 
 def _last_before_a_gap(run: Run, snapshots: Iterable[Snapshot]) -> float | None:
-    """Return when the last snapshot was taken, in seconds since the start of the run, if a large last part
-    (GAP) of the run has no snapshot. The snapshot at exit does not count. None if there is no such gap, or if
-    this is unknown."""
+    """Return when the last snapshot was taken, in seconds since the start of the run, if there is none in the
+    last half (GAP) of the run. The snapshot at exit does not count. Return None if there is a later snapshot,
+    or if the times are unknown."""
 
     times = [run.seconds_at(s.t_ns) for s in snapshots if s.why != "exit"]
     known = [t for t in times if t is not None]
@@ -145,9 +145,9 @@ def _last_before_a_gap(run: Run, snapshots: Iterable[Snapshot]) -> float | None:
 
 
 def _devices(s: Snapshot) -> str:
-    """Return how the bytes of the live arrays in a snapshot are spread over devices, and how full the fullest
-    device is. For example `` on 8 devices, 1.0 MiB to 1.2 MiB each; device 0 has 1.1 MiB of 16 GiB in
-    use``."""
+    """Return how the bytes of a snapshot's arrays are spread over the devices, and how full the fullest
+    device is: `` on 8 devices, 1.0 MiB to 1.2 MiB each; device 0 has 1.1 MiB of 16 GiB in use``. A part that
+    is unknown is left out, and so are the devices if only one has arrays."""
     used = {d: n for d, n in s.by_device.items() if n}
     limits = [m for m in s.memory if m.in_use is not None and m.limit]
     fullest = ""
@@ -164,7 +164,7 @@ def _devices(s: Snapshot) -> str:
 
 def _kinds(run: Run, s: Snapshot) -> Iterator[Line]:
     """Yield at most two lines about a snapshot: ``by kind: parameters 2.0 GiB, optimizer state 4.0 GiB`` and
-    ``by dtype: float32 5.0 GiB, bfloat16 1.0 GiB``. A line with only one kind or one dtype is left out."""
+    ``by dtype: float32 5.0 GiB, bfloat16 1.0 GiB``. A line that would have only one entry is left out."""
     kinds = model.sums(s, model.kind_of(run))
     dtypes = model.sums(s, lambda g: g.dtype)
     for what, sums, worth in (
@@ -178,13 +178,14 @@ def _kinds(run: Run, s: Snapshot) -> Iterator[Line]:
 
 
 def _groups(s: Snapshot, places: Places, limit: int | None) -> Iterator[Line]:
-    """Yield a line for each variable of the program that holds arrays (``state.params``), the variable with
-    most bytes first. Further lines have the sum of the variables that are not listed, and the share of the
-    bytes without a variable.
+    """Yield a line for each variable of the program that holds arrays (``state.params``), with the variable
+    with most bytes first. Further lines have the sum of the variables that are not listed, and the share of
+    the bytes that no variable leads to.
 
     Args:
       places: shortens file names.
-      limit: the largest number of variables to list; None: a line for each path, shape and sharding instead.
+      limit: the largest number of variables to list; None: yield a line for each path, shape and sharding
+        instead.
     """
     trees = model.sums(s, model.tree_of) if limit else [model.Sum(g.path, [g]) for g in s.groups]
     shown = [t for t in trees if not limit or _weight(t) >= SMALL * s.known_bytes][:limit]
@@ -209,8 +210,8 @@ def _groups(s: Snapshot, places: Places, limit: int | None) -> Iterator[Line]:
 
 
 def _weight(t: model.Sum) -> int:
-    """Return the bytes of the arrays in ``t``, by which the lines are sorted. Copies of an array on several
-    devices all count. If the number of copies is unknown, each array counts once."""
+    """Return the bytes of the arrays in ``t``, summed over all devices. If the devices of an array are
+    unknown, it counts once."""
     return sum((g.all_bytes if g.all_bytes is not None else g.global_bytes) or 0 for g in t.groups)
 
 
@@ -220,8 +221,8 @@ def _most(t: model.Sum) -> str:
 
 
 def _meshes(s: Snapshot) -> Iterator[Line]:
-    """Yield drawings that show which device holds which slice of an array: one for each sharding in the
-    snapshot ``s`` of the live arrays, with the largest array that has this sharding as the example."""
+    """Yield drawings that show which device holds which slice of an array. There is one drawing for each
+    sharding in the snapshot ``s``; its example is the largest array with this sharding."""
     for g, sharding, shape in layouts(s):
         yield line(
             (escape(g.path, 120), "bold"),
@@ -234,9 +235,9 @@ def _meshes(s: Snapshot) -> Iterator[Line]:
 
 
 def layouts(s: Snapshot) -> Iterator[tuple[Group, Sharding, list[int]]]:
-    """Yield an example array for each sharding in ``s`` that splits arrays: the largest array that has a
-    variable's name. An example is the array (as a group of equal arrays), its sharding, and its shape. A
-    sharding that puts the whole array on every device is left out."""
+    """Yield (array, sharding, shape) for each sharding in the snapshot ``s`` that splits arrays: the largest
+    array that has this sharding and a variable's name, as a group of equal arrays. A sharding that puts the
+    whole array on every device is left out."""
     shown: set[tuple[str, str | None, int]] = set()
     for g in s.groups:
         shape = [d for d in g.shape or () if isinstance(d, int)]

@@ -1,5 +1,4 @@
-"""Keep JSON within a number of bytes: cut texts, and leave out keys and entries for which there is no
-room."""
+"""Keep JSON within a number of bytes: cut texts, and leave out keys and entries that do not fit."""
 
 from __future__ import annotations
 
@@ -19,8 +18,8 @@ def size(value: Any) -> int:
 
 
 def cut(text: str, most: int) -> str:
-    """Return ``text`` if it takes at most ``most`` bytes as JSON, quotes included; else its beginning and
-    ``...``, which together take at most ``most`` bytes."""
+    """Return ``text`` if it takes at most ``most`` bytes as JSON, including the quotes. Otherwise return its
+    beginning with ``...`` at the end, so that both together take at most ``most`` bytes."""
     if len(text) <= most and size(text) <= most:
         return text
     low, high = 0, min(len(text), most)
@@ -38,8 +37,8 @@ def first_that_fit(values: Iterable[T], room: int, shorter: Callable[[T], T] | N
     list. The list ends before the first value that does not fit.
 
     Args:
-      shorter: a function that takes a value that does not fit and returns a smaller one, which is tried
-        instead; None: there is no smaller one.
+      shorter: a function that makes a value smaller; it is called for the first value that does not fit.
+        None: values cannot be made smaller.
     """
     kept: list[T] = []
     for value in values:
@@ -60,7 +59,7 @@ def fitted(value: Any, room: int, path: str, left_out: list[str]) -> Any:
 
     Args:
       path: the path of ``value`` in the report: ``functions/0/key``.
-      left_out: the path of each part that is missing or shortened is appended to this list.
+      left_out: this function appends the path of each part that is missing or shortened to this list.
     """
     if size(value) <= room:
         return value

@@ -1,7 +1,7 @@
 """The brief JSON report (``jaxscope report --format json --brief``), of at most 8 KB: a verdict, the findings
 with their fixes, figures of the run, and commands to run next.
 
-``jaxscope show`` prints the parts of the full report, one at a time.
+``jaxscope show`` prints single parts of the full report.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class BriefRun(contract.Entry):
     """The program and how it ended.
 
     Attributes:
-      name: the name of the run, which commands accept as RUN.
+      name: the name of the run, which jaxscope's commands accept as RUN.
       state: ``exited``, ``stopped`` (an orderly end, exit code unknown), ``running`` or ``lost`` (no end in
         the log).
       ending: how the program ended, in words.
@@ -75,8 +75,8 @@ class Figures(contract.Entry):
       compiling_seconds: wall time of tracing, lowering and compiling in the main process.
       compilations: compilations of all functions, also those loaded from the persistent cache.
       recompiles: recompiles of the user's functions.
-      recompiling_seconds: the seconds of these recompiles. A recompile that makes several programs counts
-        with the seconds of all of them.
+      recompiling_seconds: the seconds of these recompiles. If a recompile makes several programs, the seconds
+        of all of them count.
       recompiles_outside_jit: recompiles of operations outside jit and of library functions.
       fast_path_misses: calls that missed JAX's fast path and compiled nothing.
       persistent_cache_hits: programs loaded from JAX's persistent compilation cache instead of being
@@ -86,7 +86,7 @@ class Figures(contract.Entry):
       transfers: copies between host and devices; null: they were not counted.
       waiting_seconds: the time in which the program waited for copies to the host; null: they were not
         counted.
-      degraded: number of jaxscope's recording parts that did not work, so that the report may lack something.
+      degraded: how many parts of jaxscope's recording did not work, so that the report may lack something.
     """
 
     compiling_seconds: float | None
@@ -104,7 +104,7 @@ class Figures(contract.Entry):
 
 
 class BriefFinding(contract.Entry):
-    """One finding, as in ``findings`` of the JSON report, without its evidence.
+    """One finding without its evidence, otherwise as in ``findings`` of the JSON report.
 
     Attributes:
       path: the path of the whole finding: ``jaxscope show RUN PATH``.
@@ -118,7 +118,7 @@ class BriefFinding(contract.Entry):
       fix: what to do, in words.
       fix_kind, fix_arguments: the fix as data, for programs that apply it: ``donate`` and
         ``{"donate_argnames": ["x"]}``.
-      incomplete: the names of the fields of this entry that were shortened, or left out and are null.
+      incomplete: the names of the fields of this entry that were shortened, or set to null to save bytes.
     """
 
     path: str
@@ -195,12 +195,12 @@ class Brief(contract.Entry):
 
 
 def brief(run: Run, directory: RunDir, name: str, job: Job | None = None) -> Brief:
-    """Return the brief report of the run ``run``. As JSON with a newline it takes at most MOST_BYTES.
+    """Return the brief report of the run ``run``. Its JSON text with a newline has at most MOST_BYTES bytes.
 
     Args:
       name: the name of the run; the commands in the report use it.
       job: all processes that were recorded together, if there are several; ``run`` is then one of these
-        processes. None: report ``run`` alone.
+        processes. None: the report is about ``run`` alone.
     """
     document = Document(run, directory, job)
     found = document.findings()

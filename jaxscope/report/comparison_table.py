@@ -1,5 +1,6 @@
-"""Print the compiled programs of one function side by side, as a table with a column for each target (a
-machine to compile for) or setting of ``--vary``, and a row for each figure, such as memory per device.
+"""Print the compiled programs of one function side by side, as a table. It has a column for each target (a
+machine to compile for) or for each setting (values with which ``run --vary`` ran the program), and a row for
+each figure, such as memory per device.
 
 A mark shows the smallest value of a row. The figures are counts, sizes and bounds; nothing was measured.
 """
@@ -38,8 +39,8 @@ class Row(NamedTuple):
     Attributes:
       cells: the values as text.
       values: the values as numbers, to mark the smallest; None: the values cannot be compared.
-      sure: for each column, whether its value is exact; False: the true value may be larger. None: all values
-        are exact.
+      sure: for each column, True if its value is exact, and False if the true value may be larger. None: all
+        values are exact.
     """
 
     name: str
@@ -49,8 +50,8 @@ class Row(NamedTuple):
 
 
 def rows(columns: Sequence[Column]) -> list[Row]:
-    """Return the rows of the table that compares the programs of ``columns``: headings, then a row for each
-    figure that is known of at least one program."""
+    """Return the rows of the table that compares the programs of ``columns``: first headings, then one row
+    for each figure that is known for at least one program."""
     programs = [metrics.of(c.variant.run, c.program) for c in columns]
     ran = [p.state == OK and (p.fit is None or p.fit.fits is not False) for p in programs]
     found = [
@@ -65,9 +66,11 @@ def rows(columns: Sequence[Column]) -> list[Row]:
 
 
 def headings(columns: Sequence[Column]) -> list[Row]:
-    """Return the rows at the top of the table, which describe ``columns``. If the targets (machines to
-    compile for) differ, the first row has their names. Then a row for each setting of ``--vary`` follows,
-    with its value in each column."""
+    """Return the rows at the top of the table, which describe ``columns``.
+
+    If the targets (machines to compile for) differ, the first row has their names. One row follows for each
+    option or environment variable that ``run --vary`` varies, with its value in each column.
+    """
     targets = [c.target or "" for c in columns]
     names = list(dict.fromkeys(name for c in columns for name in c.variant.settings))
     found = [Row("", [escape(t, 40) for t in targets])] if len(set(targets)) > 1 or not names else []
@@ -79,7 +82,8 @@ def headings(columns: Sequence[Column]) -> list[Row]:
 
 
 def _broken(name: str) -> list[str]:
-    """Break the name of a setting into parts of at most ``NAME`` cells, between words if possible."""
+    """Break the name of an option or variable of ``run --vary`` into parts that take at most ``NAME`` columns
+    in a terminal, between words if possible."""
     parts = [""]
     for word in re.findall(r".+?(?:[-_.=]+(?=[^-_.=])|$)", name):
         if parts[-1] and cell_len(parts[-1] + word) > NAME:
@@ -93,8 +97,7 @@ def _broken(name: str) -> list[str]:
 
 def _shortened(values: list[str]) -> list[str]:
     """Return ``values`` without the words with which all of them begin: ``policy=full``, ``policy=none`` ->
-    ``…full``, ``…none``. The values are only shortened in this way if one of them is too wide for a
-    column."""
+    ``…full``, ``…none``. If no value is too wide for a column, or if all are equal, keep these words."""
     if max(map(len, values)) <= NAME or len(set(values)) < 2:
         return [escape(v, WIDEST) for v in values]
     # All values begin with what the first and the last in alphabetical order have in common.
@@ -105,9 +108,9 @@ def _shortened(values: list[str]) -> list[str]:
 
 
 def _marked(row: Row, ran: Sequence[bool]) -> Row:
-    """Return ``row`` with a mark in the cell of its smallest value. There is no mark if a value is unknown,
-    if all values are equal, or if the smallest value is not exact. ``ran``: for each column, whether its
-    program was compiled and fits into memory; other columns are not compared."""
+    """Return ``row`` with a mark in the cell of its smallest value. Return it without a mark if a value is
+    unknown, if all values are equal, or if the smallest value is not exact. ``ran`` says for each column
+    whether its program was compiled and fits into memory; other columns are not compared."""
     known = [v for v, r in zip(row.values or [], ran, strict=False) if r]
     if row.values is None or len(known) < 2 or None in known or len(set(known)) < 2:
         return row
@@ -125,10 +128,10 @@ def _marked(row: Row, ran: Sequence[bool]) -> Row:
 
 def nothing_over(axes: str, known: Mapping[str, object]) -> int | None:
     """Return 0 if a program certainly sends nothing over the mesh axes ``axes``. Return None if that is
-    unknown: the axes of a collective are unknown, or a collective uses one of ``axes``.
+    uncertain, because the axes of a collective are unknown or include one of ``axes``.
 
     Args:
-      axes: names of mesh axes, joined with a comma: ``data,model``. They are not a key of ``known``.
+      axes: names of mesh axes, joined with a comma: ``data,model``. This text must not be a key of ``known``.
       known: the keys are the axes over which the program's collectives communicate, in the same form.
     """
     names = _names(axes)
@@ -160,8 +163,8 @@ def _over(traffic: Mapping[str, Traffic], axes: str) -> Traffic | None:
 
 def _executed(found: Sequence[Traffic] | None) -> str:
     """Return the number of collectives in a program, and how often they run in one call of the program: ``16,
-    run 40x``. ``found`` has an entry for each set of mesh axes, with the sum of the collectives over these
-    axes. None: the collectives are unknown, and the text is empty."""
+    run 40x``. ``found`` has one entry for each set of mesh axes, with the sum of the collectives over these
+    axes. If ``found`` is None (the collectives are unknown), the text is empty."""
     if found is None:
         return ""
     total, executions = sum(t.count for t in found), [t.executions for t in found]
@@ -205,13 +208,13 @@ def _bound_over(b: Bounds, axes: str) -> tuple[float | None] | None:
 
 
 def _bound(name: str, found: Sequence[tuple[float | None] | None]) -> Row:
-    """Return a row of the table with a lower bound on the time of one call, for each column. If the bound is
-    0 in all columns, the cells are empty, so that the table leaves the row out.
+    """Return a row of the table: for each column a lower bound on the time of one call. If the bound is 0 in
+    all columns, the cells are empty, and the table then leaves the row out.
 
     Args:
       name: what the bound is about: ``compute``, ``memory``, or mesh axes.
-      found: for each column, a tuple with the bound in seconds, which is None if it is unknown. None in place
-        of the tuple: the program of this column has no such bound.
+      found: for each column ``(seconds,)``, or ``(None,)`` if the bound is unknown, or None if the program of
+        this column has no such bound.
     """
     shown = any(f is not None and f[0] != 0 for f in found)
     cells = [short(f[0]) if shown and f is not None else "" for f in found]
@@ -244,9 +247,9 @@ def _axes(axes: str) -> str:
 
 
 def table(columns: Sequence[Column], width: int) -> Iterator[Line]:
-    """Yield the table that compares the programs of ``columns``, as lines of at most ``width`` characters. No
-    lines if no figure of any program is known. Columns that do not fit next to each other follow below, with
-    the names of the figures again."""
+    """Yield the table that compares the programs of ``columns``, as lines of at most ``width`` characters.
+    Yield nothing if no figure of any program is known. Columns that do not fit next to the others follow
+    below them, with the names of the figures again."""
     table_rows, heads = rows(columns), len(headings(columns))
     if len(table_rows) == heads:
         return
@@ -289,8 +292,9 @@ def _style(cell: str, heading: bool, same: bool) -> str:
 
 
 def as_json(variants: Sequence[Variant]) -> list[contract.Comparison]:
-    """Return the entry ``comparisons`` of the JSON report: a comparison for each function that has several
-    programs. ``variants`` are the run, then the runs with other settings or numbers of devices."""
+    """Return the entry ``comparisons`` of the JSON report: one comparison for each function that has several
+    programs. ``variants`` are the run itself, then its sub-runs (the same program with other settings or
+    another number of devices)."""
     number = {
         id(v): n - 1 if n else None for n, v in enumerate(variants)
     }  # index in sub_runs; None: the run itself

@@ -42,15 +42,16 @@ def section(
     everything: bool = False,
     stated: int | None = None,
 ) -> Iterator[Line]:
-    """Yield lines about a compiled program: its instructions, memory, collectives, donated arguments,
-    constants, and what may be slow.
+    """Yield the report's lines about a compiled program: its instructions, memory, collectives, donated
+    arguments, constants, and what may be slow.
 
     Args:
+      texts: the parsed StableHLO and HLO of the program.
       memory: the sizes of arguments, results and temporaries that the compiler states; None: take the sizes
         from the HLO.
       places: shortens file names.
-      everything: shorten nothing (``--all``).
-      stated: the peak memory that the compiler states, in bytes; None: unknown.
+      everything: list all rows of each table (``--all``).
+      stated: the peak memory on one device that the compiler states, in bytes; None: unknown.
     """
     hlo, lowered = texts.hlo, texts.stablehlo
     if hlo is not None and hlo.module is not None:
@@ -204,13 +205,13 @@ def _constants(lowered: Reading, places: Places, *, everything: bool) -> Iterato
 
 
 def _worth_a_look(lowered: Reading, places: Places, *, everything: bool) -> Iterator[Line]:
-    """Yield lines about parts of a program that may be slow: unrolled loops, conversions to wider types, and
-    callbacks into Python. A heading above the lines names the kinds that follow.
+    """Yield a heading and a table of the parts of a program that may be slow: unrolled loops, conversions to
+    wider types, and callbacks into Python.
 
     Args:
       lowered: the parsed StableHLO of the program.
       places: shortens file names.
-      everything: shorten nothing (``--all``).
+      everything: list all rows of the table (``--all``).
     """
     loops = [
         [f"the same {r.length} operations {r.times} times", "an unrolled loop", places.inside(r.source) or ""]
@@ -253,8 +254,8 @@ def _problems(hlo: Compiled | None, lowered: Reading | None) -> Iterator[Line]:
 
 
 def table(rows: Sequence[Sequence[str]]) -> Iterator[Line]:
-    """Yield each of ``rows``, a row of cells, as a line, with aligned columns. A column that is empty in all
-    rows is left out."""
+    """Yield a line for each of ``rows`` (lists of cells), with aligned columns. Leave out columns that are
+    empty in all rows."""
     used = [i for i in range(len(rows[0]) if rows else 0) if any(r[i] for r in rows)]
     widths = {i: max(cell_len(r[i]) for r in rows) for i in used[:-1]}
     for r in rows:

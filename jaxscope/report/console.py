@@ -1,5 +1,5 @@
-"""Decide how reports are printed: whether in color, how wide, and what replaces a character that the stream's
-encoding does not have.
+"""Decide how reports are printed: with or without colors, how wide, and what replaces a character that the
+encoding of the stream lacks.
 
 The environment variable NO_COLOR has priority over FORCE_COLOR; if neither is set, only a terminal gets
 colors.
@@ -44,17 +44,18 @@ codecs.register_error("jaxscope", _spell)
 
 
 def tolerant(stream: TextIO) -> None:
-    """Change ``stream`` so that a character which its encoding does not have is replaced (an arrow by
-    ``->``), instead of raising UnicodeEncodeError. Use this only for streams of jaxscope's command line, not
-    in the user's process."""
+    """Change ``stream`` so that it replaces a character that its encoding lacks (an arrow by ``->``), instead
+    of raising UnicodeEncodeError. Use this only for streams of jaxscope's command line, not in the user's
+    process."""
     reconfigure: Any = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="jaxscope")
 
 
 def wants_color(stream: TextIO) -> bool:
-    """Return whether text printed to ``stream`` should have ANSI color codes. The environment variables
-    NO_COLOR and FORCE_COLOR decide this; if neither is set, return whether ``stream`` is a terminal."""
+    """Return whether text printed to ``stream`` should have ANSI color codes. NO_COLOR in the environment
+    forbids colors, FORCE_COLOR demands them. If neither is set, return whether ``stream`` is a terminal with
+    colors."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
@@ -64,9 +65,13 @@ def wants_color(stream: TextIO) -> bool:
 
 def console(stream: TextIO, *, width: int | None = None, color: bool | None = None) -> Console:
     """Return a Rich console for ``stream`` that prints texts as they are: it does not interpret markup or
-    emoji codes, and does not highlight anything. Colors are used if ``color`` is set; None: ``wants_color``
-    decides. ``width`` is the width in characters. None: the width of the terminal, but at most WIDEST; if
-    ``stream`` is a file, PLAIN_WIDTH."""
+    emoji codes, and does not highlight anything.
+
+    Args:
+      width: the width in characters; None: the width of the terminal, but at most WIDEST, or PLAIN_WIDTH if
+        ``stream`` is a file.
+      color: whether to use colors; None: ``wants_color`` decides.
+    """
     from rich.console import Console  # takes 30 ms, so it is imported late
 
     color = wants_color(stream) if color is None else color
@@ -90,8 +95,8 @@ def _width(stream: TextIO) -> int:
 
 
 def terminal_width(stream: TextIO) -> int | None:
-    """Return the environment variable COLUMNS, or the width of the terminal, in characters; None if COLUMNS
-    is not set and ``stream`` is a file or a pipe."""
+    """Return the environment variable COLUMNS, or the width of the terminal, in characters. Return None if
+    COLUMNS is not set and ``stream`` is a file or a pipe."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns[:6]) > 0:
         return int(columns[:6])

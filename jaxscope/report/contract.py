@@ -25,13 +25,13 @@ T = TypeVar("T", bound="Entry")
 
 
 class Entry(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """The base class of all types in this module: an object of the JSON report, whose keys are the fields of
-    the class."""
+    """An object of the JSON report, whose keys are the fields of the class. All types of the report derive
+    from this class."""
 
     @classmethod
     def copy_of(cls: type[T], source: object, /, **more: object) -> T:
-        """Return an entry of this class. The value of each field is taken from ``more``, or else from the
-        attribute of ``source`` with the same name."""
+        """Return an entry of this class. Each field that ``more`` does not give is copied from the attribute
+        of ``source`` with the same name."""
         names, read = _copied(cls, tuple(more))
         more.update(zip(names, read(source), strict=True))
         return cls(**more)
@@ -41,8 +41,9 @@ class Entry(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 def _copied(
     kind: type[Entry], given: tuple[str, ...]
 ) -> tuple[list[str], Callable[[object], tuple[Any, ...]]]:
-    """Return the names of the fields of ``kind`` that are not in ``given``, and a function that reads them.
-    The function takes an object and returns the values of its attributes with these names, as a tuple."""
+    """Return (names, read) for copying an object into an entry: the names of the fields of ``kind`` that are
+    not in ``given``, and a function that takes an object and returns its attributes with these names as a
+    tuple."""
     names = [name for name in kind.__struct_fields__ if name not in given]
     if len(names) > 1:
         return names, attrgetter(*names)
@@ -56,7 +57,8 @@ class Stop(Entry):
     """A process whose recording stopped before the process ended.
 
     Attributes:
-      time_seconds: when its recording stopped, in seconds since the start of the run.
+      time_seconds: when its recording stopped, in seconds since the start of the run (the recording of the
+        whole program).
       reason: why its recording stopped.
     """
 
@@ -66,15 +68,15 @@ class Stop(Entry):
 
 
 class RemovedName(Entry):
-    """A name or argument that the user's program used, and that this version of JAX does not have (any more).
+    """A name or argument that the user's program used, and that this version of JAX does not have.
 
     Attributes:
       name: the name: ``jax.tree_map``.
       instead: what to write instead; empty if nothing replaces it.
       version: the release of JAX that removed the name; "never": JAX never had it.
       changelog: the release under which JAX's changelog names the removal; null: it is not in the changelog.
-      deprecated: true: JAX still has the name, but it does less than its replacement; ``version`` is then the
-        release that deprecated it.
+      deprecated: true if JAX still has the name, which does less than its replacement; ``version`` is then
+        the release that deprecated it.
     """
 
     name: str
@@ -92,7 +94,8 @@ class Death(Entry):
       stack: the user's lines on the stack, the innermost first.
       library: the package, other than JAX, that made the failed call into JAX; null: the user's own line made
         it, or this is unknown.
-      removed_name: the name that caused the exception, if JAX does not have that name any more; else null.
+      removed_name: the name that caused the exception, if this version of JAX does not have that name; else
+        null.
     """
 
     error: str
@@ -103,8 +106,8 @@ class Death(Entry):
 
     @classmethod
     def of(cls, died: Died, removed: object | None) -> Death:
-        """Return the entry for ``died``, the exception that ended the program. ``removed`` is what is known
-        about a name that JAX does not have any more, if this name caused the exception; else None."""
+        """Return the entry for ``died``, the exception that ended the program. If the exception was caused by
+        a name that JAX does not have, ``removed`` is an object with the fields of RemovedName; else None."""
         return cls.copy_of(died, removed_name=None if removed is None else RemovedName.copy_of(removed))
 
 
@@ -123,7 +126,8 @@ class Device(Entry):
 
 
 class Target(Entry):
-    """A machine for which the programs were compiled, without having the machine (``run --target``).
+    """A machine for which the programs were also compiled (``run --target``). The machine need not be
+    present.
 
     Attributes:
       name: ``2*v5e:4x4`` (two slices of 4 by 4 TPU chips).
@@ -142,7 +146,7 @@ class Missing(Entry):
     """A part of jaxscope's recording that did not work in this run, so that the report may lack something.
 
     Attributes:
-      seam: the name of the part: ``listeners``, ``step_function``, ...
+      seam: jaxscope's name for the part: ``listeners``, ``step_function``, ...
       reason: why it did not work.
     """
 
@@ -151,8 +155,8 @@ class Missing(Entry):
 
 
 class Phase(Entry):
-    """A trace, lowering or compilation that began and whose end is not recorded, because it still runs or the
-    program ended in it.
+    """A trace, lowering or compilation whose end is not recorded, because it still runs or the program ended
+    during it.
 
     Attributes:
       compilation, function: the ids of the call and of the function.
@@ -174,8 +178,8 @@ class WallTime(Entry):
       seconds: wall time of the program.
       before_compiling: seconds until the first trace, lowering or compilation began: imports and set-up.
       compiling: seconds in which something was traced, lowered or compiled.
-      waiting: seconds after ``before_compiling`` in which the program waited for the devices: for values, or
-        in calls that wait for earlier work; null: unknown, and contained in ``rest``.
+      waiting: seconds, after compiling began, in which the program waited for the devices: for values, or in
+        calls that wait for earlier work; null: unknown, and contained in ``rest``.
       rest: the other seconds.
     """
 
@@ -192,7 +196,8 @@ class RunFacts(Entry):
     Attributes:
       name: the name of the run.
       argv: the program and its arguments.
-      settings: the settings of ``--vary`` with which the program ran.
+      settings: what ``run --vary`` changed for this run: name of an option or environment variable -> its
+        value.
       started: when the program began: ISO 8601, UTC.
       seconds: wall time of the program.
       complete: whether all processes were recorded to their end.
@@ -244,8 +249,8 @@ class Function(Entry):
         primitive.
       wrappers: names of the transformations around the function, such as ``jax.grad``, outermost first.
       captures: the functions, classes and callable objects that the function takes from its closure, as
-        ``loss=l2``. Functions that capture different ones have different ids, even if they have the same
-        name, file and line.
+        ``loss=l2``. Two functions with different captures have different ids, even if name, file and line are
+        equal.
       library: whether the function belongs to a library; false: to the user.
       eager: whether it is an operation that the program applied outside jit, such as ``jnp.add``.
       watched: whether jaxscope counts the calls of the function.
@@ -323,7 +328,7 @@ class Static(Entry):
       repr: the value as text.
       type: the value's class.
       compares: how JAX compares the value: ``value`` (with ``__eq__`` of its class), ``identity`` (its class
-        has no ``__eq__`` of its own) or ``parts`` (it contains an object that is compared by identity).
+        defines no ``__eq__``) or ``parts`` (it contains an object that JAX compares by identity).
     """
 
     path: str
@@ -343,7 +348,7 @@ class CacheKey(Entry):
       call_form: how the arguments were passed: ``2 positional, keywords: mask``.
       options: options of jit: name -> value.
       context: JAX's settings at the time of the call: name -> value; null: unknown.
-      function_object: a number that is different for each function object of the process, because JAX keeps
+      function_object: a number that identifies the function object in its process, because JAX keeps separate
         traces for each object.
       missing: parts of the key that were not recorded.
     """
@@ -370,7 +375,8 @@ class Cause(Entry):
       before, after: the values in the earlier call and in this call, as text.
       certainty: certain or likely.
       text: the cause as a clause of a sentence.
-      count: number of arrays with this cause; ``path`` is then their common path.
+      count: number of arrays with this cause; if there are several, ``path`` is the part that their paths
+        have in common.
       before_value, after_value: the values in the earlier call and in this call, as data.
     """
 
@@ -403,7 +409,7 @@ class Intent(Entry):
     Attributes:
       path: the path of the argument, or of the result in the returned value.
       of: argument or result.
-      asked: the requested sharding; null: no request, or unknown.
+      asked: the requested sharding; null: none was requested, or this is unknown.
       asked_by: what requests it: in_shardings, out_shardings, constraint (with_sharding_constraint) or type
         (explicit sharding).
       asked_at: the user's line of the with_sharding_constraint.
@@ -412,7 +418,7 @@ class Intent(Entry):
       agrees: whether ``asked``, ``compiled`` and ``actual`` are equal, as far as they are known; null:
         unknown.
       difference: the kind of the difference: ``not_as_asked`` (``compiled`` differs from ``asked``) or
-        ``moved`` (``actual`` differs from ``compiled``); null: none.
+        ``moved`` (``actual`` differs from ``compiled``); null: there is no difference.
       reason: why they differ.
       times: how many times as much memory the array needs because of the difference.
     """
@@ -437,11 +443,12 @@ class Compilation(Entry):
     Attributes:
       id: ``<process>.<number of the call>``.
       function: id of the function.
-      ordinal: the number of this compilation among those of the function: 2 in ``train_step#2``.
+      ordinal: the number of this compilation, counted for the function: 2 in ``train_step#2``; null: the call
+        only missed the fast path.
       time_seconds: when the call was recorded, in seconds since the start of the run.
       entry: how the function was called: call, aot (``.trace``, ``.lower``, ``.eval_shape``), transform
         (under grad, vmap, ...) or nested (while another function was traced).
-      inside: id of the call during whose trace this call was made; null: none.
+      inside: id of the call during whose trace this call was made; null: it was not made during a trace.
       reached: the phases that ended: traced, lowered, compiled; fast_path: the call only missed the fast
         path.
       in_progress: the phase whose end is not recorded; null: none.
@@ -484,9 +491,9 @@ class Compilation(Entry):
 
 
 class Prediction(Entry):
-    """A recompile to be expected. A result of a call differs in shape, dtype or another property from an
-    argument of the same call, and is likely to be passed as this argument in the next call (as the state of a
-    training loop).
+    """A recompile to be expected. A call returned a value that the program will probably pass as an argument
+    of the next call (as the state of a training loop), but the value differs from this argument in shape,
+    dtype or another property.
 
     Attributes:
       function: id of the function.
@@ -494,8 +501,8 @@ class Prediction(Entry):
       argument, result: the path of the argument, and the path of the result in the returned value.
       causes: why the next call would miss a cache.
       text: the prediction as a sentence.
-      status: pending; confirmed (a later call recompiled); withdrawn (a later call did not); null: the run
-        ended before another call.
+      status: pending; confirmed (a later call recompiled); withdrawn (a later call did not); null: the
+        program ended without a later call.
       confirmed_by: id of the compilation that confirmed the prediction; null: none.
     """
 
@@ -511,7 +518,8 @@ class Prediction(Entry):
 
 
 class Total(Entry):
-    """The sum of the calls at one line of code that missed JAX's caches for the same cause.
+    """The number and the seconds of the calls of one function, at one line of code, that missed JAX's caches
+    for the same cause.
 
     Attributes:
       cause: the kind of the cause: ``shape``, ``static_value``, ..., or ``first`` (the first call of a
@@ -564,8 +572,8 @@ class StaleCapture(Entry):
       after_compilation: id of the compilation that traced the function.
       seen: when jaxscope noticed the change: call (of the function), step (of the training loop) or exit.
       seen_at: the user's line at which jaxscope noticed the change.
-      status: stale; ended (by a new trace, after a call that used the old value); withdrawn (by a new trace,
-        before such a call); null: unknown.
+      status: stale (the function still uses the old value); ended (a new trace replaced it, after a call had
+        used the old value); withdrawn (a new trace replaced it, before such a call); null: unknown.
       ended_by: id of the compilation with the new trace; null: none.
     """
 
@@ -585,7 +593,7 @@ class StaleCapture(Entry):
 
 
 class Padding(Entry):
-    """A set of sizes to which the user can pad inputs of varying size, so that fewer programs are compiled.
+    """A set of sizes to which the user can pad inputs of varying size, so that JAX compiles fewer programs.
 
     Attributes:
       sizes: the sizes, ascending; an input is padded to the next larger one.
@@ -599,8 +607,8 @@ class Padding(Entry):
 
 
 class Bucket(Entry):
-    """An axis of an argument that had several sizes, so that the function was compiled several times, and
-    sizes to which the axis can be padded.
+    """An axis of an argument that had different sizes, so that the function was compiled several times. The
+    entry proposes sizes to which the user can pad the axis.
 
     Attributes:
       function: id of the function.
@@ -664,7 +672,7 @@ class Fusions(Entry):
       total: number of fusions that are not inside another fusion.
       by_kind: kind -> number of the fusions in ``total``.
       nested: number of fusions inside another fusion.
-      each: (``list`` in JSON) the fusions that are not inside another.
+      each: (``list`` in JSON) these ``total`` fusions.
     """
 
     total: int
@@ -687,8 +695,8 @@ class Collective(Entry):
         conditional, how often at most. null: unknown.
       executions_at_least: how often the collective runs at least in one call; null: unknown.
       conditional: the name of the conditional instruction that has the collective in a branch; null: none.
-      axes: the mesh axes over which the collective communicates; null: unknown, or its groups of devices are
-        not those of mesh axes.
+      axes: the mesh axes over which the collective communicates; null: unknown, or the groups of devices that
+        communicate do not follow mesh axes.
       group_size, groups: number of devices in a group that communicates, and number of groups.
       origin: asked (the user's program contains the collective), inserted (by the partitioner), or null
         (unknown).
@@ -698,7 +706,8 @@ class Collective(Entry):
       constrained_at: the line of that constraint.
       source_certainty: certain: the compiler kept the source line; likely: ``source`` is the line of a
         neighboring instruction.
-      axes_around: if the groups are not those of mesh axes, the mesh axes that contain them.
+      axes_around: if the groups do not follow mesh axes, the mesh axes of which each group is a part; null:
+        unknown.
       transfer: for a send or recv between slices (groups of TPU chips), the kind of the collective of which
         it is a part; null: none.
     """
@@ -738,8 +747,8 @@ class Loop(Entry):
 
 
 class Upcast(Entry):
-    """The conversions in a program from a dtype to a wider one (bfloat16 to float32) that one line of code
-    causes.
+    """The conversions in a program from one dtype to a wider one (bfloat16 to float32) that a line of the
+    user's code causes.
 
     Attributes:
       before, after: the dtypes.
@@ -760,7 +769,7 @@ class Callback(Entry):
 
     Attributes:
       kind: JAX's name of the primitive, or infeed or outfeed.
-      count: number of such calls in the program; a call in the body of a loop counts once.
+      count: number of these calls in the program; a call in the body of a loop counts once.
       ordered: whether the calls keep their order; null: unknown.
       in_loop: whether the calls run in every iteration of a loop.
       bytes_to_host, bytes_from_host: bytes that one call copies.
@@ -782,9 +791,9 @@ class RepeatedBlock(Entry):
     Attributes:
       length: number of operations in the sequence.
       times: how often the program contains the sequence.
-      carried: whether each repetition uses a result of the one before.
+      carried: whether each repetition uses a result of the repetition before it.
       in_loop: whether the repetitions are inside a loop.
-      grows: whether the arrays of each repetition are longer than those of the one before.
+      grows: whether each repetition has longer arrays than the repetition before it.
     """
 
     length: int
@@ -796,13 +805,14 @@ class RepeatedBlock(Entry):
 
 
 class Donation(Entry):
-    """Whether the memory of an argument is reused for a result.
+    """Tells whether the program reuses the memory of an argument for a result.
 
     Attributes:
       path: the argument.
       bytes, device_bytes: bytes of the whole array, and of its part on one device.
       status: aliased (the memory is reused), unused (the argument is donated, but no result uses its memory)
-        or possible (it is not donated, though a result would fit); null: donated, and the effect is unknown.
+        or possible (it is not donated, though a result would fit); null: the argument is donated, and whether
+        this has an effect is unknown.
       reason: why the memory is not reused, or what has to change so that it can be.
       output: the result that uses the argument's memory or could use it; null: none.
     """
@@ -869,8 +879,9 @@ class Contributor(Entry):
 
 
 class Buffer(Entry):
-    """One of the largest buffers of a program that was compiled for a target, as the target's compiler lists
-    them. If the compiler lists none, one of the largest values of the program instead.
+    """One of the largest buffers of a program that was compiled for a target (a machine given with
+    ``--target``), as the compiler lists them. If the compiler lists none, it is one of the largest values of
+    the program instead.
 
     Attributes:
       bytes: bytes on one device; for ``value on all devices``, on all devices together.
@@ -898,12 +909,11 @@ class Memory(Entry):
       code_bytes: bytes of the program itself.
       capacity_bytes: memory of the device.
       by_path: arguments and results by the user's names, largest first.
-      fits: whether the program fits into the memory of the target for which it was compiled; null: unknown,
-        or the program ran here.
-      used_bytes: bytes that the program needs on the target; null: unknown, or the program ran here.
-      parts: the compiler's breakdown of ``used_bytes``: name -> bytes; null: unknown, or the program ran
-        here.
-      largest: the program's largest buffers; null: unknown, or the program ran here.
+      fits: whether the program fits into the memory of the target (a machine given with ``--target``) for
+        which it was compiled; null: unknown, or the program was not compiled for a target.
+      used_bytes: bytes that the program needs on the target; null as for ``fits``.
+      parts: the compiler's breakdown of ``used_bytes``: name -> bytes; null as for ``fits``.
+      largest: the program's largest buffers; null as for ``fits``.
     """
 
     argument_bytes: int | None = None
@@ -930,8 +940,8 @@ class Bounds(Entry):
       axes_seconds: time of the collectives: mesh axes joined with a comma -> seconds.
       least_seconds: the largest of these bounds.
       binds: the name of the largest bound: compute, memory or mesh axes.
-      quoted: the names of bounds whose peak rate is not from the vendor's own page but from a page that
-        quotes the vendor.
+      quoted: the names of bounds whose peak rate is from a page that quotes the vendor, because the vendor's
+        own page does not state it.
     """
 
     compute_seconds: float | None
@@ -997,8 +1007,8 @@ class Texts(Entry):
 
 
 class Program(Texts):
-    """One compiled program: the one that ran, or one that was compiled for a target (a machine that need not
-    exist here). For a program that ran, the fields from ``state`` on are null.
+    """One compiled program. Either it ran, or it was compiled for a target (a machine given with
+    ``--target``, which need not be present). For a program that ran, the fields from ``state`` on are null.
 
     Attributes:
       of: id of the program that ran in the same call, if this one was compiled for a target; else null.
@@ -1012,7 +1022,7 @@ class Program(Texts):
       skipped: why the program was not compiled for the target.
       compiler: the version of the compiler.
       waited_seconds: how long the user's program waited while this program was lowered for the target.
-      compiler_process_bytes: memory that the compiler's process took.
+      compiler_process_bytes: bytes of memory that the compiler's process took.
     """
 
     id: str
@@ -1059,8 +1069,8 @@ class ArrayGroup(Entry):
       path: the variable through which the program reaches the arrays, with ``[*]`` for indices of lists:
         ``params['layers'][*]``; null: none was found.
       shared: number of these arrays that use the memory of other arrays; null: none.
-      global_bytes: bytes of the arrays together, without copies on other devices.
-      device_bytes: bytes of the arrays together on each device that has them.
+      global_bytes: bytes of the arrays together, each counted once even if several devices have copies.
+      device_bytes: bytes that the arrays together take on each device that has a part of them.
       sharding, spec: the sharding as text, and its PartitionSpec.
       replication: number of devices that have the same part of an array.
       padding_bytes: bytes allocated for padding, on all devices.
@@ -1089,7 +1099,7 @@ class ArrayGroup(Entry):
 
 
 class ArraySum(Entry):
-    """The sum of the live arrays of one variable, of one kind, or with one dtype.
+    """The number and the bytes of the live arrays of one variable, of one kind, or with one dtype.
 
     Attributes:
       name: the variable (``state.params``), the kind (parameters, optimizer state, batch, other) or the
@@ -1144,13 +1154,15 @@ class Transfer(Entry):
     Attributes:
       direction: device_to_host, host_to_device or device_to_device.
       kind: the function that copies: float, item, np.asarray, device_get, device_put, ...
-      count: number of copies; null: not counted, and ``bytes`` are those of one call.
-      blocked_seconds: how long the program waited in all of these copies, also for the values to be computed.
+      count: number of copies; null: they were not counted, and ``bytes`` is the number of bytes for one call.
+      blocked_seconds: seconds that the program waited for all these copies, including the time until the
+        values were computed.
       steps: number of steps of the training loop with such a copy; null: steps are not counted.
       source: the user's line.
-      caller: the line that called the function of ``source``; null: several lines did, or none of the user's.
+      caller: the line that called the function of ``source``; null: several lines did, or no line of the
+        user.
       expression: the copied expression in the source.
-      views: number of the copies that copied nothing, because host and device share the memory.
+      views: number of the copies that needed no copying, because host and device share the memory.
       function: id of the jitted function whose arguments were copied when it was called; null: the copies are
         not of arguments.
       paths: the paths of these arguments.
@@ -1217,16 +1229,16 @@ class LineTime(Entry):
     Attributes:
       doing: the activity. ``compiling``: JAX traces, lowers or compiles. ``waiting``: for values of devices.
         ``copying``: to devices. ``checking``: results for NaN or infinity. ``operations``: operations outside
-        jit and other code of JAX. ``calling``: a jitted function that was compiled before. ``python``: the
-        line's own code, other libraries, calls that were not recognized. ``sleeping``: the same as
-        ``python``, while it waits for a lock, a file or a device.
+        jit and other code of JAX. ``calling``: a jitted function that was compiled before. ``python``: other
+        Python code, of the user or of libraries. ``sleeping``: the same as ``python``, while the thread waits
+        for a lock, a file or a device.
       share: ``seconds`` divided by the measured seconds.
       samples: number of samples that hit the line. The error of ``seconds`` is about ``seconds /
         sqrt(samples)``.
       blocked_seconds: the part of ``seconds`` in which the thread slept: it waited for a device, a lock or a
         file.
-      callers: the user's lines that called the function of ``source``, innermost first, where most time was
-        spent.
+      callers: the user's lines that called the function of ``source``, innermost first. If there were
+        different callers, those with the most time.
       library: the installed package whose Python code ran for most of the time; null: none, or ``doing`` is
         not ``python``.
     """
@@ -1242,7 +1254,8 @@ class LineTime(Entry):
 
 
 class LineTimes(Entry):
-    """Where the main thread of the main process spent its time, measured by samples of its stack.
+    """The lines at which the main thread of the main process spent its time, measured by samples of its
+    stack.
 
     Attributes:
       seconds: the wall time that was measured. It is more than the sum over ``lines`` if the thread also ran
@@ -1265,8 +1278,7 @@ class StepLine(Entry):
         compile).
       source: the line; null: unknown.
       expression: the expression in the source; null: several, or unknown.
-      caller: the line that calls the function of ``source``, if that is a helper function which several lines
-        call; else null.
+      caller: the line that calls the function of ``source``, if several lines call this function; else null.
       seconds: seconds in one step, on average.
     """
 
@@ -1288,8 +1300,8 @@ class StepTime(Entry):
       lines: the lines that take time, the most expensive first.
       rest_seconds: the time of Python code, dispatch, and waiting that was not recorded.
       device_waits_share: share of the time of ``profiled_steps`` in which a device executed nothing, from 0
-        to 1, mean over the devices; null: there is no profile.
-      profiled_steps: first and last step of the profile; null: there is no profile.
+        to 1, mean over the devices; null: JAX's profiler did not run.
+      profiled_steps: the first and the last step that JAX's profiler measured; null: it did not run.
     """
 
     first_step: int
@@ -1313,8 +1325,8 @@ class Evidence(Entry):
       text: the observation as a sentence.
       compilation, program: the ids of the compilation and of the program in which it was observed.
       source: the line of the user's code where it was observed.
-      target, setting: the target (a machine to compile for, ``--target``) or the setting for which it was
-        observed (``--vary`` runs the program once with each setting); null if the run has only one.
+      target, setting: the target (a machine given with ``--target``) or the setting (values with which ``run
+        --vary`` ran the program) for which it was observed; null if the run has only one.
     """
 
     text: str
@@ -1342,8 +1354,9 @@ class Finding(Entry):
         program may not have it.
       path: the argument or array that the finding is about.
       targets: names of the targets (machines compiled for) whose programs have the finding.
-      settings: the settings of ``--vary`` that have the finding.
-      contexts: in which forms of the program the finding occurs: the program that ran, programs for targets,
+      settings: names of the settings (values with which ``run --vary`` ran the program) that have the
+        finding.
+      contexts: which forms of the program have the finding: the program that ran, programs for targets,
         programs with other settings.
       id: an id that stays the same in later runs.
       subject: what the finding is about, as text; it distinguishes several findings of one rule in one
@@ -1417,7 +1430,7 @@ class OverAxes(Entry):
 
 
 class Fit(Entry):
-    """Whether a program fits into the memory of a device.
+    """Tells whether a program fits into the memory of a device.
 
     Attributes:
       used_bytes: bytes that the program needs on one device.
@@ -1432,13 +1445,13 @@ class Fit(Entry):
 
 
 class Column(Entry):
-    """One column of a comparison: the program of a function with one setting of ``--vary``, or for one target
-    (a machine to compile for, ``v5e:4x4``).
+    """One column of a comparison: the program of a function with one setting (values with which ``run
+    --vary`` ran the program), or for one target (a machine to compile for, ``v5e:4x4``).
 
     Attributes:
       sub_run: the run that has the program, as a position in the report's list ``sub_runs``; null: the run of
         the report.
-      settings: the settings of ``--vary``: option or variable -> value.
+      settings: the setting: name of an option or environment variable -> its value.
       target: the name of the target; null: the program ran on the devices of this machine.
       program: id of the program.
       fusions: number of fusions.
@@ -1461,8 +1474,8 @@ class Column(Entry):
 
 
 class Comparison(Entry):
-    """The programs of one function side by side: one column for each setting of ``--vary``, or for each
-    target (a machine to compile for, ``v5e:4x4``)."""
+    """The programs of one function side by side: one column for each setting (values with which ``run
+    --vary`` ran the program), or for each target (a machine to compile for, ``v5e:4x4``)."""
 
     function: str
     columns: list[Column]
@@ -1516,8 +1529,8 @@ class Ranks(Entry):
     Attributes:
       size: number of processes; null: unknown.
       missing: numbers of the processes that recorded nothing.
-      groups: a list of process numbers for each group of processes that compiled the same
-        ``shared_programs``; several groups: the processes differ.
+      groups: for each group of processes that compiled the same ``shared_programs``, the list of their
+        numbers. Several groups mean that the processes differ.
       ranks: the recorded processes.
     """
 
@@ -1545,7 +1558,8 @@ class Report(Entry):
       line_times: where the main thread spent its time, by line; null: not measured.
       sub_runs: the reports of runs of the same program with other settings (``--vary``), or on other numbers
         of devices.
-      comparisons: the programs of each function side by side, for several settings or targets.
+      comparisons: the programs of each function side by side, for several settings (``run --vary``) or
+        targets (``run --target``).
       ranks: the processes of a program that runs in several processes; null: there is only one.
     """
 

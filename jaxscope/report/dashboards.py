@@ -1,7 +1,7 @@
 """Write figures of a run by training step, such as compile seconds and memory, to a file, to TensorBoard or
 to Weights & Biases (``--metrics``).
 
-A step without a compilation or a snapshot of the live arrays is left out.
+A step that compiled nothing and has no snapshot of the live arrays is left out.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ PROJECT = "jaxscope"  # in Weights & Biases, if WANDB_PROJECT does not name anot
 
 
 def is_file(where: str) -> bool:
-    """Return whether ``where``, the value of ``--metrics``, is the name of a file and not a dashboard."""
+    """Return whether ``where``, the value of the option ``--metrics``, names a file, not a dashboard."""
     return where != WANDB and not where.startswith(TENSORBOARD)
 
 
 def require(where: str) -> None:
     """Raise an error unless the package that writes to ``where`` (``tensorboard:DIRECTORY`` or ``wandb``) is
-    installed. It is looked for but not imported. A file needs no package.
+    installed. The package is not imported. A file needs no package.
 
     Raises:
       JaxscopeError: the package is not installed, or ``tensorboard:`` names no directory.
@@ -52,14 +52,14 @@ def require(where: str) -> None:
 
 
 def text(run: Run, where: str) -> Iterator[str]:
-    """Yield the figures of each step as the text of the metrics file ``where``, in parts: CSV if the file's
-    name ends with ``.csv``, else JSON lines."""
+    """Yield the figures of each step as pieces of text for the metrics file ``where``. The format is CSV if
+    the name of the file ends with ``.csv``, else JSON lines."""
     return csv_lines(run) if where.lower().endswith(".csv") else scalars.lines(run)
 
 
 def csv_lines(run: Run) -> Iterator[str]:
-    """Yield the figures of each step as CSV: first the names of the columns, then a line for each step. An
-    unknown number is an empty cell."""
+    """Yield the figures of each step as one CSV text: first the names of the columns, then a line for each
+    step. An unknown number is an empty cell."""
     rows = list(_flat(run))
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, list(rows[0]) if rows else _NAMES, lineterminator="\n")
@@ -91,8 +91,11 @@ _NAMES = [name for name in scalars.Row.__struct_fields__ if name != "recompiles_
 
 def _flat(run: Run) -> Iterator[dict[str, float | None]]:
     """Yield a dict for each step that compiled or has a snapshot of the live arrays: name of a figure ->
-    number, or None if it is unknown. The dicts have no dicts inside, as dashboards need: the recompiles of
-    each cause are a figure of their own, ``recompiles/shape``. All dicts have the same names."""
+    number, or None if it is unknown.
+
+    Dashboards need dicts without dicts inside. So the number of recompiles for each cause is a figure with
+    its own name, ``recompiles/shape``. All dicts have the same names.
+    """
     rows = scalars.rows(run)
     causes = sorted({cause for row in rows for cause in row.recompiles_by_cause})
     for row in rows:
@@ -117,7 +120,7 @@ def _tensorboard(run: Run, directory: str) -> None:
 
 def _wandb(run: Run, name: str) -> None:
     """Log the figures of each step as a run of Weights & Biases with the name ``name``. The horizontal axis
-    of its charts is the program's step."""
+    of the charts there is the step of the program."""
     project = os.environ.get("WANDB_PROJECT", PROJECT)
     logged: Any = importlib.import_module("wandb").init(project=project, name=name, job_type="jaxscope")
     try:

@@ -1,5 +1,5 @@
-"""Report what differs between two runs or between two compilations, as lines of text and as JSON
-(``jaxscope diff``)."""
+"""Report what differs between two runs (recordings of programs) or between two compilations, as lines of text
+and as JSON (``jaxscope diff``)."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ class Pair(NamedTuple):
 
 
 def render(found: RunDiff | CompilationDiff, pair: Pair, to: Console, *, everything: bool = False) -> None:
-    """Print what differs between two runs, or between two compilations, to the console ``to``. ``pair`` are
-    the runs that were compared (or that the compilations belong to), and their directories. With
-    ``everything`` (``--all``), shorten nothing."""
+    """Print what differs between two runs, or between two compilations, to the console ``to``. ``pair`` has
+    the two runs (the compared ones, or those of the compilations) and their directories. ``everything``
+    (``--all``) prints all differences."""
     page = _Page(pair, everything)
     put(to, page.compilations(found) if isinstance(found, CompilationDiff) else page.runs(found))
 
@@ -73,8 +73,8 @@ class _Page:
     """Turns the differences of two runs, or of two compilations, into lines of text.
 
     Args:
-      pair: the runs that were compared (or that the compilations belong to), and their directories.
-      everything: shorten nothing (``--all``).
+      pair: the two runs (the compared ones, or those of the compilations), and their directories.
+      everything: print all differences (``--all``).
     """
 
     def __init__(self, pair: Pair, everything: bool) -> None:
@@ -124,8 +124,8 @@ class _Page:
             yield line((", ".join(rest), "dim"))
 
     def _names(self) -> tuple[str, str]:
-        """Return the names of the two runs, before and after. If both runs are parts of one ``--vary`` run,
-        their names are their settings, because these differ."""
+        """Return the names of the two runs, before and after. If one ``jaxscope run --vary`` made both runs,
+        the names are the values with which it ran the program, because these differ."""
         sides = self._pair.before_at, self._pair.after_at
         before, after = (store.label_of(at) for at in sides)
         homes = {(store.parent_of(at) or at).path.absolute() for at in sides}
@@ -257,8 +257,8 @@ class _Page:
 
 
 def _differing(p: Changes) -> dict[str, Sequence[Difference | Changed | Entry]]:
-    """Return the parts in which two programs differ: name of the part (``collectives``) -> its
-    differences."""
+    """Return the parts in which two programs differ, as {name of the part (``collectives``): its
+    differences}."""
     parts: dict[str, Any] = dict(p.parts)
     # The part ``fusions`` also has the figure unfused_elementwise: print it once.
     parts["instructions"] = [d for d in p.instructions or () if d.what != "unfused_elementwise"]
@@ -269,8 +269,8 @@ def _differing(p: Changes) -> dict[str, Sequence[Difference | Changed | Entry]]:
 
 def _item(i: Item, unlike: Item | None = None) -> str:
     """Return the collective or fusion ``i`` as text: ``all-gather over data, 32.0 MiB x 4``. ``unlike`` is
-    another collective or fusion, which was printed before; what is equal in both (kind and axes, origin) is
-    left out. None: leave nothing out."""
+    the one that was printed before it: leave out what is equal in both (the kind with the axes, or the
+    origin). If ``unlike`` is None, leave nothing out."""
     if i.axes is None and i.bytes is None and i.executions is None:
         return escape(i.kind, 40)
     parts = []
@@ -292,9 +292,9 @@ def _arrow(before: str, after: str) -> str:
 
 
 def as_json(found: RunDiff | CompilationDiff, pair: Pair) -> dict[str, Any]:
-    """Return what differs between two runs, or between two compilations, as plain data for JSON. ``pair`` are
-    the two runs. The differences of two runs are under the key ``functions``, those of two compilations under
-    ``compilation``; the other key is null."""
+    """Return what differs between two runs, or between two compilations, as plain data for JSON. The
+    differences of runs are under the key ``functions``, those of compilations under ``compilation``; the
+    other key is null. ``pair`` has the two runs and their directories."""
     from jaxscope import __version__
 
     parts: dict[str, Any] = dict.fromkeys(("run", "functions", "compilation"))
@@ -363,6 +363,9 @@ def _compilation_json(found: CompilationDiff, pair: Pair) -> dict[str, Any]:
 
 def changes_json(p: Changes) -> dict[str, Any]:
     """Return the differences of two programs as plain data for JSON: name of a part (``collectives``) -> list
-    of differences. The list is empty if the programs do not differ in the part; null if the part is unknown
-    for one of the programs. Further keys: ``before`` and ``after`` (ids of the programs) and ``same``."""
+    of differences.
+
+    The list is empty if the programs do not differ in the part, and null if the part is unknown for one of
+    them. Further keys are ``before`` and ``after`` (the ids of the programs) and ``same``.
+    """
     return {"before": p.before, "after": p.after, "same": p.same, **msgspec.to_builtins(p.parts)}

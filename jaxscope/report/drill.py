@@ -1,13 +1,14 @@
 """Find one part of the JSON report by its path (``jaxscope show``), for example
 ``functions/train_step/compilations/2/key``.
 
-Only the entries on the path are computed, by the functions that make the whole report.
+Only the parts on the path are computed, by the functions that also make the whole report.
 
 A path consists of segments between ``/``. A segment is a key, a position in a list, or a name: of a function
 (``train_step``, ``train.py:88``), a compilation (``train_step#2``; below a function only ``2``), a program
-(the beginning of its id) or a finding (its id; or its code, and its position as the next segment). If the
-value of a key is the id of another entry, the path continues in that entry: ``.../program/collectives``. In a
-key, ``/`` is written ``~1`` and ``~`` is written ``~0``, as in a JSON Pointer.
+(the beginning of its id) or a finding (its id, or the code of its rule with a position as the next segment).
+If the value of a key is the id of another entry, the path continues in that entry:
+``.../program/collectives``. In a key, ``/`` is written ``~1`` and ``~`` is written ``~0``, as in a JSON
+Pointer.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ class Collection:
 
     Args:
       names: the names of the entries, in the order of the report.
-      entry: a function that takes a name (or another name of the same entry) and returns the entry; None: no
-        entry has this name.
+      entry: a function that takes the name of an entry, or another text by which a path can refer to it, and
+        returns the entry, or None if there is none.
     """
 
     def __init__(self, names: Sequence[str], entry: Callable[[str], Any]) -> None:
@@ -57,12 +58,12 @@ class Collection:
 
 
 class Entry:
-    """A part of the report, and the lists in other parts that belong to it, such as the compilations of a
-    function.
+    """A part of the JSON report, and the lists elsewhere in the report that belong to it, such as the
+    compilations of a function.
 
     Attributes:
       value: the part as plain data.
-      links: name of a list that belongs to the part -> function that returns the list as a Collection.
+      links: name of such a list -> function that returns the list as a Collection.
     """
 
     def __init__(self, value: Any, links: dict[str, Callable[[], Collection]] | None = None) -> None:
@@ -74,10 +75,10 @@ class Document:
     """The JSON report of one run, whose parts are only computed when they are requested.
 
     Args:
-      directory: the directory of the run; None: unknown, then the report lacks the settings of ``--vary``
-        and the runs inside the directory.
+      directory: the directory of the run; None: unknown. The report then lacks the settings of ``run --vary``
+        (the values that it gave the program) and the runs with other settings.
       job: all processes that were recorded together, if there are several; ``run`` is then one of these
-        processes. None: report ``run`` alone.
+        processes. None: the report is about ``run`` alone.
     """
 
     def __init__(self, run: Run, directory: RunDir | None = None, job: Job | None = None) -> None:
@@ -86,8 +87,8 @@ class Document:
         self._findings: list[contract.Finding] | None = None
 
     def child(self, name: str) -> Any:
-        """Return the part of the report with the key ``name`` as a Collection (for lists such as
-        ``functions``) or an Entry; None if there is no such key."""
+        """Return the part of the report with the key ``name``: a Collection for lists such as ``functions``,
+        else an Entry. Return None if there is no such key."""
         special: dict[str, Callable[[], Collection]] = {
             "functions": self._functions,
             "compilations": self._compilations,
@@ -108,7 +109,7 @@ class Document:
 
     def by_id(self, section: str, name: str) -> Any:
         """Return the entry with the id ``name`` in the list ``section`` of the report (functions,
-        compilations or programs); None if there is none."""
+        compilations or programs). Return None if no entry has this id."""
         known: dict[str, Container[str]] = {
             "functions": self._run.functions,
             "compilations": self._run.compilations,
@@ -117,8 +118,8 @@ class Document:
         return self.child(section).entry(name) if name in known[section] else None
 
     def sub_run(self, number: int) -> Document:
-        """Return the report of one of the runs inside this run. ``number`` is its position in the list
-        ``sub_runs`` of the report, from 0."""
+        """Return the report of a sub-run (the same program with other settings or another number of devices).
+        ``number`` is its position in the list ``sub_runs`` of the report, from 0."""
         part = variants.of(self._run, self._directory)[number + 1]
         return Document(part.run, part.directory)
 
@@ -130,8 +131,8 @@ class Document:
         return self._findings
 
     def function_name(self, f: Function) -> str:
-        """Return a name by which a path can refer to ``f``: the function's name, or its id if the name is not
-        unique or ``f`` is not the user's function."""
+        """Return a name by which a path of ``jaxscope show`` can refer to the function ``f``: its name if
+        that is unique and ``f`` is the user's function, else its id."""
         name = f.display_name
         alone = [g for g in self._run.functions.values() if g.display_name == name] == [f]
         return name if alone and f.user else f.id
@@ -224,7 +225,7 @@ class Document:
 
 
 def finding_paths(found: Sequence[contract.Finding]) -> list[str]:
-    """Return the path of each finding in the report: ``findings/JX101/0`` is the first finding of the rule
+    """Return the path of each finding in the report: ``findings/JX101/0`` for the first finding of the rule
     JX101."""
     seen: dict[str, int] = {}
     paths = []
@@ -241,7 +242,8 @@ def escaped(segment: str) -> str:
 
 
 def segments(path: str) -> list[str]:
-    """Return the keys and names of a path: ``functions/a~1b`` -> ``["functions", "a/b"]``."""
+    """Return the keys and names in a path of ``jaxscope show``: ``functions/a~1b`` -> ``["functions",
+    "a/b"]``."""
     return [s.replace("~1", "/").replace("~0", "~") for s in path.split("/") if s]
 
 
@@ -250,7 +252,7 @@ def follow(document: Document, path: str) -> Any:
     Entry.
 
     Raises:
-      UsageError: there is nothing at ``path``; its hint lists the keys that are possible there.
+      UsageError: there is nothing at ``path``; the hint lists what can follow the last part that exists.
     """
     part: Any = document
     done: list[str] = []
@@ -293,8 +295,8 @@ def _child(part: Any, segment: str) -> Any:
 
 def below(part: Any) -> Sequence[str]:
     """Return what can follow ``part`` in a path of ``jaxscope show``: for ``functions/train_step`` the keys
-    ``name``, ``compilations`` and so on. An error lists these. The part is the whole report (Document), a
-    list with names (Collection) or a value in it (Entry)."""
+    ``name``, ``compilations`` and so on. ``part`` is the whole report (Document), a list with names
+    (Collection) or a value in it (Entry)."""
     if isinstance(part, (Document, Collection)):
         return part.names
     if isinstance(part.value, dict):

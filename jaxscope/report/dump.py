@@ -29,7 +29,7 @@ class Written(msgspec.Struct, frozen=True):
 
     Attributes:
       files: the files that were written.
-      absent: for each text that is missing, its name and the reason: ``hlo: not captured``.
+      absent: the missing texts, each as its name and the reason: ``hlo: not captured``.
     """
 
     function: str
@@ -69,7 +69,8 @@ def dump(
     run: Run, directory: RunDir, functions: Sequence[Function], out: Path, number: int | None = None
 ) -> Iterator[Written]:
     """Write the StableHLO, HLO and cache key of the compilations of ``functions`` to files in the directory
-    ``out``, and yield what was written for each compilation. ``number`` selects a single one; None: all.
+    ``out``, and yield what was written for each compilation. ``number`` selects one compilation of each
+    function; None: all.
 
     Raises:
       JaxscopeError: ``out`` cannot be written.
@@ -121,12 +122,14 @@ def _one(run: Run, directory: RunDir, f: Function, n: int, c: Compilation, base:
 
 
 def _file_name(target: str | None) -> str:
-    """Return a file name for a target (a machine to compile for): ``2*v5e:4x4`` -> ``2xv5e-4x4``. Unsafe
-    characters are replaced, because the name of a target comes from a log, which may be hostile."""
+    """Return a file name for a target (a machine to compile for): ``2*v5e:4x4`` -> ``2xv5e-4x4``. Replace
+    unsafe characters, because the name comes from a log, which an attacker may have written."""
     return re.sub(r"[^A-Za-z0-9.-]", "_", (target or "target").replace("*", "x").replace(":", "-"))[:60]
 
 
 def why_not(run: Run, c: Compilation, stage: str) -> str:
+    """Return why the run has no text of the program of the call ``c`` at ``stage`` (``stablehlo`` or
+    ``hlo``): ``this call was not lowered``."""
     phase = "lowered" if stage == "stablehlo" else "compiled"
     if c.phase is not None and phase not in c.reached:
         return "it was not made yet when the log ends"
@@ -148,8 +151,8 @@ def why_not(run: Run, c: Compilation, stage: str) -> str:
 
 
 def _write(path: Path, content: bytes) -> Path:
-    """Write ``content`` to the file ``path`` and return ``path``. The file is written completely or not at
-    all. A symbolic link at ``path`` is replaced by the file; nothing is written to where the link points."""
+    """Write ``content`` to the file ``path``, completely or not at all, and return ``path``. If ``path`` is a
+    symbolic link, replace the link; the file to which it points stays unchanged."""
     try:
         files.write(path, content, mode=files.SHARED)
     except OSError as e:

@@ -17,8 +17,9 @@ LONGEST = 800  # characters of a title or a fix; longer ones are cut
 
 
 def section(found: Sequence[Finding], places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Yield lines about at most SHOWN findings, in the given order. No lines if there are no findings.
-    ``places`` shortens file names. With ``everything`` (``--all``), list all findings."""
+    """Yield the report's lines about findings, in the given order: about the first SHOWN findings, or all
+    with ``everything`` (``--all``). Yield nothing if there are no findings. ``places`` shortens file names.
+    """
     if not found:
         return
     shown = found if everything else found[:SHOWN]
@@ -32,8 +33,8 @@ def section(found: Sequence[Finding], places: Places, *, everything: bool = Fals
 
 
 def entry(f: Finding, places: Places) -> Iterator[Line]:
-    """Yield two lines about a finding: what was found, where and what it costs; and how to fix it. ``places``
-    shortens file names."""
+    """Yield one or two lines about a finding: what was found, where and what it costs, then how to fix it (if
+    a fix is known). ``places`` shortens file names."""
     steps = [e.step for e in f.evidence if e.step is not None]
     when = f"step {steps[0]:,}" if len(f.evidence) == len(steps) == 1 else ""
     words = sentence(f)
@@ -73,9 +74,9 @@ def in_summary(found: Sequence[Finding], places: Places) -> Iterator[Line]:
 
 
 def buckets(run: Run) -> Iterator[Line]:
-    """Yield lines that propose sizes to which the user can pad inputs, for each argument with axes that had
-    several sizes. The sizes of all such axes of one argument are proposed together, with the compilations
-    that remain and the share of padding."""
+    """Yield lines that propose sizes to which the user can pad inputs. There is one proposal for each
+    argument with axes that had several sizes. It covers all these axes, and states how many compilations
+    remain and which share would be padding."""
     together: dict[tuple[str, str], list[observed_sizes.Varying]] = {}
     for v in observed_sizes.varying(run):
         together.setdefault((v.function.id, v.path), []).append(v)

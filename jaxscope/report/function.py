@@ -1,7 +1,7 @@
 """Print everything about one function: its cache keys (the values that JAX compares to find a trace or a
 program it can reuse), how they differ, its shardings and programs.
 
-Parts of the keys that are equal in all compilations are printed once, other parts for each compilation.
+Parts of the keys that are equal in all compilations are printed once, the other parts for each compilation.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ def render_function(
     """Print everything about one function to the console ``to``.
 
     Args:
-      name: the name of the function, as ``step``; ``step#3`` prints only compilation 3 of ``step``.
-      directory: the directory of the run; None: unknown, then runs with other settings are not compared.
-      everything: shorten nothing (``--all``).
+      name: the name of the function (``step``), or of one of its compilations (``step#3``).
+      directory: the directory of the run; None: unknown. The output then lacks the comparison with other
+        settings of ``run --vary``.
+      everything: print all rows and longer texts (``--all``).
 
     Raises:
       UsageError: there is no such function or compilation; the hint names similar ones.
@@ -113,14 +114,15 @@ def shardings(
     run: Run, f: Function, shown: Sequence[tuple[int, Compilation]], number: int | None, places: Places, *,
     everything: bool,
 ) -> Iterator[Line]:  # fmt: skip
-    """Yield lines with the shardings of each argument and result of the latest compilation of ``f`` in
-    ``shown``: the requested sharding (for example by ``out_shardings``), the one in the compiled program, and
-    the one of the array that was passed. No lines if the shardings cannot differ, for example because there
-    is one device.
+    """Yield lines with the shardings of each argument and result of the latest compilation of ``f``: the
+    sharding that was requested (for example by ``out_shardings``), the one in the compiled program, and the
+    one of the array that was passed. Yield nothing if these cannot differ, for example because there is only
+    one device.
 
     Args:
-      shown: (number, compilation) for each compilation of ``f`` that the page shows.
-      number: the number of the compilation that the user requested; None: all.
+      shown: (number, compilation) for each compilation of ``f`` that the output shows; the latest of them
+        counts.
+      number: the number of the compilation that the user asked to see; None: all.
       places: shortens file names.
       everything: also yield lines for a single device, and leave none out (``--all``).
     """
@@ -142,9 +144,9 @@ def _program(
     """Yield lines about one compiled program: the latest one in ``shown`` whose text was recorded.
 
     Args:
-      shown: (number, compilation) for each compilation that the page shows.
+      shown: (number, compilation) for each compilation that the output shows.
       places: shortens file names.
-      everything: shorten nothing (``--all``).
+      everything: list all rows (``--all``).
     """
     for n, c in reversed(shown):
         program = run.programs.get(c.program or "")
@@ -159,8 +161,9 @@ def _program(
 
 
 def _target_programs(run: Run, f: Function, places: Places, *, everything: bool) -> Iterator[Line]:
-    """Yield lines about the programs that were compiled from ``f`` for targets (machines that need not exist
-    here). ``places`` shortens file names. With ``everything`` (``--all``), shorten nothing."""
+    """Yield lines about the programs that were compiled from ``f`` for targets (machines given with
+    ``--target``, which need not be present). ``places`` shortens file names. ``everything`` (``--all``) lists
+    all rows."""
     for p in next((ps for g, ps in target_programs.of_run(run) if g is f), []):
         yield BLANK
         yield line((f"Compiled for {escape(p.target or '?', 40)}", "title"))
@@ -169,7 +172,8 @@ def _target_programs(run: Run, f: Function, places: Places, *, everything: bool)
 
 def _memory_fit(c: Compilation, *, everything: bool) -> Iterator[Line]:
     """Yield a line that compares the memory of a device with what the program and the other live arrays need.
-    No line if they need less than a tenth of the device's memory, unless ``everything`` is set."""
+    Yield nothing if this is unknown, or if they need less than a tenth of the device's memory and
+    ``everything`` is false."""
     w = devices.want(c)
     if w is None or not (everything or w.wanted >= MUCH * w.capacity):
         return
@@ -239,15 +243,16 @@ def _key(
 
 def groups_of(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]:
     """Divide the rows of several cache keys (the values that JAX compares to find a trace or a program it can
-    reuse) into those that are equal in all keys, and those that vary. Return both as lists of (label, names
-    of the rows that are printed as one line with this label).
+    reuse) into those that are equal in all keys, and those that vary. Return (equal rows, varying rows). Each
+    is a list of (label, names of the rows that are printed as one line with this label).
 
-    Usually each row has a line of its own. Four or more rows that change in the same keys share one line in
-    two cases: they are settings that never change, or, in a long table, parts of one argument.
+    Usually each row is printed as a separate line. There are two exceptions, for four or more rows: settings
+    that never change share one line, and, in a long table, so do parts of one argument that change in the
+    same keys.
 
     Args:
       rows: for each key a dict: name of the row (``state.params['w']``) -> text.
-      everything: give each row a line of its own (``--all``).
+      everything: print each row as a separate line (``--all``).
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
     groups: dict[tuple[str, tuple[int, ...]], list[str]] = {}
@@ -277,6 +282,9 @@ def groups_of(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]
 
 
 def text_of(names: Sequence[str], row: Row) -> str:
+    """Return the text of a line that stands for the rows ``names`` of a cache key: the text of a single row,
+    or a summary of several rows such as ``12 leaves: f32[8], f32[8,4]``. ``row`` is the cache key as {name of
+    the row: text}."""
     if len(names) == 1:
         return row.get(names[0], "not recorded" if names[0] in OF_EVERY_CALL else "absent")
     if names[0].startswith("setting "):
@@ -293,7 +301,7 @@ def text_of(names: Sequence[str], row: Row) -> str:
 
 def _table(rows: Sequence[tuple[str, str, bool]], *, everything: bool) -> Iterator[Line]:
     """Yield rows of a cache key as aligned lines. Each of ``rows`` is (name, text, whether it changed); a
-    changed row ends with "(changed)". With ``everything`` (``--all``), yield all rows, with longer texts."""
+    changed row ends with ``(changed)``. ``everything`` (``--all``) yields all rows, with longer texts."""
     left = 0 if everything else max(0, len(rows) - 2 * ROWS)
     if left:
         rows = [r for r in rows if r[2]][: 2 * ROWS] or rows[: 2 * ROWS]
@@ -315,8 +323,7 @@ def _table(rows: Sequence[tuple[str, str, bool]], *, everything: bool) -> Iterat
 
 def _slow(run: Run, slow: list[Compilation], places: Places, *, everything: bool) -> Iterator[Line]:
     """Yield lines about ``slow``, the calls that missed JAX's fast path without tracing, lowering or
-    compiling. ``places`` shortens file names. With ``everything`` (``--all``), list all of them, not only
-    five."""
+    compiling. Without ``everything`` (``--all``), list only five of them. ``places`` shortens file names."""
     yield BLANK
     title = f"{count(len(slow), 'call')} that missed JAX's fast path without tracing or compiling"
     yield line((title, "title"))

@@ -24,8 +24,8 @@ SITES = 3
 
 def entry(run: Run, f: Function, places: Places, *, everything: bool = False) -> Iterator[Line]:
     """Yield the lines about one function in the report: its name and seconds, how often it was called and
-    compiled, its largest program, and its recompiles. ``places`` shortens file names. With ``everything``
-    (``--all``), shorten nothing."""
+    compiled, its largest program, and its recompiles. ``places`` shortens file names. ``everything``
+    (``--all``) lists all recompiles and causes."""
     site = places.function(f)
     around = [wrapper_name(w) for w in f.seen.wrappers]
     if f.seen.captures and has_twin(run, f):
@@ -77,9 +77,9 @@ def _peak(c: Compilation) -> int | None:
 
 
 def _recompiles(run: Run, group: list[Compilation], places: Places, *, everything: bool) -> Iterator[Line]:
-    """Yield the lines about a group of recompiles that have the same causes: first the decisive cause of the
-    latest one, then its other causes. ``places`` shortens file names. With ``everything`` (``--all``),
-    shorten nothing."""
+    """Yield the lines about a group of recompiles that have the same kinds of causes: first the decisive
+    cause of the latest recompile, then its other causes. ``places`` shortens file names. ``everything``
+    (``--all``) lists all causes."""
     numbers = {id(c): n for n, c in run.numbered(group[0].function)}
     last = group[-1]
     clauses = explanations(run, last)
@@ -105,17 +105,19 @@ def _recompiles(run: Run, group: list[Compilation], places: Places, *, everythin
 
 
 def _calls(run: Run, group: list[Compilation]) -> int:
-    """Return the number of calls in which the compilations ``group`` of one function were made. One call
-    under a transform (``jax.grad``) may need several programs, and so several compilations."""
+    """Return the number of calls that led to the compilations ``group`` of one function. It is smaller than
+    the number of compilations if a call under a transform (``jax.grad``) needed several programs."""
     of_calls = causes.traced_by(group[0].function, run)
     return len({of_calls.get(c.id, c.id) for c in group})
 
 
 def _grouped(run: Run, f: Function) -> list[list[Compilation]]:
     """Return the recompiles of a function as groups with the same kinds of causes and the same arguments, so
-    that each group is printed once. The group that took most seconds comes first. If one call under a
-    transform needs several programs, all of them are in the group of the compilation that traced the
-    function."""
+    that each group is printed once. The group with the most seconds comes first.
+
+    A call under a transform (``jax.grad``) may need several programs. All of them are in the group of the
+    compilation that traced the function.
+    """
     groups: dict[object, list[Compilation]] = {}
     of_calls, keys = causes.traced_by(f, run), dict[str, object]()
     for c in recompilations(f, run):

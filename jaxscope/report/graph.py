@@ -41,7 +41,7 @@ def format_of(path: Path) -> Callable[[Graph, str], Iterator[str]]:
     the text of the file in parts.
 
     Raises:
-      UsageError: no format has this extension.
+      UsageError: the file has another extension.
     """
     formats = {".graphml": graphml, ".dot": dot, ".gv": dot, ".json": model_explorer}
     if path.suffix not in formats:
@@ -54,8 +54,8 @@ def format_of(path: Path) -> Callable[[Graph, str], Iterator[str]]:
 
 
 def _facts(node: Node) -> dict[str, Any]:
-    """Return what is known about a node of the graph: name (``opcode``, ``shape``, ``bytes``, ``line``, ...)
-    -> value. Unknown values are left out."""
+    """Return what is known about a node of the graph, as {name (``opcode``, ``shape``, ``bytes``, ``line``,
+    ...): value}. Unknown values are left out."""
     line = node.line
     found = {
         "name": node.name,
@@ -74,8 +74,8 @@ def _facts(node: Node) -> dict[str, Any]:
 
 
 def graphml(graph: Graph, name: str) -> Iterator[str]:
-    """Yield the text of a GraphML file (http://graphml.graphdrawing.org/specification.html) with the graph,
-    in parts."""
+    """Yield the parts of the text of a GraphML file (http://graphml.graphdrawing.org/specification.html) with
+    the graph. ``name`` is the name of the graph in the file."""
     yield f'<?xml version="1.0" encoding="utf-8"?>\n<graphml xmlns="{GRAPHML}">\n'
     for key, kind in _TYPES.items():
         yield f'<key id="{key}" for="node" attr.name="{key}" attr.type="{kind}"/>\n'
@@ -99,8 +99,8 @@ def _attribute(text: str) -> str:
 
 
 def dot(graph: Graph, name: str) -> Iterator[str]:
-    """Yield the text of a DOT file (Graphviz) with the graph, in parts. Fusions, loops and calls are clusters
-    of nodes."""
+    """Yield the parts of the text of a DOT file (Graphviz) with the graph. Fusions, loops and calls are
+    clusters of nodes. ``name`` is the name of the graph in the file."""
     yield f"digraph {_quoted(name)} {{\n  node [shape=box];\n"
     by_group: dict[tuple[str, ...], list[Node]] = {}
     for node in graph.nodes:
@@ -137,8 +137,9 @@ def _quoted(text: str) -> str:
 
 
 def model_explorer(graph: Graph, name: str) -> Iterator[str]:
-    """Yield the text of a JSON file for Model Explorer with the graph, in parts. Fusions, loops and calls are
-    layers, which the viewer can open and close. The facts about a node become its attributes."""
+    """Yield the parts of the text of a JSON file for Model Explorer with the graph. Fusions, loops and calls
+    are layers, which the viewer can open and close. The facts about a node become its attributes. ``name`` is
+    the name of the graph in the file."""
     incoming: dict[str, list[dict[str, str]]] = {}
     for edge in graph.edges:
         incoming.setdefault(edge.target, []).append(

@@ -17,8 +17,9 @@ OTHERS = 3
 
 
 def header(run: Run, directory: RunDir | None) -> Iterator[Line]:
-    """Yield the first lines of a report: the command, the settings of ``--vary``, the seconds spent compiling
-    and on other things, versions, devices, and how the program ended."""
+    """Yield the first lines of a report: the command, the values of ``run --vary``, the seconds spent
+    compiling and on other things, versions, devices, and how the program ended. ``directory`` is the
+    directory of the run; None: unknown."""
     yield line((title(run, directory), "name"))
     yield from _settings(directory)
     if spent := compiling(run):
@@ -43,8 +44,8 @@ def header(run: Run, directory: RunDir | None) -> Iterator[Line]:
 
 
 def _settings(directory: RunDir | None) -> Iterator[Line]:
-    """Yield a line with the settings of ``--vary`` with which this run ran, and the names of the runs of the
-    same program with other settings. No line if the run has no settings."""
+    """Yield a line with the values that ``run --vary`` gave the program in this run, and with the names of
+    the runs with other values. Yield nothing if the run was not made with ``--vary``."""
     label = store.label_of(directory) if directory is not None else ""
     if directory is None or not label:
         return

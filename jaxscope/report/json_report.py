@@ -48,14 +48,14 @@ Section = tuple[str, Any]  # a key of the report; its value, or an iterator over
 
 
 def as_json(run: Run, directory: RunDir | None = None, job: Job | None = None) -> dict[str, Any]:
-    """Return the whole JSON report of the run ``run`` as plain data. All of it is in memory, so this is for
-    small runs.
+    """Return the whole JSON report of the run ``run`` as plain data. Use this for small runs, because all of
+    the report is in memory.
 
     Args:
-      directory: the directory of the run; None: unknown, then the report lacks the settings of ``--vary``
-        and the runs inside the directory.
+      directory: the directory of the run; None: unknown. The report then lacks the settings of ``run --vary``
+        (the values that it gave the program) and the runs with other settings.
       job: all processes that were recorded together, if there are several; ``run`` is then one of these
-        processes. None: report ``run`` alone.
+        processes. None: the report is about ``run`` alone.
     """
     found: dict[str, Any] = json.loads(dumps(_collected(sections(run, directory, job))))
     return found
@@ -75,10 +75,10 @@ def pieces(run: Run, directory: RunDir | None = None, job: Job | None = None) ->
     never in memory as a whole.
 
     Args:
-      directory: the directory of the run; None: unknown, then the report lacks the settings of ``--vary``
-        and the runs inside the directory.
+      directory: the directory of the run; None: unknown. The report then lacks the settings of ``run --vary``
+        (the values that it gave the program) and the runs with other settings.
       job: all processes that were recorded together, if there are several; ``run`` is then one of these
-        processes. None: report ``run`` alone.
+        processes. None: the report is about ``run`` alone.
     """
     waiting: list[str] = []
     size = 0
@@ -92,8 +92,8 @@ def pieces(run: Run, directory: RunDir | None = None, job: Job | None = None) ->
 
 
 class Document:
-    """The report of a run inside another run's report, as an entry of ``sub_runs``. Iterating over it yields
-    (key, value) pairs."""
+    """The report of a sub-run (the same program with other settings or another number of devices), as an
+    entry of ``sub_runs`` in another report. Iterating over it yields (key, value) pairs."""
 
     def __init__(self, found: Iterable[Section]) -> None:
         self._found = found
@@ -107,10 +107,10 @@ def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) 
     iterator over its entries, which can be read only once.
 
     Args:
-      directory: the directory of the run; None: unknown, then the report lacks the settings of ``--vary``
-        and the runs inside the directory.
+      directory: the directory of the run; None: unknown. The report then lacks the settings of ``run --vary``
+        (the values that it gave the program) and the runs with other settings.
       job: all processes that were recorded together, if there are several; ``run`` is then one of these
-        processes. None: report ``run`` alone.
+        processes. None: the report is about ``run`` alone.
     """
     parts = variants.of(run, directory)
     compilations = sorted(run.compilations.values(), key=lambda c: (c.t_ns, c.process.pid, c.call))
@@ -147,11 +147,12 @@ def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) 
 
 def findings(parts: Sequence[variants.Variant], job: Job | None = None) -> Iterator[contract.Finding]:
     """Yield the entries of ``findings`` in the JSON report: first those about differences between processes,
-    then those of the run and of the runs inside its directory.
+    then those of the runs in ``parts``.
 
     Args:
-      parts: the run, then the runs inside its directory (other settings or numbers of devices).
-      job: all processes that were recorded together, if there are several. None: only the run is reported.
+      parts: the run, then its sub-runs (the same program with other settings or numbers of devices).
+      job: all processes that were recorded together, if there are several. None: there are no findings about
+        differences.
     """
     for f in ranks.of_ranks(job):
         yield contract.Finding.of(f)
@@ -160,9 +161,13 @@ def findings(parts: Sequence[variants.Variant], job: Job | None = None) -> Itera
 
 
 def _written(found: Iterable[Section], depth: int = 0) -> Iterator[str]:
-    """Yield the text of a JSON object with the keys and values ``found`` (an iterator becomes a list) in
-    parts, with the line ends and spaces that ``dumps`` writes. The last line has no line end. ``depth`` is
-    the number of spaces before each line except the first."""
+    """Yield the parts of the text of a JSON object, with the line ends and spaces that ``dumps`` writes. The
+    last line has no line end.
+
+    Args:
+      found: the keys and values of the object. An iterator as a value becomes a list.
+      depth: the number of spaces before each line except the first.
+    """
     line = "\n" + " " * depth
     comma = "{"
     for key, value in found:
@@ -181,8 +186,9 @@ def _written(found: Iterable[Section], depth: int = 0) -> Iterator[str]:
 
 
 def _entries(values: Iterator[Any], depth: int) -> Iterator[Iterable[str]]:
-    """Yield the text of a JSON list with the entries ``values``, with ``depth`` spaces before each line
-    except the first. Entries are formatted together, about PIECE bytes at a time, because this is faster."""
+    """Yield the entries ``values`` of a JSON list as text, each time one or several entries, as the parts of
+    their text. There are ``depth`` spaces before each line except the first. About PIECE bytes of entries are
+    formatted together, because this is faster."""
     waiting: list[bytes] = []
     size = 0
     for value in values:
@@ -200,20 +206,20 @@ def _entries(values: Iterator[Any], depth: int) -> Iterator[Iterable[str]]:
 
 
 def _indented(entries: list[bytes], depth: int) -> str:
-    """Return the entries of a JSON list, each given as JSON in ``entries``, as formatted text. Before each
-    line except the first are ``depth`` spaces."""
+    """Return the entries of a JSON list as formatted text, with ``depth`` spaces before each line except the
+    first. ``entries`` has each entry as JSON."""
     nested = b"[" * depth + b",".join(entries) + b"]" * depth
     around = (
         sum(range(1, depth + 1)) + depth
-    )  # characters of the outer brackets: each is on a line of its own, after 0, 1, 2, ... spaces
+    )  # characters of the outer brackets, which are on separate lines after 0, 1, 2, ... spaces
     text = msgspec.json.format(nested, indent=1)
     return _ascii(text[around + depth : -around].decode())
 
 
 def dumps(value: Any) -> str:
-    """Return ``value`` as JSON with line ends and indents, in ASCII, so that names from the program cause no
-    errors in a terminal with another encoding. NaN and infinities become null, because JSON does not have
-    them."""
+    """Return ``value`` as JSON with line ends and indents. The text is ASCII, so that names from the program
+    cause no errors in a terminal with another encoding. NaN and infinities become null, because JSON does not
+    have them."""
     return _text(value) + "\n"
 
 
@@ -247,8 +253,8 @@ def _text(value: Any) -> str:
 
 
 def _encoded(value: Any) -> bytes:
-    """Return ``value`` as JSON in UTF-8. A lone surrogate, as in the name of a file that is not UTF-8,
-    becomes the replacement character, because some readers of JSON reject lone surrogates."""
+    """Return ``value`` as JSON in UTF-8. A lone surrogate becomes the replacement character, because some
+    readers of JSON reject it. It occurs in names of files that are not UTF-8."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
@@ -310,8 +316,8 @@ def _run(run: Run, directory: RunDir | None) -> contract.RunFacts:
 
 
 def _moment(run: Run, meta: dict[str, Any]) -> str | None:
-    """Return when the run began, as ISO 8601 in UTC; None if unknown. ``meta`` is the content of the file
-    ``meta.json`` in the run directory."""
+    """Return when the run began, as text in ISO 8601 and UTC. Return None if that is unknown. ``meta`` is the
+    content of the file ``meta.json`` in the run directory."""
     began = run.began_ns
     stamp = began / 1e9 if began else meta.get("started")
     try:
@@ -343,7 +349,8 @@ def function_json(f: Function) -> contract.Function:
 
 def compilation_json(run: Run, c: Compilation, number: int | None) -> contract.Compilation:
     """Return the entry for the compilation ``c`` in the list ``compilations`` of the JSON report. ``number``
-    is its number among those of its function: 4 in ``train_step#4``; None: it has none."""
+    is its number, counted for its function: 4 in ``train_step#4``; None: the call only missed JAX's fast
+    path."""
     comparison = compared(run, c)
     nearest = comparison.nearest if comparison is not None else None
     compiled, failed = c.compiled, c.failed
@@ -417,9 +424,10 @@ def _bucket(v: observed_sizes.Varying) -> contract.Bucket:
 
 
 def key_json(run: Run, process: Process, key: Key, missed: Missed | None = None) -> contract.CacheKey:
-    """Return ``key``, a cache key (the values that JAX compares to find a trace or a program it can reuse)
-    that ``process`` recorded, as it is in the JSON report. ``missed``, the recorded event of the call, has
-    the lines that created the arrays among the arguments; None: these lines are unknown."""
+    """Return ``key``, a cache key (the values that JAX compares to find a trace or a program it can reuse),
+    as it is in the JSON report. ``process`` is the process that recorded it. ``missed`` is the recorded event
+    of the call, which has the lines that created the arrays among the arguments; None: these lines are
+    unknown."""
     lines = missed.made if missed is not None else []
     made_by = missed.made_by if missed is not None else []
 

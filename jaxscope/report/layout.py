@@ -1,4 +1,4 @@
-"""Lines of text with an indent, and printing them to a console. All text reports consist of such lines."""
+"""Lines of text with an indent, and printing them to a console. All text reports consist of these lines."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Line(NamedTuple):
       indent: number of spaces before each printed line of the paragraph.
       hang: number of further spaces before the second and all later printed lines, so that they are indented
         more than the first.
-      right: a text that is printed at the right edge; None: none.
+      right: a text that is printed at the right edge; None: there is none.
       cells: the cells without the spaces that align them, if the paragraph is a row of a table; else empty.
     """
 
@@ -60,7 +60,7 @@ def line(*spans: Span, indent: int = 0, hang: int = 0, right: Span | None = None
         ...) becomes a color or style.
       indent: number of spaces before the line.
       hang: number of further spaces before the second and later parts of a line that is wrapped.
-      right: a piece that is printed at the right edge; None: none.
+      right: a piece that is printed at the right edge; None: there is none.
     """
     return Line(text(*spans), indent, hang, None if right is None else text(right))
 

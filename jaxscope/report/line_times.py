@@ -18,7 +18,7 @@ SHOWN = 6
 
 
 def as_json(run: Run) -> contract.LineTimes | None:
-    """Return the entry ``line_times`` of the JSON report; None if the times were not measured."""
+    """Return the entry ``line_times`` of the JSON report. Return None if the times were not measured."""
     times = model.measured(run)
     if times is None:
         return None
@@ -37,10 +37,12 @@ def as_json(run: Run) -> contract.LineTimes | None:
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Yield lines about the lines of code at which the main thread spent most of its time. Compiling is left
-    out, because the report names it for each function; the lines that JAX traced for long are listed. Nothing
-    is yielded if no line takes much. ``places`` shortens file names. With ``everything`` (``--all``), list
-    all lines of code."""
+    """Yield lines about the lines of code at which the main thread spent most of its time, and about those
+    that JAX traced for long. Yield nothing if no line takes much.
+
+    Lines that compile are left out, because the report has the seconds of compiling for each function.
+    ``everything`` (``--all``) lists all lines of code. ``places`` shortens file names.
+    """
     times = model.measured(run)
     if times is None:
         return

@@ -36,8 +36,8 @@ class Follower:
         return self._tail.run
 
     def poll(self) -> list[str]:
-        """Read what the program has logged since ``poll`` was last called. Return a line for each new
-        recompile and for each recompile that can be expected."""
+        """Read what the program has logged since the last call of ``poll``. Return a line for each new
+        recompile, and for each recompile that can be expected."""
         lines = []
         for event, c in self._tail.poll():
             if c is None or not isinstance(event, (Compiled, PhaseFailed)) or c.id in self._reported:
@@ -57,8 +57,8 @@ def warning(run: Run, p: predictions.Prediction) -> str:
 
 
 def live_line(run: Run, c: Compilation) -> str:
-    """Return a line about the recompile ``c``. For example ``jaxscope: train_step #4 (step 376, 7.0 s,
-    train.py:88): batch['ids'] changed from ...``."""
+    """Return a line about the recompile ``c``: ``jaxscope: train_step #4 (step 376, 7.0 s, train.py:88):
+    batch['ids'] changed from ...``."""
     causes = "; ".join(first_and_more(explanations(run, c), DIFFERENCES))
     around = circumstances(c, Places(run))
     return f"jaxscope: {compilation_name(run, c)} ({around}): {causes}"

@@ -1,5 +1,5 @@
-"""Compare the ranks (processes) of a running program, and report in a line if some of them compile other
-programs than the rest, or if they hang."""
+"""Compare the ranks (processes) of a running program. Report in a line if some of them compile other programs
+than the rest, or if they hang."""
 
 from __future__ import annotations
 
@@ -33,15 +33,16 @@ class Comparison:
     Args:
       whole: the directory of the run with all ranks.
       patience_s: seconds without progress after which a line names the places where the ranks wait.
-      holds: whether jaxscope lets each rank wait after a compilation until all ranks have compiled the same
-        program. If so, a program that only some ranks compiled is a certain difference once the others have
-        made no progress for ``patience_s``.
+      holds: whether jaxscope makes each rank wait after a compilation until all ranks have compiled the same
+        program. Then a program that only some ranks compiled is a certain difference as soon as the other
+        ranks have made no progress for ``patience_s``.
+      clock: a function that returns the present time in ns since the epoch.
 
     Attributes:
       agreed: the calls that may run their program, because all ranks have compiled it: name of a rank's
         directory -> numbers of the calls in that rank's log, ascending. Only the latest calls are kept. Empty
         unless ``holds`` is set.
-      diverged: the line about ranks that certainly run different programs; None: there are no such ranks.
+      diverged: the line about ranks that certainly run different programs; None: no such ranks were found.
     """
 
     def __init__(
@@ -66,12 +67,12 @@ class Comparison:
         self._lines = 0
 
     def poll(self, *, last: bool = False) -> list[str]:
-        """Read what the ranks have logged since ``poll`` was last called. Return a line for each new
+        """Read what the ranks have logged since the last call of ``poll``. Return a line for each new
         difference between ranks, and one if they hang.
 
         Args:
-          last: whether this is the last call. A difference is then reported at once, although other ranks may
-            still compile the program.
+          last: whether this is the last call. Differences are then reported at once, although some ranks
+            might still have compiled the same program later.
         """
         job = self._following.poll()
         if self._holds:
@@ -90,9 +91,9 @@ class Comparison:
         return lines
 
     def _published(self) -> list[str]:
-        """Return lines about new differences between ranks that do not record into a common directory, so
-        that only the log of rank 0 can be read here. Such ranks send the names of their programs to rank 0,
-        which logs them."""
+        """Return lines about new differences between ranks that record into separate directories. Here only
+        the log of rank 0 can be read. The other ranks send the names of their programs to rank 0, which logs
+        them."""
         run = self._following.alone()
         found = [] if run is None else [f for f in rules.published(run) if f.identity not in self._first]
         for f in found:
@@ -124,19 +125,19 @@ class Comparison:
                     yield rules.differs(job, ahead)
 
     def _held(self, d: Divergence, now: int) -> bool:
-        """Return whether the difference ``d`` between ranks (processes) is certain already: a few ranks
-        compiled an additional program, and all other ranks have waited for ``patience_s``.
+        """Return whether a difference between ranks (processes) is certain already. It is if a few ranks
+        compiled an additional program, and all other ranks have waited for ``patience_s`` seconds.
 
-        This is certain only if the ranks wait after each compilation until all have compiled the same program
-        (``holds``); otherwise return False. ``now`` is the present time in ns.
+        This holds only if each rank waits after a compilation until all ranks have compiled the same program
+        (``holds``); otherwise return False. ``d`` is the difference, ``now`` the present time in ns.
         """
         ahead = _ahead(d) if self._holds else None
         since = [blocked_since(r) for r in ahead.most] if ahead is not None else []
         return bool(since) and all(s is not None and now - s >= self._patience_ns for s in since)
 
     def _caught_up(self, job: Job) -> Iterator[Message]:
-        """Yield a message for each reported difference that no longer exists: the ranks that lacked a program
-        have compiled it meanwhile."""
+        """Yield a message for each reported difference that no longer exists, because the ranks that lacked a
+        program have compiled it since."""
         for numbers, d in list(self._likely.items()):
             shown = d.here
             assert shown is not None
@@ -160,8 +161,8 @@ class Comparison:
             yield rules.ended_first(job, rank)
 
     def _stalled(self, job: Job) -> Iterator[Message]:
-        """Yield a message about where each rank is, if ranks have waited too long without progress. The
-        message comes once, and again only after one of the waiting ranks has continued."""
+        """Yield a message about what each rank does, if ranks have waited too long without progress. The
+        message is not repeated until one of the waiting ranks has continued."""
         now = self._clock()
         since = {r.number: s for r in job.ranks if r.left_ns is None and (s := blocked_since(r)) is not None}
         waiting = frozenset(n for n, s in since.items() if now - s >= self._patience_ns)
@@ -178,21 +179,19 @@ class Comparison:
 
 
 def _all_came(job: Job, d: Divergence) -> bool:
-    """Return whether the difference ``d`` between ranks (processes) is final. It is final if all ranks of the
-    run are known in ``job``, and each has compiled enough programs to reach the position of the
-    difference."""
+    """Return whether a difference between ranks (processes) is final. It is if ``job`` has all ranks of the
+    run, and each has compiled enough programs to reach the position of the difference ``d``."""
     complete = job.size is None or len(job.ranks) >= job.size
     return complete and all(sum(s.ordered for s in r.seen) > d.position for r in job.ranks)
 
 
 def _ahead(d: Divergence) -> Divergence | None:
-    """Return ``d``, a difference between ranks (processes), as a difference of the kind EXTRA: a few ranks
-    compiled a program that the others did not compile. A difference of the kind MISSING (some ranks lack a
-    program) is changed to this kind if at most half of the ranks have the program. Return None for other
-    differences.
+    """Return the difference ``d`` between ranks (processes) as one of the kind EXTRA: a few ranks compiled a
+    program that the others did not compile.
 
-    Return None also if the ranks have no program in common before this one, or if one of the other ranks is
-    compiling something, because that rank may only be late.
+    A difference of the kind MISSING (some ranks lack a program) is converted if at most half of the ranks
+    have the program. Return None for other differences, if the ranks have no earlier program in common, or if
+    one of the other ranks is compiling something, because that rank may only be late.
     """
     if d.kind == MISSING and d.here is None and len(d.most) <= len(d.ranks):
         d = d._replace(kind=EXTRA, ranks=d.most, most=d.ranks, here=d.there, there=None)

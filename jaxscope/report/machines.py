@@ -1,5 +1,5 @@
-"""Print the machines for which jaxscope can compile programs without having them (``jaxscope targets``), as
-lines of text and as plain data."""
+"""Print the machines for which jaxscope can compile programs even if they are not present (``jaxscope
+targets``), as lines of text and as plain data."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ UNITS = ("", "K", "M", "G", "T", "P")
 
 
 def machine_json(m: Machine) -> dict[str, Any]:
-    """Return the facts about a machine as plain data for JSON: memory, peak rates, bandwidths, each with the
-    page that states it. A figure that no public page states is null."""
+    """Return the facts about a machine as plain data for JSON: memory, peak rates, bandwidths. Each figure
+    has the page that states it; a figure that no public page states is null."""
     return {
         "name": m.name,
         "title": m.title,
@@ -42,8 +42,8 @@ def _figure(f: Figure | None) -> dict[str, Any] | None:
 
 
 def machine_lines(machines: Sequence[Machine], *, sources: bool = False) -> Iterator[Line]:
-    """Yield the lines of ``jaxscope targets``: the name, memory, peak rates and possible topologies of each
-    machine; with ``sources``, also the page that states each figure."""
+    """Yield the lines of ``jaxscope targets``: for each machine its name, memory, peak rates and possible
+    topologies. With ``sources``, also yield the page that states each figure."""
     for m in machines:
         peaks = ", ".join(f"{dtype} {_rate(f, 'flop/s')}" for dtype, f in m.flops.items())
         per = "" if m.devices_per_chip == 1 else f", {m.devices_per_chip} devices a chip"
@@ -67,9 +67,9 @@ def machine_lines(machines: Sequence[Machine], *, sources: bool = False) -> Iter
 
 def _memory(m: Machine) -> str:
     """Return the memory of the machine ``m`` as text: ``16 GiB, 15.7 GiB of a device usable``. The first
-    figure is the memory of a chip, as the vendor states it; the second is the memory of a device, as the
-    compiler states it. The compiler's figure comes first if it is larger, because a vendor's page may round
-    down."""
+    figure is the memory of a chip, which the vendor states; the second is the memory of a device, which the
+    compiler states. The order is reversed if the compiler's figure is larger, because a vendor's page may
+    round down."""
     stated = size(m.memory.value) if m.memory else "not stated"
     if m.usable is None:
         return stated

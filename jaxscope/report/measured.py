@@ -19,8 +19,8 @@ LEAST = 0.01  # lines with a smaller share of the devices' time are counted toge
 
 
 def as_json(run: Run) -> list[contract.Profile]:
-    """Return the entry ``profiles`` of the JSON report: what JAX's profiler measured; empty if nothing was
-    measured."""
+    """Return the entry ``profiles`` of the JSON report: what JAX's profiler measured. The list is empty if
+    nothing was measured."""
     return [
         contract.Profile(
             pid=m.process.pid,
@@ -39,8 +39,8 @@ def as_json(run: Run) -> list[contract.Profile]:
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
     """Yield lines about what JAX's profiler measured: for each profile, the lines of code that took most
-    time, with the seconds that they take on one device in one step. ``places`` shortens file names. With
-    ``everything`` (``--all``), list all lines of code."""
+    time, with their seconds on one device in one step. ``places`` shortens file names. ``everything``
+    (``--all``) lists all lines of code."""
     for m in model.profiles(run):
         yield BLANK
         first, last = m.event.first_step, m.event.last_step

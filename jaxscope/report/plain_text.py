@@ -16,7 +16,7 @@ MOST = 10  # findings that are written
 
 
 def render(found: Sequence[Finding]) -> str:
-    """Return findings as text: the first MOST findings, and a line with the number of the others."""
+    """Return findings as text: the first MOST findings, then a line with the number of further findings."""
     parts = ["\n".join(lines(f)) for f in found[:MOST]]
     if len(found) > MOST:
         parts.append(f"and {len(found) - MOST:,} more")
@@ -35,8 +35,8 @@ def lines(f: Finding) -> list[str]:
 
 
 def place(frame: Frame | None) -> str | None:
-    """Return a place in the source as ``train.py:110 in main``; None if ``frame`` is None. If the file is
-    below the current directory, its name is relative to that directory."""
+    """Return a line of code as ``train.py:110 in main``. Return None if ``frame`` is None. The name of the
+    file is relative to the current directory if the file is below it."""
     if frame is None:
         return None
     name = frame.file

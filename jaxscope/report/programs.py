@@ -17,8 +17,8 @@ from jaxscope.schema.keys import Memory
 
 
 def program_json(p: Program, texts: Texts) -> contract.Program:
-    """Return the entry for a program that ran in the list ``programs`` of the JSON report. ``texts`` are its
-    parsed StableHLO and HLO."""
+    """Return the entry for a program that ran, for the list ``programs`` of the JSON report. ``texts`` are
+    the parsed StableHLO and HLO of the program."""
     compiled = p.compiled
     cost = compiled.cost if compiled is not None else {}
     memory = _memory(compiled.memory if compiled is not None else None, texts.hlo, texts.stablehlo)
@@ -51,7 +51,7 @@ NO_TEXTS = contract.Program(**_NULL)  # entries are copies of it: most programs 
 
 def texts_json(texts: Texts, memory: Memory | None = None) -> contract.Texts:
     """Return the part of a program's entry in the JSON report that comes from ``texts``, its parsed StableHLO
-    and HLO; unknown values are null. ``memory`` are the sizes that the compiler states; None: take them from
+    and HLO. Unknown values are null. ``memory`` has the sizes that the compiler states; None: take them from
     the HLO."""
     hlo, lowered = texts.hlo, texts.stablehlo
     partitions = [x.num_partitions for x in (hlo, lowered) if x is not None and x.num_partitions is not None]
@@ -136,8 +136,8 @@ def _memory(memory: Memory | None, hlo: Compiled | None, lowered: Reading | None
 
 
 def _by_path(lowered: Reading | None) -> list[contract.Contributor] | None:
-    """Return the arguments and results of a program by the user's names, largest first, with their bytes on
-    one device. ``lowered`` is the program's parsed StableHLO; None: unknown, and the result is None, too."""
+    """Return the arguments and results of a program by the user's names, with their bytes on one device; the
+    largest is first. ``lowered`` is the program's parsed StableHLO. Return None if ``lowered`` is None."""
     if lowered is None:
         return None
     values = [("argument", v) for v in lowered.arguments] + [("output", v) for v in lowered.results]

@@ -1,5 +1,5 @@
-"""Report on the ranks (processes) of one run: which ranks compiled the same programs, the fastest and the
-slowest rank, and how each ended."""
+"""Report on the ranks (processes) of one run: which of them compiled the same programs, the fastest and the
+slowest, and how each ended."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ PROGRAMS = 500  # programs for which hits of the persistent cache are compared
 
 
 def findings(job: Job | None, of_run: Sequence[Finding]) -> list[Finding]:
-    """Return the findings about differences between the ranks of a job, followed by ``of_run``, those of one
-    rank's run. ``job`` is the run with all ranks (processes); None: the run has only one process."""
+    """Return the findings about differences between the ranks (processes) of a run, followed by ``of_run``,
+    the findings of one rank. ``job`` has all ranks; None: the run has only one process."""
     return [*of_ranks(job), *rules.without_published(of_run, job)]
 
 
 def of_ranks(job: Job | None) -> list[Finding]:
-    """Return the findings about differences between the ranks (processes) of a run; empty if it has one
-    process."""
+    """Return the findings about differences between the ranks (processes) of a run. ``job`` has all ranks; if
+    it is None (the run has only one process), the list is empty."""
     return [] if job is None else rules.findings(job)
 
 
 def section(job: Job, places: Places) -> Iterator[Line]:
     """Yield lines about the ranks (processes) of a run: one for each group of ranks that compiled the same
-    programs, then the fastest and slowest seconds, the memory, and how the ranks ended. ``places`` shortens
+    programs, then the smallest and largest seconds and memory, and how the ranks ended. ``places`` shortens
     file names."""
     groups = job.groups()
     yield BLANK
@@ -72,8 +72,8 @@ def section(job: Job, places: Places) -> Iterator[Line]:
 
 
 def _where(job: Job) -> Iterator[Line]:
-    """Yield lines with the place at which each rank (process) waits or runs. No lines unless a rank still
-    runs, or was killed while it waited."""
+    """Yield lines that say at which line of code each rank (process) waits or runs. Yield nothing unless a
+    rank still runs, or was killed while it waited."""
     killed = any(
         r.code is not None and r.code < 0 and waiting_ranks.blocked_since(r) is not None for r in job.ranks
     )
@@ -107,8 +107,8 @@ def _cached(job: Job) -> Iterator[Line]:
 
 
 def named(group: Sequence[Rank], every: Sequence[Rank]) -> str:
-    """Return the numbers of the ranks in ``group`` as text: ``ranks 0-2``, or ``ranks 0-63 but 37`` if only
-    few of ``every``, all ranks of the job, are missing."""
+    """Return the numbers of the ranks in ``group`` as text: ``ranks 0-2``. If only few of all ranks
+    (``every``) are missing, name these: ``ranks 0-63 but 37``."""
     return f"{_word(group)} {ranks.numbers(group, every)}"
 
 
@@ -145,8 +145,8 @@ def _slowest(job: Job, places: Places) -> Iterator[Line]:
 
 
 def _ends(job: Job) -> dict[str, list[Rank]]:
-    """Group the ranks by how they ended: ``exit code 1`` -> these ranks. Empty if all ranks ended with exit
-    code 0, because there is nothing to report then."""
+    """Return the ranks (processes) by how they ended: ``{"exit code 1": [...], "signal 9": [...]}``. The dict
+    is empty if all ranks ended normally, because there is nothing to report then."""
     found: dict[str, list[Rank]] = {}
     for rank in job.ranks:
         code = rank.code
@@ -159,8 +159,8 @@ def _ends(job: Job) -> dict[str, list[Rank]]:
 
 
 def as_json(job: Job | None) -> contract.Ranks | None:
-    """Return the entry ``ranks`` of the JSON report, about the processes of a run; None for a run of one
-    process."""
+    """Return the entry ``ranks`` of the JSON report, about the processes of a run. Return None if the run has
+    only one process."""
     if job is None:
         return None
     return contract.Ranks(

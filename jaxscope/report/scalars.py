@@ -1,5 +1,5 @@
-"""Write figures of a run by training step, for dashboards. A step without a compilation or a snapshot of the
-live arrays is left out."""
+"""Write figures of a run by training step, for dashboards. A step that compiled nothing and has no snapshot
+of the live arrays is left out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Row(msgspec.Struct):
     """The figures of one training step.
 
     Attributes:
-      step: the number of the step; null: what happened while steps were not counted.
+      step: the number of the step; null: the figures are from the time in which no steps were counted.
       time_seconds: time of the first compilation or snapshot of the step, in seconds since the run began.
       compilations: compilations of all functions.
       compile_seconds: the seconds of tracing, lowering and compiling; if one function is traced inside
@@ -26,10 +26,10 @@ class Row(msgspec.Struct):
       recompiles: recompiles of the user's functions.
       recompiles_by_cause: kind of the decisive cause (``shape``) -> number of these recompiles.
       total_recompiles: recompiles from the beginning of the run to the end of this step.
-      peak_bytes: memory on one device of the program compiled in this step that needs the most; null:
-        unknown, or none was compiled.
+      peak_bytes: the largest memory on one device that a program compiled in this step needs; null: unknown,
+        or no program was compiled.
       live_bytes: bytes of the live arrays on all devices of the program's process, in the largest snapshot of
-        the step; null: there is none.
+        the step; null: the step has no snapshot.
     """
 
     step: int | None
@@ -80,7 +80,7 @@ def rows(run: Run) -> list[Row]:
 
 
 def schema() -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of a line of ``--metrics``."""
+    """Return the JSON Schema (draft 2020-12) of a line of JSON that ``--metrics`` writes."""
     found: dict[str, Any] = msgspec.json.schema(Row)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "jaxscope --metrics", **found}
 

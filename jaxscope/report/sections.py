@@ -1,7 +1,7 @@
 """Report the run as a whole: how it ended, the seconds spent recompiling, what was not recorded.
 
-Most functions yield lines, or no lines if there is nothing to report. The text report and the HTML report
-both use these functions.
+Most functions yield lines, or nothing if there is nothing to report. Both the text report and the HTML report
+use these functions.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ CACHED_FROM = 1.0
 
 
 def death(run: Run, places: Places, *, out_of_memory: bool = False) -> Iterator[Line]:
-    """Yield lines about the exception that ended the program. If the reason is that an array was deleted, the
-    lines also name the call that may have donated the array.
+    """Yield lines about the exception that ended the program. If the cause is a deleted array, they also name
+    the call that may have donated the array.
 
     Args:
       places: shortens file names.
@@ -56,16 +56,16 @@ def death(run: Run, places: Places, *, out_of_memory: bool = False) -> Iterator[
 
 
 def no_problems(run: Run) -> Line:
-    """Return the line ``No problems found.`` of a report without findings; ``No problems found so far.`` if
-    the program still runs or ended with an exception."""
+    """Return the line ``No problems found.`` for a report without findings, or ``No problems found so far.``
+    if the program still runs or ended with an exception."""
     died = run.main is not None and run.main.died is not None
     ended = not died and (run.exited is not None or (run.main is not None and run.main.ended is not None))
     return line("No problems found." if ended else "No problems found so far.")
 
 
 def recompile_seconds(run: Run) -> Iterator[Line]:
-    """Yield at most two lines with the seconds spent recompiling: one for the user's functions, divided by
-    kind of cause (``2 shapes, 1 static value``), and one for operations outside jit and functions of
+    """Yield at most two lines with the seconds spent recompiling: one for the user's functions, by kind of
+    cause (``2 shape changes, 1 static value change``), and one for operations outside jit and functions of
     libraries."""
     spent: dict[str, float] = {}
     calls: dict[str, set[str]] = {}
@@ -97,7 +97,7 @@ def recompile_seconds(run: Run) -> Iterator[Line]:
 
 
 def without_advice(run: Run, places: Places) -> Iterator[Line]:
-    """Yield a line about long first compilations that no finding is about. Long means at least a tenth of the
+    """Yield lines about long first compilations that no finding is about. Each took at least a tenth of the
     compile time. ``places`` shortens file names."""
     parts = [
         f"{names}: {cost}" + (f" ({where})" if (where := places.frame(entry.line)) else "")
@@ -121,8 +121,8 @@ def without_advice(run: Run, places: Places) -> Iterator[Line]:
 
 def cacheable_seconds(run: Run) -> float | None:
     """Return the seconds of compiling that JAX's persistent cache would save in the next run, if it were on:
-    those of the programs that took CACHED_FROM seconds or more. None: it is on, or saves less than a tenth of
-    the seconds of compiling."""
+    those of the programs that took CACHED_FROM seconds or more. Return None if the cache is on, or if it
+    would save less than a tenth of the seconds of compiling."""
     calls = [c for c in run.compilations.values() if c.compiled is not None and c.entry != "nested"]
     if any(c.compiled is not None and c.compiled.persistent_cache != "off" for c in calls):
         return None
@@ -131,10 +131,12 @@ def cacheable_seconds(run: Run) -> float | None:
 
 
 def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
-    """Return the lines of code whose compilations took at least a tenth of the compile time, although no
-    finding is about them. Each is (the line with its compilations, the names of the compiled functions as
-    text, the cost as text: ``2.1 s, 40 %``). Such compilations are mostly first ones, which a program cannot
-    avoid."""
+    """Return the lines of code whose compilations took at least a tenth of the compile time although no
+    finding is about them. These are mostly first compilations, which a program cannot avoid.
+
+    Each is (the line with its compilations, names of the compiled functions as text, cost as text: ``2.1 s,
+    40 %``).
+    """
     total = payers.total_seconds(run)
     entries = payers.unadvised(run, registry.findings(run))
     found = []
@@ -151,8 +153,8 @@ def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
 
 
 def each_step(run: Run, places: Places) -> Iterator[Line]:
-    """Yield a line for each loop that runs operations outside jit: how many programs and how many such
-    operations an iteration runs. Loops with a finding (JX605) are left out. ``places`` shortens file
+    """Yield a line for each loop that runs operations outside jit: how many programs and how many of these
+    operations run in one iteration. Loops with a finding (rule JX605) are left out. ``places`` shortens file
     names."""
     found = {f.subject for f in registry.findings(run)}
     steps = [s for s in payers.steps(run) if line_times.subject("JX605", s.loop) not in found]
@@ -169,14 +171,14 @@ def each_step(run: Run, places: Places) -> Iterator[Line]:
 
 
 def inside_others(f: Function) -> bool:
-    """Return whether ``f`` was only traced while another function was traced, so that its time is part of
-    that function's time."""
+    """Return whether ``f`` was only traced during traces of other functions, so that its time is a part of
+    theirs."""
     return bool(f.compilations) and all(c.entry == "nested" for c in f.compilations)
 
 
 def ranked(run: Run, wanted: Callable[[Function], bool]) -> list[Function]:
-    """Return the functions of ``run`` that were called or compiled, slowest first. ``wanted`` takes a
-    function and returns whether to include it."""
+    """Return the functions of ``run`` that were called or compiled, slowest first. ``wanted`` is a function
+    that takes a function of the run and returns whether to include it."""
     active = [
         f for f in run.functions.values() if wanted(f) and (f.compilations or f.calls or f.fast_path_misses)
     ]
@@ -194,8 +196,8 @@ def in_progress(run: Run, directory: RunDir | None, places: Places) -> Iterator[
 
 def not_yours(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
     """Yield lines about what was compiled outside the user's functions (operations outside jit, functions of
-    libraries), and which of the user's lines caused it. ``places`` shortens file names. With ``everything``
-    (``--all``), add a line for each operation or function."""
+    libraries), and which of the user's lines caused it. ``everything`` (``--all``) adds a line for each
+    operation or function. ``places`` shortens file names."""
     functions = ranked(run, lambda f: not f.user)
     compilations = [c for f in functions for c in f.compilations]
     if not compilations:
@@ -228,9 +230,11 @@ def not_yours(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
 
 def slowest_recompile(run: Run, functions: list[Function], places: Places, *, indent: int) -> Iterator[Line]:
     """Yield a line about the slowest recompile of ``functions``, if it took at least a tenth of the compile
-    time. Here a compilation is a recompile if the same line of code had compiled the same operation or
-    function before. So if a library compiles an operation once for each of its layers, none of these
-    compilations is a recompile.
+    time.
+
+    Here a compilation is a recompile only if the same line of code had compiled the same operation or
+    function before. If a library compiles an operation once for each of its layers, none of these
+    compilations is one.
 
     Args:
       functions: functions that are not the user's: operations outside jit, functions of libraries.

@@ -1,6 +1,6 @@
 """Report the shardings of each argument and result of a program, as lines of text and as JSON: the requested
-sharding (for example by ``out_shardings``), the one in the compiled program, and the actual one, that of the
-array that was passed."""
+sharding (for example by ``out_shardings``), the one in the compiled program, and the one of the array that
+was passed."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ BY = {CONSTRAINT: "constrained", TYPE: "typed"}
 
 def as_json(run: Run, c: Compilation) -> list[contract.Intent] | None:
     """Return the requested, the compiled and the actual sharding of each argument and result of the
-    compilation ``c``, for its entry in the JSON report. None if ``c`` compiled nothing, or if the shardings
-    cannot differ (one device, and no requested sharding)."""
+    compilation ``c``, for its entry in the JSON report. Return None if ``c`` compiled nothing, or if the
+    shardings cannot differ (one device, and no requested sharding)."""
     if not model.at_stake(c):
         return None
     return [_entry(i, disagreement(i)) for i in model.of_compilation(run, c)]
@@ -67,13 +67,13 @@ def _entry(i: Intent, found: Disagreement | None) -> contract.Intent:
 
 def section(intents: Sequence[Intent], places: Places, *, everything: bool = False) -> Iterator[Line]:
     """Yield a line for each argument and result of a program with its requested, compiled and actual
-    sharding. Those whose shardings differ come first, with the reason; if there are many, the others are
-    left out. If no shardings differ, each line has one sharding.
+    sharding. Arguments and results whose shardings differ come first, with the reason. If the table is long,
+    the others are left out. If no shardings differ, each line has only one sharding.
 
     Args:
       intents: the shardings of each argument and result.
       places: shortens file names.
-      everything: leave nothing out (``--all``).
+      everything: list all arguments and results (``--all``).
     """
     audited = [(i, disagreement(i)) for i in intents if not i.dropped and (i.asked or i.compiled)]
     shown = (
@@ -103,19 +103,20 @@ def section(intents: Sequence[Intent], places: Places, *, everything: bool = Fal
 
 
 def _alike(rows: Sequence[tuple[str, str, str, str, str]]) -> bool:
-    """Return whether the table needs only one column of shardings, the compiled ones. This is so if every row
-    has a compiled sharding, no row has a requested or actual one that differs from it, and at least one row
-    has a requested or actual one.
+    """Return whether the table needs only one column, the compiled shardings. That is so if each row has a
+    compiled sharding and no row has a requested or actual one that differs from it. At least one row must
+    have a requested or actual sharding.
 
     Args:
-      rows: (argument or result, its type, requested, compiled, actual) as text; an empty text: there is none.
+      rows: (argument or result, its type, requested, compiled, actual), all as text; a sharding is an empty
+        text if there is none.
     """
     return all(r[3] and {*r[2:]} <= {"", r[3]} for r in rows) and any(r[2] or r[4] for r in rows)
 
 
 def _cells(row: Sequence[str], widths: Sequence[int]) -> tuple[str, ...]:
-    """Return the texts of ``row``, a table row, without those in columns that are empty in all rows.
-    ``widths`` has the width of each column; 0: the column is empty."""
+    """Return the texts of the table row ``row`` without those in columns that are empty in all rows.
+    ``widths`` has the width of each column, 0 for an empty one."""
     return tuple(t for t, w in zip(row, widths, strict=True) if w)
 
 
@@ -135,8 +136,8 @@ def _row(i: Intent) -> tuple[str, str, str, str, str]:
 
 
 def why(found: Disagreement) -> str:
-    """Return why two shardings of an argument or result differ, and what the difference costs:
-    ``17 is not divisible by 8; 8 times the memory``."""
+    """Return why two shardings of an argument or result differ, and what the difference costs: ``17 is not
+    divisible by 8; 8 times the memory``."""
     parts = [render.text(found.reason)] if found.reason is not None else []
     if found.times is not None and found.times > 1:
         parts.append(f"{found.times:,} times the memory")

@@ -18,14 +18,12 @@ MOST_ROWS, MOST_COLUMNS = 32, 8
 
 
 class Grid(NamedTuple):
-    """A table that shows which device holds which slice of an array. Its rows and columns are the axes of the
-    mesh.
+    """A table that shows which device holds which slice of an array. Its columns are the coordinates on the
+    last mesh axis, its rows those on the other axes.
 
     Attributes:
-      heads: the headings of the columns: the coordinates of the last mesh axis (``model 0``, ``model 1``);
-        empty if there is only one column.
-      rows: for each row, its heading (the coordinates of the other mesh axes) and its cells (a device and its
-        slice).
+      heads: the headings of the columns: ``model 0``, ``model 1``; empty if there is only one column.
+      rows: (heading, cells) of each row: ``data 0``, and for each column a device with its slice.
       devices: the number of devices that hold a part of the array.
     """
 
@@ -39,8 +37,8 @@ def grid_of(s: Sharding, shape: Sequence[int]) -> Grid | None:
     shape ``shape``. It has a column for each coordinate of the last mesh axis, and a row for each combination
     of coordinates of the other axes.
 
-    If the sharding has no mesh, the table has a row for each device. None if the slices are unknown, or if
-    one device holds the whole array.
+    If the sharding has no mesh, the table has a row for each device. Return None if the slices are unknown,
+    or if one device holds the whole array.
     """
     cells = sh.cells(s, shape)
     if cells is None or len(cells) < 2:
@@ -64,8 +62,8 @@ def grid_of(s: Sharding, shape: Sequence[int]) -> Grid | None:
 
 def drawing(s: Sharding, shape: Sequence[int]) -> Iterator[Line]:
     """Yield lines of text that show which device holds which slice of an array with the sharding ``s`` and
-    the shape ``shape``, as a table with the axes of the mesh. No lines if the slices are unknown, or if one
-    device holds the whole array."""
+    the shape ``shape``, as a table with the axes of the mesh. Yield nothing if the slices are unknown, or if
+    one device holds the whole array."""
     grid = grid_of(s, shape)
     if grid is None:
         return
@@ -88,8 +86,8 @@ def drawing(s: Sharding, shape: Sequence[int]) -> Iterator[Line]:
 
 def _labels(axes: Sequence[tuple[str, int]]) -> list[str]:
     """Return a heading for each combination of coordinates on some mesh axes: ``["data 0, fsdp 0", "data 0,
-    fsdp 1", ...]``. The coordinate on the last axis changes fastest. The list ends early if it is longer than
-    a table can show. ``axes`` has (name, size) of each axis."""
+    fsdp 1", ...]``. The coordinate on the last axis changes fastest. ``axes`` has (name, size) of each axis.
+    If there are more headings than a table can show, the last axes may be missing."""
     labels = [""]
     for name, size in axes:
         labels = [f"{old}, {escape(name, 30)} {k}".removeprefix(", ") for old in labels for k in range(size)]

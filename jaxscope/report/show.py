@@ -19,7 +19,7 @@ LONGEST = 1 << 62
 
 
 class Command(contract.Entry):
-    """A command that is useful next, for programs that call jaxscope.
+    """A command that may be useful next, for programs that call jaxscope.
 
     Attributes:
       command: the command line: ``jaxscope rule JX101``.
@@ -36,9 +36,10 @@ class Shown(contract.Entry):
     Attributes:
       path: the path from the top of the report: ``findings/JX101/0``.
       value: the part at the path. Without ``--all`` it has at most a few kilobytes.
-      complete: whether ``value`` is the whole part; false: keys, entries or the ends of texts are left out.
+      complete: true if ``value`` is the whole part; false if keys, entries or the ends of texts are left out.
       entries: the number of entries, if the part is a list; else null.
-      left_out: paths of what is left out (the first ones), each of which can be passed to ``jaxscope show``.
+      left_out: paths of parts that are left out, at least the first ones; ``jaxscope show`` accepts each of
+        them.
       below: paths of lists in other parts of the report that belong to this part, such as the compilations of
         a function.
       next: further commands that are useful.
@@ -114,9 +115,9 @@ def _value(part: Any, path: str, room: int, left_out: list[str]) -> Any:
 
 
 def _listed(part: Collection, path: str) -> Iterator[dict[str, Any]]:
-    """Yield a dict for each entry of ``part``, a list in the report. The dict has the path of the entry, and
-    those values of the entry that are numbers or texts; if the entry is a list itself, its length. ``path``
-    is the path of ``part``."""
+    """Yield a dict for each entry of ``part``, a list in the report. The dict has the path of the entry and
+    those of its values that are numbers or texts. If the entry is itself a list, the dict has its path and
+    length. ``path`` is the path of ``part``."""
     for name in part.names:
         at = f"{path}/{escaped(name)}"
         entry = part.entry(name)
@@ -140,9 +141,9 @@ def _whole(part: Any) -> Any:
 
 
 def _next(part: Any, path: str, name: str) -> list[Command]:
-    """Return commands that are useful after ``part`` of the report, at ``path``, if it is a finding: a
-    command that prints its evidence, and one that prints the page of its rule. Empty if ``part`` is not a
-    finding. ``name`` is the name of the run."""
+    """Return commands that are useful after ``part`` of the report, if it is a finding: one that prints its
+    evidence, and one that prints the page of its rule. Return an empty list for other parts. ``path`` is the
+    path of ``part``, and ``name`` the name of the run."""
     value = part.value if isinstance(part, Entry) else None
     if not isinstance(value, dict) or "code" not in value or "fix_kind" not in value:
         return []

@@ -17,7 +17,7 @@ LEAST = 0.01  # lines with a smaller share of a step are counted together
 
 
 def as_json(run: Run) -> contract.StepTime | None:
-    """Return the entry ``step_time`` of the JSON report, about what takes the time of a training step; None
+    """Return the entry ``step_time`` of the JSON report: what takes the time of a training step. Return None
     if too few steps were counted."""
     s = step_seconds(run)
     if s is None:
@@ -37,8 +37,11 @@ def as_json(run: Run) -> contract.StepTime | None:
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
     """Yield lines about the lines of code that take most of the time of a training step, with their seconds,
-    and about the rest of the step. Nothing is yielded if no line of code takes much, unless ``everything`` is
-    set. ``places`` shortens file names. With ``everything`` (``--all``), list all lines of code."""
+    and about the rest of the step. Yield nothing if no line of code takes much.
+
+    ``everything`` (``--all``) lists all lines of code, even if none takes much. ``places`` shortens file
+    names.
+    """
     s = step_seconds(run)
     if s is None or not (everything or words.worth_showing(s)):
         return

@@ -1,5 +1,5 @@
-"""Report programs that were compiled for targets (machines that need not exist here), as lines of text and as
-JSON."""
+"""Report programs that were compiled for targets (machines given with ``--target``, which need not be
+present), as lines of text and as JSON."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ LARGEST = 5  # buffers that are listed
 
 def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:
     """Yield lines for the summary at the end of ``jaxscope run`` about the programs that were compiled for
-    targets (machines to compile for, ``v5e:4x4``): a line for each program, and whether it fits into memory.
+    targets (machines to compile for, ``v5e:4x4``): one line for each program, and one that says whether it
+    fits into memory.
 
     Args:
-      most: the number of functions to include, those that took longest to compile.
-      label: the settings of ``--vary`` of the run, as text; empty: none.
+      most: the number of functions to include: those that took longest to compile.
+      label: the values that ``run --vary`` gave the program, as text: ``MESH=4x4``; empty: none.
     """
     for f, programs in of_run(run)[:most]:
         for p in programs:
@@ -51,8 +52,8 @@ def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:
 
 
 def devices(run: Run) -> Iterator[Line]:
-    """Yield warnings about differences between this machine, on which the program ran, and the targets (the
-    machines that it was compiled for), such as the number of devices."""
+    """Yield warnings about differences between this machine, on which the program ran, and the targets
+    (machines for which it was also compiled), such as the number of devices."""
     have = len(run.devices)
     for t in run.targets:
         if have and have != t.devices:
@@ -75,8 +76,11 @@ def devices(run: Run) -> Iterator[Line]:
 def program_lines(run: Run, p: Program, *, label: str = "", everything: bool = False) -> Iterator[Line]:
     """Yield lines about one program for a target (a machine to compile for, ``v5e:4x4``): whether it was
     compiled, and if so, whether it fits into memory, its estimated cycles and lower bounds on its time.
-    ``label``: the settings with which the run was made (``--vary`` runs a program once with each setting), as
-    text. ``everything`` (``--all``): do not shorten long texts."""
+
+    Args:
+      label: the values that ``run --vary`` gave the program in this run, as text: ``MESH=4x4``; empty: none.
+      everything: list all known buffers if the program does not fit (``--all``).
+    """
     status, style = state(p)
     texts = run.texts_of(p)
     short = in_short(texts, None) if p.state == OK else ""
@@ -101,7 +105,7 @@ def program_lines(run: Run, p: Program, *, label: str = "", everything: bool = F
 def whole(run: Run, p: Program, places: Places, *, everything: bool = False) -> Iterator[Line]:
     """Yield lines about one program for a target (a machine to compile for, ``v5e:4x4``): the name of its
     function, whether it was compiled and fits into memory, and its instructions, collectives, donated
-    arguments and so on. ``places`` shortens file names. With ``everything`` (``--all``), shorten nothing."""
+    arguments and so on. ``places`` shortens file names. ``everything`` (``--all``) lists all rows."""
     f = p.function
     if f is not None:
         site = places.function(f)
@@ -112,7 +116,7 @@ def whole(run: Run, p: Program, places: Places, *, everything: bool = False) -> 
 def with_contents(run: Run, p: Program, places: Places, *, everything: bool) -> Iterator[Line]:
     """Yield lines about one program for a target (a machine to compile for, ``v5e:4x4``): whether it was
     compiled and fits into memory, and its instructions, collectives, donated arguments and so on. ``places``
-    shortens file names. With ``everything`` (``--all``), shorten nothing."""
+    shortens file names. ``everything`` (``--all``) lists all rows."""
     yield from program_lines(run, p, everything=everything)
     memory = p.made.memory if p.made is not None else None
     yield from compiled_program.section(
@@ -126,8 +130,9 @@ def with_contents(run: Run, p: Program, places: Places, *, everything: bool) -> 
 
 def fit_lines(found: Fit, texts: Texts, *, everything: bool = False) -> Iterator[Line]:
     """Yield lines about whether a program fits into the memory of a target (a machine to compile for,
-    ``v5e:4x4``); if it does not, they list its largest buffers. ``found`` is the memory that the program
-    needs, and the memory of the target. With ``everything`` (``--all``), list all known buffers."""
+    ``v5e:4x4``). If it does not, they list its largest buffers, or all known ones with ``everything``
+    (``--all``). ``found`` is the memory that the program needs and that the target has; ``texts`` are the
+    parsed StableHLO and HLO."""
     fit_text = memory_fit(found)
     if fit_text:
         yield line(*fit_text, indent=6, hang=4)
@@ -150,8 +155,8 @@ def bounds_json(found: Bounds | None) -> contract.Bounds | None:
 
 def program_json(run: Run, p: Program) -> contract.Program:
     """Return the entry for a program that was compiled for a target (a machine to compile for, ``v5e:4x4``)
-    in the list ``programs`` of the JSON report. Its key ``of`` is the id of the program that ran in the same
-    call."""
+    in the list ``programs`` of the JSON report. The key ``of`` of the entry is the id of the program that ran
+    in the same call."""
     texts = run.texts_of(p)
     result, found = p.made, fit(run, p)
     entry = texts_json(texts, result.memory if result is not None else None)

@@ -1,5 +1,5 @@
 """Report the programs of each function side by side: one for each target (a machine compiled for) and for
-each setting of ``--vary``."""
+each setting (values with which ``run --vary`` ran the program)."""
 
 from __future__ import annotations
 
@@ -25,11 +25,14 @@ def section(
     variants: Sequence[Variant], places: Places, *, width: int = WIDTH, everything: bool = False
 ) -> Iterator[Line]:
     """Yield the lines of the report's section on targets (machines to compile for, ``v5e:4x4``) and settings
-    of ``--vary``: for each function, the programs that were compiled for them, side by side.
+    (values with which ``run --vary`` ran the program): the programs of each function, side by side. Yield
+    nothing if nothing was compiled for a target and there is only one run.
 
-    No lines if nothing was compiled for a target and there is only one run. ``width`` is the width of tables
-    in characters. ``variants`` are the run, then the runs inside its directory (other settings or numbers of
-    devices). ``places`` shortens file names. With ``everything`` (``--all``), shorten nothing.
+    Args:
+      variants: the run, then its sub-runs (the same program with other settings or numbers of devices).
+      places: shortens file names.
+      width: the width of tables in characters.
+      everything: list all known buffers of programs that do not fit (``--all``).
     """
     targets = list(dict.fromkeys(t.name for v in variants for t in v.run.targets))
     elsewhere = bool(targets) or any(v.run.retargeted for v in variants)
@@ -82,10 +85,14 @@ def _function(
 
 
 def of_function(f: Function, variants: Sequence[Variant], width: int) -> Iterator[Line]:
-    """Yield a table with the programs of the function ``f`` side by side in ``width`` characters: those for
-    each target (a machine to compile for) and each setting of ``--vary``. No lines if there is only one
-    program. ``variants`` are the run, then the runs inside its directory (other settings or numbers of
-    devices)."""
+    """Yield a table with the programs of the function ``f`` side by side: one for each target (a machine to
+    compile for) and each setting (values with which ``run --vary`` ran the program). Yield nothing if there
+    is only one program.
+
+    Args:
+      variants: the run, then its sub-runs (the same program with other settings or numbers of devices).
+      width: the width of the table in characters.
+    """
     columns = next((columns for g, columns in by_function(variants) if g.id == f.id), [])
     rows = list(comparison_table.table(columns, width)) if len(columns) > 1 else []
     if rows:
@@ -97,9 +104,9 @@ def of_function(f: Function, variants: Sequence[Variant], width: int) -> Iterato
 
 
 def failed(variants: Sequence[Variant]) -> Iterator[Line]:
-    """Yield a line for each run that failed, because programs of it may be missing in the tables that compare
-    runs. No lines if there is only one run. ``variants`` are the run, then the runs inside its directory
-    (other settings or numbers of devices)."""
+    """Yield a line for each run that failed, because its programs may be missing in the tables that compare
+    runs. Yield nothing if there is only one run. ``variants`` are the run, then its sub-runs (the same
+    program with other settings or numbers of devices)."""
     if len(variants) < 2:
         return
     for v in variants:
@@ -115,8 +122,8 @@ def failed(variants: Sequence[Variant]) -> Iterator[Line]:
 
 
 def _unfinished(variants: Sequence[Variant]) -> Iterator[Line]:
-    """Yield a line with the command that compiles the programs for targets (machines to compile for) which
-    are still missing, because a compiler's process crashed, timed out or ended. No line if none is
+    """Yield a line with the command that compiles the missing programs for targets (machines to compile for).
+    They are missing because a compiler's process crashed, timed out or ended. Yield nothing if none is
     missing."""
     n = sum(p.state in (CRASHED, LATE, "abandoned") for v in variants for p in v.run.retargeted.values())
     directory = variants[0].directory

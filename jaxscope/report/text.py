@@ -1,7 +1,7 @@
 """Print the text report of a run, and the summary at the end of ``jaxscope run``.
 
-This module defines the order of the sections. It reads the loaded run and the state of its directory, but not
-the log.
+This module defines the order of the sections. It reads loaded runs and the state of their directories, and
+parses no log itself.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ IN_SUMMARY = 3
 def print_report(
     run: Run, *, file: TextIO | None = None, directory: RunDir | None = None, everything: bool = False
 ) -> None:
-    """Print the text report of ``run`` to ``file``; None: to stdout. The whole text is written in one piece,
-    because a notebook shows each piece separately. With ``everything`` (``--all``), shorten nothing."""
+    """Print the text report of ``run`` to ``file``; None: to stdout. The whole text is written at once,
+    because a notebook shows each piece separately. ``everything`` (``--all``) shortens no lists."""
     stream = file or sys.stdout
     to, buffer = console(stream), io.StringIO()
     to.file = buffer
@@ -75,11 +75,11 @@ def render(
     """Print the text report of the run ``run`` to the console ``to``.
 
     Args:
-      directory: the directory of the run; None: unknown, then the report lacks the settings of ``--vary``
-        and the runs inside the directory.
-      everything: shorten nothing (``--all``).
+      directory: the directory of the run; None: unknown. The report then lacks the settings of ``run --vary``
+        (the values that it gave the program) and the runs with other settings.
+      everything: shorten no lists (``--all``).
       job: all processes that were recorded together, if there are several; ``run`` is then one of these
-        processes, and the report also compares them. None: report ``run`` alone.
+        processes, and the report also compares them. None: the report is about ``run`` alone.
     """
     put(to, _page(run, directory, to.width, everything=everything, job=job))
 
@@ -95,11 +95,12 @@ def summary(
 
     Args:
       directory: the directory of the run.
-      parts: the run and the runs inside its directory; None: load them.
-      unseen: whether the terminal does not show the program's output; then the lines include the exception
+      parts: the run, then its sub-runs (the same program with other settings or numbers of devices); None:
+        load them.
+      unseen: true if the terminal did not show the program's output; the lines then include the exception
         that ended the program.
-      job: all processes that were recorded together, if there are several; they are then compared. None: only
-        the run is reported.
+      job: all processes that were recorded together, if there are several; the lines then also compare them.
+        None: the lines are about the run alone.
     """
     parts = variants.of(load(directory), directory) if parts is None else parts
     to = console(sys.stderr)
@@ -168,7 +169,8 @@ def _next(run: Run, directory: RunDir | None, users: list[Function], width: int)
 
     Args:
       users: the user's functions, slowest first.
-      width: columns of the page. What a command prints follows it in the same line, if all lines fit.
+      width: the width of the page in characters. If all lines fit, a command and what it prints are on one
+        line.
     """
     name = which(directory, latest="")
     commands = []
@@ -211,9 +213,9 @@ def _next(run: Run, directory: RunDir | None, users: list[Function], width: int)
 
 
 def _quick_to_check(parts: Sequence[variants.Variant]) -> bool:
-    """Return whether the run is so small that the rules find all findings within about two seconds. If not,
-    the summary has no findings, because the user waits for it. ``parts`` are the run and the runs inside its
-    directory."""
+    """Return whether the run is so small that the rules find all findings within about two seconds. The
+    summary of a larger run has no findings, because the user waits for it. ``parts`` are the run and its
+    sub-runs (the same program with other settings or numbers of devices)."""
     texts = sum(sum(p.text_bytes.values()) for part in parts for p in part.run.programs.values())
     compilations = sum(len(part.run.compilations) for part in parts)
     return texts <= QUICK_BYTES and compilations <= QUICK_COMPILATIONS
@@ -291,12 +293,12 @@ def _function_in_summary(run: Run, f: Function, places: Places) -> Iterator[Line
 
 
 def which(directory: RunDir | None, *, latest: str | None = None) -> str:
-    """Return a space and the argument that names a run in a jaxscope command: `` train-2``. Empty if
-    ``directory``, the directory of the run, is None.
+    """Return a space and the argument that names a run in a jaxscope command: `` train-2``. The text is empty
+    if ``directory``, the directory of the run, is None.
 
     Args:
-      latest: the text to return for the newest run, which commands use without an argument; None: name this
-        run like any other.
+      latest: the text to return for the newest run, because commands use that run if they get no argument;
+        None: return its name, as for other runs.
     """
     if directory is None:
         return ""

@@ -34,7 +34,7 @@ LONGEST_NS = 1 << 62
 
 
 class Recorded(NamedTuple):
-    """One recording that the timeline shows: a run, or what one rank (process) of a job recorded.
+    """One recording in the timeline: a run, or what one rank (process) of a run with several ranks recorded.
 
     Attributes:
       rank: the number of the rank; None: the run has only one process.
@@ -51,7 +51,7 @@ class Slice(NamedTuple):
     Attributes:
       begin, end: the times at which the bar begins and ends, in ns.
       category: the kind of bar, by which the viewer can filter.
-      args: facts that are shown when the bar is selected.
+      args: facts that the viewer shows when the user selects the bar.
     """
 
     begin: int
@@ -62,7 +62,7 @@ class Slice(NamedTuple):
 
 
 def pieces(recorded: Sequence[Recorded]) -> Iterator[str]:
-    """Yield the text of the timeline file in parts. ``recorded`` is the run, or what each of its ranks
+    """Yield the parts of the text of the timeline file. ``recorded`` is the run, or what each of its ranks
     (processes) recorded."""
     began = [r.run.began_ns for r in recorded if r.run.began_ns is not None]
     zero = min(began, default=0)
@@ -121,8 +121,7 @@ def _process_name(part: Recorded, process: Process) -> str:
 
 
 class _Counted(NamedTuple):
-    """The steps and copies of a run at each time they were logged. They are read from the log, because a
-    loaded run has only the totals.
+    """The steps and copies of a run over time, read from the log because a loaded run has only the totals.
 
     Attributes:
       steps: process id -> list of (time in ns, number of steps so far), in order of time.
@@ -166,9 +165,9 @@ def _steps(counted: Sequence[tuple[int, int]]) -> Iterator[Slice]:
 
 
 def _waits(found: Iterable[ev.Transferred], places: Places) -> dict[str, list[Slice]]:
-    """Return bars for the time that the program waited for copies: source line -> bars. A log entry has only
-    the sum of all waits so far. So a bar stands for the waits between two entries: it is as long as all of
-    them together, and ends with the last one.
+    """Return bars for the time that the program waited for copies, as {source line: its bars}. A log entry
+    has only the sum of all waits so far. So a bar stands for all waits between two entries: it is as long as
+    their sum, and ends when the last of them ended.
 
     Args:
       found: the log entries about copies, in order of time.
@@ -223,7 +222,7 @@ def _tracks(first: int, name: str, found: Iterable[Slice]) -> list[tuple[int, st
     overlap unless one is completely inside the other. Return (id, name, bars) of each track.
 
     Args:
-      first: the id of the first track; the following tracks have the next numbers.
+      first: the id of the first track; the ids of the others follow it.
       name: the name of the first track: ``trace``. The next ones are called ``trace 2``, ``trace 3``, ...
       found: the bars.
     """

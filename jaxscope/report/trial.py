@@ -44,13 +44,13 @@ _NAMES = {
 
 
 class Side(NamedTuple):
-    """The run before the change of the source, or the run after it.
+    """The run (a recording of the program) before the change of its source, or the run after it.
 
     Attributes:
       label: what the report calls the run.
       name: the run's name, for commands.
-      findings: the findings of the run. They were computed while the source files were those of this run,
-        because some rules read the source.
+      findings: the findings of the run, computed while the source files were those of this run, because some
+        rules read them.
       output: what the program printed on stdout.
     """
 
@@ -67,9 +67,10 @@ class OneFact(contract.Entry):
 
     Attributes:
       name: the name of the figure.
-      function: the function; null: a figure of the whole run.
-      target: the target (a machine compiled for), if the figure is of a program for it; else null.
-      verdict: whether the change made the figure better, worse or left it equal.
+      function: the name of the function; null: the figure is about the whole run.
+      target: the target (a machine given with ``--target``), if the figure is about a program for it; else
+        null.
+      verdict: better, worse or equal: what the change did to the figure.
     """
 
     name: str
@@ -103,7 +104,7 @@ class Outputs(contract.Entry):
       identical: the outputs are identical.
       tolerance: the largest relative difference of two numbers that counts as equal: 0.01 is 1 %.
       largest_difference: the largest relative difference of two numbers at the same place; null: words
-        differ, too, or a number is not finite.
+        differ, or a number is not finite.
     """
 
     equal: bool
@@ -117,7 +118,7 @@ class OneFinding(contract.Entry):
     """A finding that disappeared with the change, or that is new after it.
 
     Attributes:
-      line: the user's line: ``train.py:31``; None: unknown.
+      line: the user's line: ``train.py:31``; null: unknown.
     """
 
     code: str
@@ -127,7 +128,7 @@ class OneFinding(contract.Entry):
 
 
 class OneSide(contract.Entry):
-    """The run before the change of the source, or the run after it.
+    """The run (a recording of the program) before the change of its source, or the run after it.
 
     Attributes:
       label: what the report calls the run.
@@ -144,8 +145,8 @@ class Trial(contract.Entry):
     its source.
 
     Attributes:
-      verdict: better, worse, equal or mixed (some figures better, some worse); ``failed`` if the changed
-        program failed; ``outputs differ`` if what it prints has changed.
+      verdict: better, worse, equal or mixed (some figures are better, some worse); ``failed`` if the changed
+        program failed; ``outputs differ`` if it prints something else.
       outputs: the comparison of what the program printed before and after the change.
       facts: the figures of the whole run, then those of the functions that both runs have. Without ``--all``,
         figures of functions are left out if they are equal.
@@ -171,12 +172,11 @@ class Trial(contract.Entry):
 
 
 class Compared(NamedTuple):
-    """The comparison of a program before and after a change: as JSON, and what the text report needs beside
-    it.
+    """The comparison of a program before and after a change, as JSON and as objects for the text report.
 
     Attributes:
       page: the comparison as it is written in JSON.
-      facts: the same figures as in ``page``, before they were converted for JSON.
+      facts: the figures in ``page``, before they were converted for JSON.
       after: the run after the change.
     """
 
@@ -186,9 +186,9 @@ class Compared(NamedTuple):
 
 
 def compare(before: Side, after: Side, tolerance: float, *, everything: bool = False) -> Compared:
-    """Compare a program before and after a change: figures, findings and outputs. ``tolerance`` is the
-    largest relative difference at which two numbers in the outputs count as equal. With ``everything``,
-    include figures of functions that are equal."""
+    """Compare the figures, findings and outputs of a program before and after a change. ``tolerance`` is the
+    largest relative difference at which two numbers in the outputs count as equal. ``everything`` (``--all``)
+    includes figures of functions that are equal."""
     found = facts.facts(diff.runs(before.run, after.run))
     shown = [f for f in found if everything or f.function is None or f.verdict != EQUAL]
     outputs = compare_outputs(before.output, after.output, tolerance)
@@ -234,9 +234,8 @@ def _fact(f: Fact) -> OneFact:
 
 
 def _identity(run: Run, f: Finding) -> tuple[str, str | None, str | None]:
-    """Return a key by which a finding before the change and the same finding after it are recognized: the
-    rule's code, the function's name and the argument. Lines are no part of the key, because a change of the
-    source moves them."""
+    """Return (code of the rule, name of the function, argument) of a finding. It is equal for the same
+    finding before and after a change. Lines are no part of it, because a change of the source moves them."""
     function = run.functions.get(f.function or "")
     return f.code, None if function is None else function.name, f.path
 
@@ -260,9 +259,8 @@ def _finding(run: Run, f: Finding) -> OneFinding:
 
 
 def compare_outputs(before: str, after: str, tolerance: float) -> Outputs:
-    """Compare ``before`` and ``after``, which a program printed before and after a change, line by line. The
-    outputs count as equal if all words are equal and no number differs by more than ``tolerance``, relative
-    to the larger one."""
+    """Compare line by line what a program printed before a change and after it. The outputs count as equal if
+    all words are equal and no number differs by more than ``tolerance``, relative to the larger one."""
     if before == after:
         return Outputs(True, True, tolerance, 0.0, None)
     largest: float | None = 0.0
@@ -282,8 +280,8 @@ def compare_outputs(before: str, after: str, tolerance: float) -> Outputs:
 
 def _largest_difference(x: str, y: str) -> float | None:
     """Return the largest relative difference between a number in line ``x`` and the number at the same place
-    in line ``y``: 2.0 and 2.5 -> 0.2. None if the lines differ in anything but numbers, or if a difference is
-    not finite."""
+    in line ``y``: 2.0 and 2.5 -> 0.2. Return None if the lines differ in anything but numbers, or if a
+    difference is not finite."""
     if _NUMBER.sub("0", x).split() != _NUMBER.sub("0", y).split():
         return None
     largest = 0.0

@@ -1,5 +1,5 @@
-"""Collect the runs of one program with other settings (``--vary``) or numbers of devices, and the programs
-that each function has in these runs."""
+"""Collect the runs of one program with other settings (``run --vary``) or numbers of devices, and the
+programs that each function has in these runs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from jaxscope.schema.findings import Finding
 
 
 class Variant(NamedTuple):
-    """One of the runs of a program with different settings (``--vary``) or numbers of devices.
+    """One of several runs of a program with different settings (``run --vary``) or numbers of devices.
 
     Attributes:
-      settings: the settings of ``--vary`` with which it ran: option or variable -> value.
+      settings: the values that ``run --vary`` gave the program: name of an option or environment variable ->
+        its value.
     """
 
     run: Run
@@ -30,13 +31,14 @@ class Variant(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Return the settings of ``--vary`` as text: ``MESH=4x4 --remat=full``; empty if the run has none."""
+        """Return the values that ``run --vary`` gave the program, as text: ``MESH=4x4 --remat=full``; empty
+        if there are none."""
         return store.label_of(self.directory) if self.directory is not None else ""
 
 
 class Column(NamedTuple):
-    """The program that a function has in one run: a column of the table that compares programs. ``target`` is
-    the machine that it was compiled for; None: it ran on the devices of this machine."""
+    """A column of the table that compares programs: the program that a function has in one run. ``target`` is
+    the machine for which it was compiled (``v5e:4x4``); None: it ran on the devices of this machine."""
 
     variant: Variant
     program: Program
@@ -44,29 +46,29 @@ class Column(NamedTuple):
 
 
 def of(run: Run, directory: RunDir | None) -> list[Variant]:
-    """Return ``run`` itself, then the runs inside its directory: those of the same program with other
-    settings (``--vary``) or numbers of devices."""
+    """Return ``run`` itself, then its sub-runs: the runs inside its directory, in which the same program ran
+    with other settings (``run --vary``) or another number of devices."""
     subs = store.sub_runs(directory) if directory is not None else ()
     return [one(run, directory), *(one(load(sub), sub) for sub in subs)]
 
 
 class Ended:
-    """A run that has just ended, and the runs inside its directory. The logs are only loaded when they are
-    first needed."""
+    """A run that has just ended, and its sub-runs (the same program with other settings or numbers of
+    devices). The logs are only loaded when they are first needed."""
 
     def __init__(self, directory: RunDir) -> None:
         self.directory = directory
 
     @functools.cached_property
     def parts(self) -> list[Variant]:
-        """Return the run itself, then the runs inside its directory (other settings or numbers of
+        """Return the run itself, then its sub-runs (the same program with other settings or numbers of
         devices)."""
         return of(load(self.directory), self.directory)
 
     @property
     def something(self) -> bool:
-        """Return whether the run has anything to report: whether at least one call missed a cache of JAX, and
-        so was traced, lowered or compiled, or was slow."""
+        """Return whether the run has anything to report, which means that at least one call missed one of
+        JAX's caches."""
         every = self.parts[0].run.compilations.values()
         return any(c.missed is not None or c.reached_phases for c in every)
 
@@ -79,9 +81,9 @@ def by_function(variants: Sequence[Variant]) -> list[tuple[Function, list[Column
     """Return the user's functions, slowest first, each with the programs to compare: its latest program for
     each target (a machine to compile for, ``v5e:4x4``) in each run.
 
-    If nothing was compiled for targets but there are several runs, the programs are the latest that ran in
-    each run. A function is the same in several runs if it has the same id. ``variants`` are the run, then the
-    runs inside its directory (other settings or numbers of devices).
+    If nothing was compiled for targets but there are several runs, these are the latest programs that ran.
+    Functions of different runs are the same if they have the same id. ``variants`` are the run, then its
+    sub-runs (the same program with other settings or numbers of devices).
     """
     found: dict[str, tuple[Function, list[Column]]] = {}
     elsewhere = any(v.run.retargeted for v in variants)
@@ -105,9 +107,10 @@ def _here(run: Run) -> Iterable[tuple[Function, list[Program]]]:
 
 
 def groups(variants: Sequence[Variant]) -> dict[str, list[Variant]]:
-    """Return ``variants`` (the run, then the runs inside its directory) grouped by their settings of
-    ``--vary``: settings as text -> the runs with these settings. The text has only the settings that differ
-    between runs: ``--remat=full``. Runs that differ only in the number of devices are one group."""
+    """Return ``variants`` grouped by the values that ``run --vary`` gave the program: the values as text
+    (``--remat=full``) -> the runs with these values. The text has only the values that differ between runs.
+    Runs that differ only in the number of devices are one group. ``variants`` are the run, then its sub-runs
+    (the same program with other settings or numbers of devices)."""
     everywhere_alike = {
         item for item in variants[0].settings.items() if all(item in v.settings.items() for v in variants)
     }
@@ -119,20 +122,20 @@ def groups(variants: Sequence[Variant]) -> dict[str, list[Variant]]:
 
 
 def findings(variants: Sequence[Variant]) -> list[Finding]:
-    """Return the findings of all rules in all runs, errors first, then by seconds. If several runs have the
-    same finding, it is returned once. ``variants`` are the run, then the runs inside its directory (other
-    settings or numbers of devices)."""
+    """Return the findings of all rules in all runs, errors first, then by seconds. A finding of several runs
+    is returned once. ``variants`` are the run, then its sub-runs (the same program with other settings or
+    numbers of devices)."""
     return of_each(variants, lambda runs: merging.findings(runs[0].run, [v.run for v in runs[1:]]))
 
 
 def of_each(
     variants: Sequence[Variant], findings_of: Callable[[Sequence[Variant]], Sequence[Finding]]
 ) -> list[Finding]:
-    """Return the findings of the runs with each setting of ``--vary``. A finding that occurs with several
-    settings is returned once, with the names of the settings.
+    """Return the findings for each setting (values with which ``run --vary`` ran the program). A finding that
+    occurs with several settings is returned once, with the names of the settings.
 
     Args:
-      variants: the run, then the runs inside its directory (other settings or numbers of devices).
+      variants: the run, then its sub-runs (the same program with other settings or numbers of devices).
       findings_of: a function that takes the runs with one setting and returns their findings.
     """
     by_setting = groups(variants)
@@ -141,9 +144,9 @@ def of_each(
 
 
 def sub_run(f: Finding, variants: Sequence[Variant]) -> int | None:
-    """Return the run to which the ids in the evidence of ``f`` belong: its position in the report's list
-    ``sub_runs``, or None for the run of the report itself. ``variants`` are the run of the report, then the
-    runs in ``sub_runs``."""
+    """Return the run to which the ids in the evidence of the finding ``f`` belong: its position in the
+    report's list ``sub_runs``, or None for the run of the report itself. ``variants`` are the run of the
+    report, then the runs in ``sub_runs``."""
     same_settings = [
         v
         for label, runs in groups(variants).items()

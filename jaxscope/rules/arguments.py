@@ -20,7 +20,7 @@ from jaxscope.schema.messages import Names, message
 SMALLEST = 8  # a smaller power of two may be a size by chance
 ROUND = 8  # two sizes look chosen if both are multiples of it, and at least twice as large
 WEAK_LEAVES = 2  # weakly typed arrays that the advice names
-CALLS_A_SIZE = 10  # with so many calls for each size, the compilations are worth their time
+CALLS_A_SIZE = 10  # with this many calls for each size, the compilations are worth their time
 _NUMBERS = {"int", "float", "complex"}
 _TYPED = {"bfloat16", "float16", "float32", "float64", "int32", "int64", "uint32", "complex64"}
 
@@ -114,9 +114,9 @@ def _chosen(group: Group) -> bool:
     Each size then needs its own program. Examples: padded lengths, or a model that is trained at one
     resolution and then at a larger one.
 
-    The sizes look chosen if they are a few powers of two. If there are only two sizes, multiples of ROUND are
-    enough, but the later size must be the larger one, because the smaller size of an odd last batch may be
-    such a number by chance.
+    The sizes look chosen if they are a few powers of two. If there are only two sizes, multiples of 8 (ROUND)
+    from 16 on are enough, but the later size must be the larger one, because the smaller size of an odd last
+    batch may be such a number by chance.
     """
     shapes = list(dict.fromkeys(_shapes(group) or _sizes_of_axes(group)))
     if not 2 <= len(shapes) <= bucketing.MOST or len({len(shape) for shape in shapes}) > 1:
@@ -130,9 +130,9 @@ def _chosen(group: Group) -> bool:
 
 
 def _sizes_of_axes(group: Group) -> list[tuple[int, ...]]:
-    """Return the sizes before and after each recompile of ``group`` of the axes that changed in several
-    arrays of one argument: ``[(14,), (15,)]`` if axis 1 changed from 14 to 15. Changes with unknown sizes are
-    left out."""
+    """Return the sizes that axes had before and after each recompile of ``group`` in which the same axes
+    changed in several arrays of one argument: ``[(14,), (15,)]`` if axis 1 changed from 14 to 15. Changes
+    with unknown sizes are left out."""
     values = [v for c in group.causes for v in (c.before, c.after) if isinstance(v, AxisSizes)]
     return [sizes for v in values if (sizes := _dimensions(v)) is not None]
 
@@ -221,12 +221,12 @@ def changing_dtype(group: Group) -> Fix | None:
 
 
 def _a_precision_each(group: Group) -> bool:
-    """Return whether a few places call the function of ``group``, each with a floating-point precision of its
-    own, so that no dtype is wrong: for example, one line for a model in bfloat16 and one for a model in
-    float32.
+    """Return whether a few lines call the function of ``group``, and each line always passes another
+    floating-point precision, as one line for a model in bfloat16 and one for a model in float32 do. No dtype
+    is wrong then.
 
-    Every floating-point argument must differ in dtype between the places. If only some of them differ, this
-    is more likely a mistake.
+    Every floating-point argument must differ in dtype between the lines. If only some of them differ, this is
+    more likely a mistake.
     """
 
     def floats(key: Key) -> tuple[tuple[str, str | None], ...]:
@@ -314,8 +314,8 @@ def changing_tree(group: Group) -> Fix | None:
 
 
 def _reordered(cause: Cause) -> bool:
-    """Return whether the only difference between the two calls that ``cause`` compares is the order of the
-    keys of a container. An ordered dict is a container with the text ``collections.OrderedDict ['x',
+    """Return whether the two calls that ``cause`` compares differ only in the order of the keys of a
+    container. The keys of an ordered dict are read from its text in JAX, ``collections.OrderedDict ['x',
     'y']``."""
     before, after = cause.before, cause.after
     if isinstance(before, TreeText):
@@ -331,9 +331,9 @@ def _reordered(cause: Cause) -> bool:
 
 
 def _number_or_array(cause: Cause) -> Fix | None:
-    """Return the advice if an argument is a Python number in one of the two calls that ``cause`` compares,
-    and an array in the other. This recompiles if Python numbers are static, as under ``eqx.filter_jit``. None
-    for other causes."""
+    """Return the advice to always pass an array, if an argument is a Python number in one of the two calls
+    that ``cause`` compares, and an array without dimensions in the other. This recompiles where Python
+    numbers are static, as under ``eqx.filter_jit``. Return None if ``cause`` is another change."""
     before, after = cause.before, cause.after
     if isinstance(before, ArrayType) and isinstance(after, StaticValue):
         before, after = after, before

@@ -71,9 +71,9 @@ def _has_work(batched: BatchedBranches, file: str, branch: ast.expr) -> bool:
 
 
 def _listed(source: str | None, batched: BatchedBranches, file: str) -> Iterator[ast.expr]:
-    """Yield the functions of ``file`` that stand in a list or tuple of its functions, such as
-    ``OPERATIONS = [rotate, blur]``, and that have operations in the program: the branches of a conditional
-    that gets them in a variable. If there are several such lists, yield nothing."""
+    """Find the branches of a conditional that receives them in a variable. Yield the functions in a list or
+    tuple of functions in ``file``, such as ``OPERATIONS = [rotate, blur]``, if at least two of them have
+    operations in the program. If there are several such lists, yield nothing."""
     found = syntax(source) if source is not None else None
     lists = [
         node.elts
@@ -88,8 +88,8 @@ def _listed(source: str | None, batched: BatchedBranches, file: str) -> Iterator
 def _largest(
     batched: BatchedBranches, line: Frame, branches: Sequence[ast.expr]
 ) -> tuple[ast.expr, float] | None:
-    """Return (that of the ``branches`` with the most operations, its share of the operations of the program).
-    None: the share is less than FEWEST, or unknown."""
+    """Return (branch, share): the one of ``branches`` with the most operations, and its share of all
+    operations of the program. Return None if the share is less than FEWEST, or unknown."""
     best: tuple[ast.expr, float] | None = None
     # Stack frames do not distinguish lambdas on one line. Each gets the share of all; the longest is named.
     for branch in sorted(branches, key=lambda b: -len(ast.unparse(b))):
@@ -102,8 +102,8 @@ def _largest(
 
 
 def _branches(call: ast.Call) -> Iterator[ast.expr]:
-    """Yield the functions that a call of ``cond`` or ``switch`` gets as branches, as expressions of the
-    source."""
+    """Yield the functions that are passed as branches in ``call``, a call of ``cond`` or ``switch``, as
+    expressions of the source."""
     positional = call.args[1:2] if last_name(call.func) == "switch" else call.args[1:3]
     for value in (*positional, *(k.value for k in call.keywords if k.arg in _BRANCHES)):
         yield from value.elts if isinstance(value, (ast.Tuple, ast.List)) else (value,)

@@ -61,8 +61,8 @@ def _has_another_name(p: Prediction) -> bool:
 def fix(p: Prediction) -> Fix:
     """Return the advice for ``p``, the prediction that the next call recompiles because the function returns
     an array in another form (dtype, sharding, ...) than it received. The advice is to pass the array in the
-    returned form from the first call on. If the forms differ in several respects, the advice is about the
-    decisive one."""
+    returned form from the first call on. If the forms differ in several ways, the advice is about the one
+    that decides."""
     cause = p.causes[0]
     path = cause.path or p.argument
     if cause.kind in ("weak_type", "dtype"):

@@ -15,14 +15,15 @@ from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.messages import message
 
-TIMES, TRANSFORM_TIMES = 4, 2  # A form that needs so many times as many operations is reported.
-ERROR = 2  # An operation takes up to so many times as long as others on average.
+# A form is reported if it needs at least this many times the operations of the cheaper form.
+TIMES, TRANSFORM_TIMES = 4, 2
+ERROR = 2  # one operation may take up to this many times as long as an average operation
 SHARE = 0.1  # of the program's operations
 # Operations of one call that another form saves; fewer take a few milliseconds at most. MANY is for a call
 # that is not repeated.
 LEAST, MANY = 20_000_000, 2_000_000_000
-# GPUs and TPUs compute so many times as much in the same time. Measured on an H200: a call of the examples of
-# the page takes as long in either form, and draws with jax.random.choice take longer.
+# GPUs and TPUs do this many times as many operations in the same time. Measured on an H200: a call of the
+# examples of the page takes as long in either form, and draws with jax.random.choice take longer.
 FASTER = 100
 IN_LOOP = 10  # the least number of iterations that is assumed for a loop of the program
 

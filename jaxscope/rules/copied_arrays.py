@@ -24,7 +24,7 @@ WRITES = frozenset(
 )
 METHODS = frozenset({"set", "add", "multiply", "mul", "divide", "power", "min", "max", "apply"})  # of x.at[i]
 SMALLEST = 1 / 16384  # share of a device's memory: a smaller array is not reported
-PARTS = 20  # the array must be at least so many times as large as the part that is written
+PARTS = 20  # the array must be at least this many times as large as the part that is written
 
 
 @rule("JX607", "array-copied-for-each-write", WARNING)
@@ -54,8 +54,8 @@ def array_copied_for_each_write(run: Run) -> Iterator[Finding]:
 
 
 def _written(c: Compilation) -> int | None:
-    """Return the bytes of the array into which ``c``, an operation outside jit, writes a small part. None: it
-    is no such operation."""
+    """Return the bytes of the array into which ``c``, an operation outside jit, writes. Return None if ``c``
+    is another operation, or if it writes more than a small part of the array (1 / PARTS)."""
     leaves = c.key.arguments if c.key is not None else []
     if c.function.user or c.function.seen.name not in WRITES or c.entry != "call" or len(leaves) < 2:
         return None
@@ -65,9 +65,9 @@ def _written(c: Compilation) -> int | None:
 
 
 def _loop(run: Run, c: Compilation) -> Frame | None:
-    """Return the first line of the innermost loop that repeats the operation ``c``; None: no loop is known.
-    The lines of the call stack of ``c`` are searched first, then those of sampled stacks of the main thread
-    that end at the same line, in the order from inside to outside."""
+    """Return the first line of the innermost loop that repeats the operation ``c``; None if no loop is known.
+    The lines of the call stack of ``c`` are searched first, from the innermost call outwards. Then the stacks
+    that were sampled in the main thread while it was at the same line are searched in the same way."""
     stacks = [(c.site, *c.missed.stack)] if c.missed is not None else []
     stacks += [tuple(t.stack) for _, t in model.entries(run) if t.stack and _is_line(t.stack[0], c.site)]
     for at in itertools.chain.from_iterable(stacks):

@@ -17,7 +17,7 @@ from jaxscope.schema.line_times import CHECKING, OPERATIONS, LineTime
 from jaxscope.schema.messages import Field, Names, Percent, Seconds, message
 
 SHARE = 0.1  # of the measured time
-LINES = 3  # that are named
+LINES = 3  # lines that are named
 CHECKS = ("jax_debug_nans", "jax_debug_infs")
 NO_JIT = "jax_disable_jit"
 
@@ -37,8 +37,9 @@ def debug_setting_left_on(run: Run) -> Iterator[Finding]:
 
 
 def _is_jitted_call(run: Run, t: LineTime) -> bool:
-    """Return whether the line of ``t`` seems to call a jitted function of the user. The check of its result
-    mostly waits for the computation, which the program would do later without the check."""
+    """Return whether the line where the time ``t`` was measured seems to call a jitted function of the user.
+    There, checking the result mostly waits for the computation, and without the check the program would wait
+    for it later."""
     at = t.stack[0]
     if (at.file, at.line) in payers.call_lines(run):
         return True
@@ -47,8 +48,9 @@ def _is_jitted_call(run: Run, t: LineTime) -> bool:
 
 
 def _finding(run: Run, measured: float, times: list[LineTime], settings: Sequence[str]) -> Iterator[Finding]:
-    """Yield the finding that ``settings`` are the reason of ``times``. Yield nothing if these, without those
-    in which the thread slept, are less than SHARE of the ``measured`` seconds, or have few samples."""
+    """Yield a finding that ``settings``, the names of settings for debugging, cost the time in ``times``.
+    Yield nothing if the time, without that in which the thread slept, is less than SHARE of ``measured`` (the
+    measured seconds of the run), or was sampled too seldom."""
     loop = Loop(times[0].stack[0], 0, False, times) if times else None
     if loop is None or loop.seconds < SHARE * measured or loop.samples < line_times.FEWEST:
         return
@@ -117,7 +119,8 @@ def turned_on(source: str | None) -> Iterator[tuple[str, int]]:
 
 
 def _text(value: ast.expr) -> str:
-    """Return the text of the constant ``value``; empty if it is no text."""
+    """Return the value of the string constant ``value``; an empty string if ``value`` is another
+    expression."""
     return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""
 
 

@@ -130,12 +130,12 @@ def _less_memory(want: Want) -> Fix:
 
 
 def _nearly_full(run: Run) -> Iterator[Finding]:
-    """Yield a note about the device whose memory was used most: the device with the largest peak as a share
+    """Yield a note about the device whose memory was nearly full: the device with the largest peak as a share
     of its memory, if that share is at least FULL.
 
     On a GPU, the allocator's peak includes buffers with which the compiler tried variants of kernels
-    (autotuning). So the note is left out on a GPU unless a snapshot of the memory in use, or the need of a
-    program, also reaches FULL.
+    (autotuning). So on a GPU the note is only given if the memory in use at some moment, or the memory that a
+    program needs, also reaches FULL.
     """
     if arrays.of_failure(run) is not None:
         return  # the report begins with the error

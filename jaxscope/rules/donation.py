@@ -76,8 +76,8 @@ def captured_constant(run: Run) -> Iterator[Finding]:
 
 
 def _is_drawn(run: Run, f: Function, c: Constant) -> bool:
-    """Return whether ``c`` has no name, and its line is in a function that draws random numbers with NumPy
-    while ``f`` is traced: JX134 has both."""
+    """Return whether ``c`` is an array without a name from a function that draws random numbers with NumPy
+    while ``f`` is traced. Rule JX134 reports such an array, so JX507 does not."""
     if c.name is not None or c.source is None or f.seen.file is None or f.seen.line is None:
         return False
     drawn = numpy_draws.find(sources.of(run)(f.seen.file), f.seen.name, f.seen.line)
@@ -90,8 +90,8 @@ def _fields(c: Constant) -> dict[str, Field]:
 
 
 def _inner(f: Function, c: Constant) -> str | None:
-    """Return the name of the user's function that uses the constant ``c``, if this is a function that ``f``
-    calls. None: the constant is used in ``f`` itself or in a function defined in ``f``, or this is
+    """Return the name of the function that uses the constant ``c``, if it is another function, which ``f``
+    calls. Return None if ``f`` itself or a function defined in ``f`` uses the constant, or if this is
     unknown."""
     if c.source is None or c.source.function == "<module>":
         return None

@@ -32,8 +32,9 @@ Look = Callable[[Program, Function, Texts], Iterator[tuple[Hashable, Finding]]]
 
 def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
     """Yield (program, function, analyzed texts of the program) for each of the user's functions. The program
-    is the one that was compiled last; programs that were never called are used only if none was called. If a
-    function was only lowered for targets (``jaxscope compile``), its program is one of those for targets."""
+    is the function's latest one; if some of its programs were called, it is the latest of these. If a
+    function was only lowered for targets (machines to compile for, ``jaxscope compile``), the program is one
+    that was compiled for a target."""
     latest = _latest(run)
     for f, ps in latest.values():
         yield ps[0], f, run.texts_of(ps[0])
@@ -44,8 +45,9 @@ def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
 
 
 def costliest(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
-    """Yield what ``users`` yields, and further programs of these functions that took longer to compile than
-    the latest one: a function that is at last compiled for one example took longest for the whole batch."""
+    """Yield what ``users`` yields. In addition, if an earlier program of one of these functions took longer
+    to compile than the latest one, yield the program that took longest: the latest program may be for a
+    single example, and the earlier one for the whole batch."""
     yield from users(run)
     for f, ps in _latest(run).values():
         longer = [p for p in ps[1:] if _compile_seconds(p) > _compile_seconds(ps[0])]
@@ -76,12 +78,13 @@ def _latest(run: Run) -> dict[str, tuple[Function, list[Program]]]:
 def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
     """Yield the findings of the rule ``look`` in the latest programs of each of the user's functions: those
     that ran on this machine, and those compiled for each target (another machine, which need not be
-    available). For one program, ``look`` yields pairs (value, finding); equal values mean equal findings.
+    available). ``look`` yields pairs (value, finding) for one program; findings with equal values are the
+    same.
 
-    If several programs have equal findings, only the finding of the latest program is kept. If the function's
-    latest program does not have the finding, the finding names the programs that have it. The severity
-    becomes ``note`` if the run was on a CPU, programs were also compiled for targets, and only the CPU's
-    program has the finding.
+    If several programs have the same finding, only the finding of the latest program is kept. If the
+    function's latest program does not have the finding, the finding names the programs that have it. The
+    severity becomes ``note`` if the run was on a CPU, programs were also compiled for targets, and only the
+    CPU's program has the finding.
     """
     latest, targets = _latest(run), {f.id: ps for f, ps in target_programs.of_run(run) if f.user}
     for id in dict.fromkeys([*latest, *targets]):
@@ -125,9 +128,9 @@ def _of_stand_in(f: Finding, others: Sequence[Program]) -> Finding:
 
 
 def runs_often(run: Run, c: Compilation, calls: int | None) -> bool:
-    """Return whether the program of the call ``c`` is called repeatedly: ``calls``, the number of its calls
-    (None: not counted), is more than 1, or a loop is around the line of ``c`` or around a line above it in
-    the call stack."""
+    """Return whether the program of the call ``c`` is called repeatedly. This is so if ``calls``, the number
+    of its calls (None: not counted), is more than 1, or if a loop is around the line of ``c`` or around a
+    line above it in the call stack."""
     if calls is not None and calls > 1:
         return True
     at = [c.site, *c.missed.stack] if c.missed is not None else [c.site]

@@ -24,8 +24,9 @@ SCALAR = 16  # bytes of the largest number, complex128
 
 
 def whole(run: Run, t: Transfer) -> str | None:
-    """Return the variable whose elements the line of the transfer ``t`` reads one at a time, if there are at
-    least FEWEST reads. None: there are fewer, or the source does not show such a variable."""
+    """Return the name of the variable whose elements the line of the transfer ``t`` copies to the host one at
+    a time. Return None if there were fewer than FEWEST such copies, or if the source does not show the
+    variable."""
     each = t.bytes_each
     if t.direction != TO_HOST or t.source is None or t.kind in NOT_ASKED:
         return None
@@ -37,15 +38,15 @@ def whole(run: Run, t: Transfer) -> str | None:
 
 
 def lines(run: Run) -> set[tuple[str, int]]:
-    """Return (file, number) of the lines that read the elements of an array one at a time, and of the lines
-    that call functions with such lines."""
+    """Return (file, line number) of the lines that read the elements of an array one at a time, and of the
+    lines that call functions with such lines."""
     found = [t for t in model.transfers(run) if whole(run, t) is not None]
     return {(at.file, at.line) for t in found for at in (t.source, t.caller) if at is not None}
 
 
 def small_copies(run: Run) -> set[tuple[str, int]]:
-    """Return (file, number) of the lines that copied at least FEWEST small arrays of the host to devices, in
-    a loop that calls jitted functions: JX604 does not report them."""
+    """Return (file, line number) of the lines that copied at least FEWEST small arrays from the host to
+    devices in a loop that also calls jitted functions. Rule JX604 does not report these lines."""
     return {
         (t.source.file, t.source.line)
         for t in model.transfers(run)
@@ -120,8 +121,8 @@ def _inside_an_inner_loop(run: Run, t: Transfer) -> bool:
 
 
 def _iterates(run: Run, at: Frame) -> bool:
-    """Return whether rule JX133 reports the loop around the line ``at``, and advises to iterate over a NumPy
-    array."""
+    """Return whether rule JX133 reports the loop around the line ``at`` (or the line itself), and advises to
+    iterate over a NumPy array."""
     loop = loop_around(sources.of(run)(at.file), at.line)
     lines = {at.line, loop[0]} if loop is not None else {at.line}
     return any(

@@ -13,7 +13,7 @@ from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import NOTE, WARNING, Finding, Fix
 from jaxscope.schema.messages import Count, Message, message
 
-FEW = 2  # so many misses of one program are normal: the first call with each kind of argument misses
+FEW = 2  # misses of one program that are normal: the first call with each kind of argument misses
 
 
 def _found(run: Run, code: str, kind: str, fix: Callable[[str], Fix], few: int = FEW) -> Iterator[Finding]:

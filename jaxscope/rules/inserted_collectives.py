@@ -22,8 +22,8 @@ from jaxscope.schema.findings import CERTAIN, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Count, Field, Names, Parts, Percent, message
 
-SCANNED = 64 << 10  # bytes: an argument of a scan that is gathered and at least so large is reported
-FLOPS_PER_BYTE = 64  # a smaller one is reported if the program has so many FLOPs for each of its bytes
+SCANNED = 64 << 10  # bytes of an argument that is gathered for a scan: from here on it is reported
+FLOPS_PER_BYTE = 64  # a smaller argument is reported if the program has this many FLOPs for each of its bytes
 
 
 @rule("JX401", "inserted-communication", WARNING)
@@ -74,13 +74,10 @@ def _inserted(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple
 
 
 def _gathers_for_a_scan(run: Run, p: Program, c: Collective, texts: Texts) -> bool:
-    """Return whether the collective ``c`` of the program ``p`` gathers a whole argument for a scan over the
-    sharded axis, and the scan computes much. Then each device computes all iterations of the scan, which
-    costs more than the communication.
-
-    Args:
-      texts: the analyzed texts of ``p``.
-    """
+    """Return whether the collective ``c`` of the program ``p`` gathers a whole argument for a scan over its
+    sharded axis, and either the argument is large or the program computes much. Each device then computes all
+    iterations of the scan, which costs more than the communication. ``texts`` are the analyzed texts of
+    ``p``."""
     if c.kind != "all-gather" or c.source is None or c.bytes is None or not _scans(run, c.source):
         return False
     flops = (texts.hlo.matrix_flops_at_least if texts.hlo is not None else None) or 0
@@ -91,9 +88,9 @@ def _gathers_for_a_scan(run: Run, p: Program, c: Collective, texts: Texts) -> bo
 
 
 def _on_devices(c: Collective, texts: Texts) -> dict[str, Field]:
-    """Return two fields of a message: ``devices``, the devices that the collective ``c`` connects (``each of
-    the 8 devices``), and ``repeated``, the share of their work that is repeated because each of them does all
-    of it (``7/8``)."""
+    """Return two fields of a message about the collective ``c``: ``devices``, the devices that it connects
+    (``each of the 8 devices``), and ``repeated``, the share of the work that is repeated because each device
+    does all of it (``7/8``). If the size of the mesh is unknown, ``repeated`` is None."""
     sizes = dict(texts.hlo.mesh or ()) if texts.hlo is not None else {}
     n = math.prod(sizes.get(axis, 0) for axis in c.axes or ())
     if not n:

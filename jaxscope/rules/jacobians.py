@@ -18,8 +18,8 @@ from jaxscope.schema.messages import message
 
 REVERSE = frozenset({"jacrev", "jacobian"})
 FORWARD = frozenset({"jacfwd"})
-TIMES = 4  # a mode that needs so many times as many passes is reported
-BACKWARD = 4  # a gradient takes about as long as so many evaluations of its function
+TIMES = 4  # a mode is reported if it needs at least this many times the passes of the other
+BACKWARD = 4  # a gradient takes about as long as this many evaluations of its function
 FEWEST = 16  # passes: fewer run at once in little time
 
 

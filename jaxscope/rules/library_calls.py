@@ -31,8 +31,8 @@ _WITHOUT = frozenset({"nelder-mead", "powell", "cobyla", "cobyqa"})
 
 def called_by_scipy(source: str | None, line: int) -> ast.Call | None:
     """Return the call of SciPy to which the function that contains ``line`` is passed, as in
-    ``minimize(objective, x0)``: SciPy calls the function, and needs its result at once. None: there is
-    none."""
+    ``minimize(objective, x0)``. SciPy then calls the function itself, and needs each result at once. Return
+    None if there is no such call."""
     found = syntax(source) if source is not None else None
     if found is None:
         return None
@@ -50,8 +50,9 @@ def called_by_scipy(source: str | None, line: int) -> ast.Call | None:
 
 
 def without_gradient(call: ast.Call) -> bool:
-    """Return whether ``call`` is one of ``scipy.optimize.minimize`` without a gradient, with a method that
-    uses one: SciPy then estimates the gradient, with one more call of the function for each parameter."""
+    """Return whether ``call`` calls ``scipy.optimize.minimize`` with a method that uses a gradient, but
+    passes no gradient. SciPy then estimates the gradient, with one more call of the function for each
+    parameter."""
     given = {k.arg: k.value for k in call.keywords}
     method = given.get("method")
     named = isinstance(method, ast.Constant) and str(method.value).lower()
@@ -65,11 +66,11 @@ def draws(f: Function) -> bool:
 
 
 def computes(run: Run, library: str | None) -> bool:
-    """Return whether the library ``library`` computes with JAX itself. Otherwise it may only read arrays, as
-    for a plot, and the user can pass NumPy arrays.
+    """Return whether ``library`` computes with JAX itself. Otherwise it may only read arrays, as for a plot,
+    and the user can pass NumPy arrays.
 
-    It computes with JAX if, in the run, it jits a function, or calls functions of JAX that are not reached by
-    an array's methods and operators, such as random draws.
+    It computes with JAX if, in the run, it jits a function, or calls functions of JAX that no method or
+    operator of an array calls, such as random draws.
     """
     own = any(_package(f) == library for f in run.functions.values() if not f.seen.eager)
     return own or any(
@@ -79,7 +80,7 @@ def computes(run: Run, library: str | None) -> bool:
 
 
 def repeats(p: Payer) -> int:
-    """Return how many recompiles on the line ``p`` are of functions of a library, not of operations of
+    """Return how many recompiles on the user's line ``p`` are of functions of a library, not of operations of
     JAX."""
     return sum(not _of_jax(c.function) for c in p.again)
 
@@ -100,9 +101,8 @@ def _of_jax(f: Function) -> bool:
 
 
 def jits_itself(p: Payer) -> bool:
-    """Return whether the library that is called on the line ``p`` has jitted functions of its own, and calls
-    them from its Python code. jit may not be able to trace that code, so the advice is not to jit the whole
-    call."""
+    """Return whether the library that the user's line ``p`` calls has jitted functions and calls them from
+    its Python code. jit may not be able to trace that code, so the advice is not to jit the whole call."""
     return any(_package(c.function) == p.library for c in p.compilations if not c.function.seen.eager)
 
 
@@ -136,11 +136,11 @@ def reads_values(run: Run, line: Frame, jitted: Jitted) -> bool:
 
 
 def cache_programs(run: Run, p: Payer) -> tuple[Fix | None, float]:
-    """Return (the advice to use JAX's persistent compilation cache, the seconds that it saves) for the line
-    of ``p``, which runs once and calls a library that creates its own functions again and again.
+    """Return (the advice to use JAX's persistent compilation cache, the seconds that the cache saves) for
+    ``p``, a user's line that runs once and calls a library that creates its functions again and again.
 
     No change of that line would help. The cache helps if most of the line's recompiles gave a program that
-    the run had compiled before. If not, or if the cache is in use already, the advice is None.
+    the run had compiled before. If not, or if the cache is already used, return (None, 0.0).
     """
     again, known, seconds = {c.id for c in p.again}, set[str](), 0.0
     repeated = 0

@@ -32,8 +32,8 @@ PYTHON_SHARE, PYTHON_MUCH = 0.15, 0.4
 CALLS_SHARE, CALLS_MUCH = 0.1, 0.3
 # Operations plus bytes of a program, which a CPU core needs about 30 microseconds for: as long as a call.
 SMALL = 150_000
-INNER = 0.3  # share of the time of a loop: a loop within it with as much is named
-LINES = 3  # that are named
+INNER = 0.3  # share of a loop's time: an inner loop that takes at least this share is named
+LINES = 3  # lines that are named
 NUMERIC = frozenset({"numpy", "scipy", "pandas"})
 
 
@@ -62,7 +62,7 @@ def small_calls_in_loop(run: Run) -> Iterator[Finding]:
         for c in p.compilations
         if c.site is not None and _is_small(c, texts)
     }
-    outside = {loop.line for loop in _operations(run)}  # JX605 has these, with the same advice
+    outside = {loop.line for loop in _operations(run)}  # JX605 reports these, with the same advice
     times = [
         t
         for doing, t in line_times.entries(run)
@@ -74,8 +74,8 @@ def small_calls_in_loop(run: Run) -> Iterator[Finding]:
 
 
 def _is_small(c: Compilation, texts: Texts) -> bool:
-    """Return whether a call of the program of ``c`` takes longer to start than to compute: it has no loops,
-    and computes and moves at most SMALL operations and bytes."""
+    """Return whether a call of the program that ``c`` compiled takes longer to start than to compute: the
+    program has no loops, and its operations plus the bytes that it moves are at most SMALL."""
     cost = c.compiled.cost if c.compiled is not None else {}
     if texts.hlo is None or texts.hlo.loops or "flops" not in cost or "bytes accessed" not in cost:
         return False
@@ -84,8 +84,9 @@ def _is_small(c: Compilation, texts: Texts) -> bool:
 
 @cached_until_changed
 def _operations(run: Run) -> list[Loop]:
-    """Return the loops that spend much time in operations outside jit."""
-    reads = element_reads.lines(run)  # JX603 has their time
+    """Return the loops that spend at least the share OPERATIONS_SHARE of the measured time in operations
+    outside jit."""
+    reads = element_reads.lines(run)  # JX603 reports their time
     copies = element_reads.small_copies(run)  # jnp.stack of NumPy arrays copies them one at a time.
     entries = line_times.entries(run)
     operations = {_at(t) for doing, t in entries if doing == OPERATIONS}
@@ -182,8 +183,8 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
 
 
 def _where(loop: Loop, lines: Sequence[Frame]) -> Message:
-    """Return ``on lines 16 and 17`` for ``lines`` of the file that contains ``loop``, and else ``at`` with
-    the files of the lines, too."""
+    """Return where the time of ``loop`` was spent, as a message: ``on lines 16 and 17``. If one of ``lines``
+    is in another file than the loop, the message begins with ``at`` and names the files, too."""
     if any(line.file != loop.line.file for line in lines):
         return message("at-lines", lines=Names(tuple(lines), LINES, "lines"))
     if len(lines) == 1:
@@ -210,9 +211,9 @@ def _within(t: LineTime, loop: Loop) -> bool:
 
 
 def _is_python(run: Run, t: LineTime) -> bool:
-    """Return whether the time ``t`` was surely spent on Python code: on the code of a line, or of a library
-    that has nothing to do with JAX. False if the line may have called a jitted function, which has no Python
-    frame."""
+    """Return whether the time ``t`` was surely spent in Python code: in the code of a line itself, or in a
+    library that has nothing to do with JAX. False if the line may have called a jitted function at that time:
+    compiled functions have no Python frame, so their time looks like time of the line."""
     if t.library is not None and (t.stack[0].file, t.stack[0].line, t.column) in _called_at(run):
         return False  # scipy.optimize.minimize(loss, x): what SciPy computes between the calls is its work
     if t.library is not None:

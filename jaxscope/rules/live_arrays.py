@@ -57,9 +57,9 @@ def growing(run: Run) -> Iterator[Finding]:
 
 
 def _appended(run: Run, reported: Collection[str]) -> Iterator[Finding]:
-    """Yield findings about lists that have many arrays in one snapshot, and to which a loop only adds,
-    according to the source. A short run has too few snapshots to see the lists grow. ``reported`` are the
-    containers that have a finding already."""
+    """Yield findings about lists that have many arrays in one snapshot, and that a loop in the source only
+    adds to. A run with few steps has too few snapshots to show that the lists grow. ``reported`` are the
+    names of containers that have a finding already."""
     lists: dict[str, list[Group]] = {}  # in the snapshot in which a list has the most bytes
     for snapshot in arrays.of_main(run):
         here: dict[str, list[Group]] = {}
@@ -100,7 +100,7 @@ def _on_device(groups: Iterable[Group]) -> int:
 
 def _added_to(run: Run, name: str) -> tuple[Frame, Frame] | None:
     """Return (loop, line that appends) of a loop that calls a jitted function of the user and only adds to
-    the list ``name``; None: the source shows none."""
+    the list ``name``. Return None if no such loop is found in the source."""
     calls: dict[str, set[int]] = {}
     for f in run.functions.values():
         for c in f.compilations if f.user else ():

@@ -168,9 +168,9 @@ def _dtype(c: Compilation, rows: tuple[int, ...]) -> str | None:
 
 
 def _again(run: Run, c: Compilation, call: LoopCall) -> bool:
-    """Return whether another loop runs the loop around ``call`` again: a loop of the same function, or one
-    around a line that calls this function. ``call`` is the call in the source, with its loop; ``c`` is a
-    recorded call of the same jitted function, with the call stack."""
+    """Return whether the loop around ``call`` runs several times: another loop of the same function is around
+    it, or a loop is around a line that calls this function. ``call`` is the call in the source, with its
+    loop; ``c`` is a recorded call of the same jitted function, with the call stack."""
     text, stack = sources.of(run), c.missed.stack if c.missed is not None else []
     last = call.loop.end_lineno or call.loop.lineno
     outside = [
@@ -183,9 +183,12 @@ def _calls_in_a_step(run: Run, f: Function, c: Compilation, call: LoopCall) -> i
     """Return how often each training step calls ``f``. None if calls or steps are not counted, or if ``f``
     may itself be the step.
 
-    ``f`` may be the step if it is passed its own results and ``jaxscope.step()`` marks the steps: such a mark
-    may also stand for an epoch. ``c`` is a recorded call of ``f``. ``call`` is the same call in the source,
-    with its loop.
+    If ``jaxscope.step()`` counts the steps, and ``f`` is passed its own results, ``f`` may be the step: the
+    user may call ``jaxscope.step()`` only once in each epoch.
+
+    Args:
+      c: a recorded call of ``f``.
+      call: the same call in the source, with its loop.
     """
     calls, steps = f.counted_calls.get(c.process.id), transfers.steps(run, c.process)
     steppers = [g for g in run.functions.values() if g.step and c.process.id in g.counted_calls]
@@ -237,8 +240,8 @@ def _comparable(run: Run, larger: Compilation, g: Function, c: Compilation) -> b
     """Return whether the call ``larger`` may compute the forward pass that the call ``c`` of the function
     ``g`` computes, and more.
 
-    True if, as far as is known, both calls are in the same mode: they have equal static arguments, not only
-    ``larger`` uses random keys (dropout), and ``g`` has no code for evaluation.
+    True if both calls seem to be in the same mode: they have equal static arguments, they both use random
+    keys (for dropout) or ``larger`` uses none, and ``g`` has no code that is only for evaluation.
     """
     if larger.key is None or c.key is None:
         return False
@@ -286,11 +289,12 @@ def _types(c: Compilation) -> _Types:
 
 
 def _places(kind: _Types, arrays: _Types) -> set[tuple[str, ...]]:
-    """Return the paths below which the arrays of a call, ``arrays``, are the same as the arrays of one
-    argument, ``kind``.
+    """Return the paths, such as ``("opt", "mu")``, below which a call has exactly the arrays of one of its
+    arguments, with equal paths and types.
 
-    ``("opt", "mu")`` is in the result if below this path there are exactly the arrays of ``kind``, with equal
-    paths and types. ``kind`` and ``arrays`` are {path of an array: its shape and dtype}.
+    Args:
+      kind: the arrays of that argument: path below the argument -> (shape, dtype).
+      arrays: all arrays of the call: path -> (shape, dtype).
     """
     first = next(iter(kind))
     starts = {path[: len(path) - len(first)] for path in arrays if path[len(path) - len(first) :] == first}
@@ -387,8 +391,9 @@ def _depends(call: ast.Call, on: LoopCall, between: Sequence[ast.AST]) -> bool:
 def _twice(
     run: Run, f: Function, by: Compilation, g: Function, c: Compilation, call: LoopCall, after: bool
 ) -> Finding:
-    """Return the finding that the call ``by`` of ``f`` computes what the call ``c`` of ``g`` computes. Both
-    calls are in the loop of ``call``; ``after``: the arguments of ``c`` are those that ``by`` updated."""
+    """Return the finding that the call ``by`` of ``f`` also computes what the call ``c`` of ``g`` computes.
+    ``call`` is the call ``c`` in the source; its loop contains both. ``after`` tells whether ``by`` comes
+    first and updates the arguments that ``c`` gets."""
     functions = {"function": g.display_name, "other": f.display_name}
     text = sources.of(run)(f.seen.file) if f.seen.file is not None else None
     spelled = module_libraries.spelling(module_libraries.of_gradients(text, f.seen.wrappers))

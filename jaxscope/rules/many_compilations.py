@@ -38,10 +38,10 @@ ONCE = 0.1  # share of all seconds: a line that recompiles nothing and costs les
 # The same share for a line that mostly draws random numbers, as for the parameters of a model: jit may not
 # help there.
 DRAWN = 0.4
-# Recompiles of functions that a library jits, each a whole program, from which on a line has a warning.
+# A line with this many recompiles of functions that a library jits (each a whole program) has a warning.
 PROGRAMS = 2
-# Lines of one function with few compilations each: so many lines, with this share of all seconds, are
-# reported.
+# Lines of one function with few compilations each are reported from this number of lines, and this share of
+# all seconds, on.
 FEW_LINES, TOGETHER = 3, 0.25
 LISTED = 5  # functions in the evidence of one line
 LINES = 4  # line numbers in a title
@@ -115,9 +115,9 @@ def _by_calls(f: Function, repeats: list[Compilation]) -> Message | None:
 
 
 def _by_number(f: Function, repeats: list[Compilation]) -> Message | None:
-    """Return a clause with the number of recompiles of ``f``, which are ``repeats``. None if they are too few
-    for a finding. None also if the calls of ``f`` are counted, because the share of the calls that recompile
-    then decides (``_by_calls``)."""
+    """Return a clause with the number of recompiles of ``f``, which are ``repeats``. Return None if they are
+    too few for a finding, or if the calls of ``f`` are counted, because ``_by_calls`` then decides by the
+    share of the calls that recompile."""
     if f.counted_calls or len(repeats) < FEWEST:
         return None
     return message("recompiled-so-often", n=len(repeats))
@@ -127,10 +127,11 @@ class Avoidable(NamedTuple):
     """A line of the user that makes JAX compile operations outside jit, which the user could avoid.
 
     Attributes:
+      payer: the line, with the compilations that it causes.
       finding: the finding about this line alone.
       counted: whether the line has at least BARRAGE recompiles, or PROGRAMS recompiles of library functions.
         It is then reported however few seconds they take.
-      long: whether its seconds are a large enough share of all seconds for a report.
+      long: whether the line takes a large enough share of all seconds to be reported.
     """
 
     payer: Payer
@@ -167,11 +168,11 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
 
 def _in_functions(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
     """Yield findings about functions of the user in which many lines, each with few compilations outside jit,
-    take much of the time together. ``left`` are the lines that no finding is about.
+    take much of the time together. ``left`` are the lines that have no finding yet.
 
-    If one such function calls another, only the inner one is reported, unless the outer one has enough
-    compilations on other lines: then only the outer one is. A function that calls jitted functions is not
-    reported, because it cannot become one program.
+    If one such function calls another, only one of them is reported: the outer one if its other lines have
+    enough compilations, else the inner one. A function that calls jitted functions is not reported, because
+    it cannot become one program.
     """
     least, calls = TOGETHER * payers.total_seconds(run), dict[_Part, dict[str, _Applied]]()
     calling = {
@@ -340,8 +341,8 @@ def _with_conditions(run: Run, p: Payer, fix: Fix, initializes: bool, creates: b
 
 def _reads_inside(run: Run, p: Payer) -> Transfer | None:
     """Return a copy to the host that a function called by the line ``p`` makes because Python needs the value
-    (``if x > 0``, ``float(x)``). If the line ``p`` is jitted, JAX raises an error at this copy. None: there
-    is no such copy."""
+    (``if x > 0``, ``float(x)``). If the user jitted the line, JAX would raise an error at this copy. Return
+    None if there is no such copy."""
     called: set[tuple[str, str]] = set()
     for c in p.compilations:
         for at in (c.site, *c.missed.stack) if c.missed is not None else ():
@@ -360,9 +361,9 @@ def _reads_inside(run: Run, p: Payer) -> Transfer | None:
 
 
 def _needs_the_value(kind: str, line: str) -> bool:
-    """Return whether a ``line`` of source, which read an array by a copy of this ``kind``, needs the value
-    itself. A line that only calls a library does not: the library may read the value to check it, and skips
-    the check under jit."""
+    """Return whether ``line``, a line of source, needs the value of the array that it copied to the host.
+    ``kind`` is the kind of the copy (``bool``, ``float``, ...). A line that only calls a library does not
+    need it: the library may read the value to check it, and skips the check under jit."""
     if kind == "bool":
         return _CONDITION.search(line) is not None
     return kind in ("float", "int", "item") and f"{kind}(" in line

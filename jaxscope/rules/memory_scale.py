@@ -1,7 +1,8 @@
-"""Decide from how many bytes on memory is worth a finding. The limit is a share of the memory of one device.
+"""Decide how many bytes of memory are worth a finding. The limit is a share of the memory of one device.
 
-Where the size of a device's memory is unknown, as on a CPU, that of the smallest accelerator in
-``analysis.machines`` is assumed. So the same bytes are worth a finding on a CPU and on that accelerator.
+If the size of a device's memory is unknown, as on a CPU, the memory of the smallest accelerator in
+``analysis.machines`` is assumed. So the same number of bytes is worth a finding on a CPU and on that
+accelerator.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from jaxscope.model import devices, target_programs
 from jaxscope.model.records import Process, Program
 from jaxscope.model.run import Run
 
-WORTH_A_NOTE = 1 / 1024  # share of a device's memory from which on unneeded bytes are reported
+WORTH_A_NOTE = 1 / 1024  # share of a device's memory: fewer unneeded bytes are not reported
 WORTH_A_WARNING = 1 / 256
 ASSUMED = 16 << 30  # bytes of memory of a TPU v5e
 
 
 def of_process(process: Process | None) -> int:
-    """Return the bytes of memory of one device of ``process``, the smallest one; ``ASSUMED`` if its allocator
-    states no limit."""
+    """Return the bytes of memory of the smallest device of ``process``; ``ASSUMED`` if no device states a
+    limit."""
     stated = devices.capacities(process) if process is not None else {}
     return min(stated.values(), default=ASSUMED)
 

@@ -62,9 +62,9 @@ def for_targets(f: Finding, names: Iterable[str], evidence: Iterable[Evidence] =
 
 
 def of_target(name: str | None) -> Contexts:
-    """Return the ``contexts`` of a finding: the programs in which the problem occurs. For a ``name``, that is
-    the program compiled for the target ``name``, which the finding's title already names. For None, it is the
-    program that ran."""
+    """Return the ``contexts`` of a finding, which say in which programs the problem occurs. If ``name`` is
+    given, it is the program compiled for this target (a machine to compile for), which the finding's title
+    already names. If ``name`` is None, it is the program that ran."""
     return Contexts() if name is None else Contexts(ran=False, targets=[name], in_title=True)
 
 

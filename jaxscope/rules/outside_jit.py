@@ -26,7 +26,7 @@ from jaxscope.schema.messages import Field, Message, Names, message
 SEVERAL = 10  # compilations of a line, or of all lines of its loop, that are worth replacing by one program
 TRANSFORMS = frozenset({"vmap", "grad", "value_and_grad", "jacfwd", "jacrev", "hessian", "jvp", "vjp"})
 ITERATED = "unstack"  # the operation of iterating over an array
-ROWS = 4  # so many rows of an iterated array take about as long to compile as one operation
+ROWS = 4  # this many rows of an iterated array take about as long to compile as one operation
 OF_SIZES = SHAPES | {"tree"}  # a list to concatenate has more arrays each time
 ARGUMENTS = frozenset({"weak_type", "dtype", "tree", "committed", "sharding"})
 # Libraries without JAX, which call the user's functions with NumPy arrays
@@ -38,13 +38,14 @@ TRACES = frozenset({"get_trace"})  # methods that run a model's operations one b
 # The reason why the operations of a line are compiled again, as a clause
 BODIES, SIZES, MADE = message("because-of-bodies"), message("because-of-sizes"), message("because-made-anew")
 PARAMETERS = message("because-of-parameters")
-MORE_THAN_LAYERS = 5  # recompiles of one operation that are not those for the layers of one model
-MANY = 10  # recompiles of a line's operation for other parameters, which jit of this line would not avoid
+MORE_THAN_LAYERS = 5  # recompiles of one operation: the layers of one model cause fewer
+MANY = 10  # recompiles because an operation's parameters change, which jit of the line would not avoid
 
 
 def _of_one_cause(run: Run, repeats: list[Compilation]) -> recompiles.Group | None:
-    """Return the largest group of ``repeats`` that are recompiles of one jitted function of a library because
-    of one kind of change of an argument (such as ``dtype``). None if there is no such group."""
+    """Return the largest group of recompiles in ``repeats`` that are of one jitted function of a library, and
+    have one kind of cause: a change of an argument (such as ``dtype``). Return None if there is no such
+    group."""
     found: dict[tuple[str, str], list[tuple[Compilation, Cause]]] = {}
     for c in repeats:
         cause, module = causes.of(run, c)[0], c.function.seen.module or ""
@@ -170,7 +171,7 @@ def _instead_of_iterating(run: Run, p: Payer, unstacked: Sequence[Compilation]) 
 
 
 def _jit(run: Run, p: Payer, jitted: jit_decorators.Jitted | None) -> Message:
-    """Return the advice what to jit for the line of ``p``: the function that the line calls, ``jitted``. If
+    """Return advice on what to jit for the line of ``p``: the function that the line calls, ``jitted``. If
     ``jitted`` is None, the line calls no single function, and the advice is to jit all that the line
     computes."""
     if jitted is None:
@@ -216,8 +217,8 @@ def lengthened(run: Run) -> list[Growth]:
 
 
 def made_at(g: Growth, p: Payer) -> bool:
-    """Return whether the line of ``p`` creates the array ``g``, which becomes longer, anew for each of its
-    lengths."""
+    """Return whether the line of ``p`` creates the array ``g``, which becomes longer and longer, anew each
+    time."""
     at = g.group.origin
     return at is not None and (at.file, at.line) == (p.line.file, p.line.line)
 
@@ -237,8 +238,8 @@ def _inside(p: Payer) -> Message | None:
 
 def _as_in(jitted: jit_decorators.Jitted | None) -> Message | None:
     """Return a clause for the advice to jit a line, with the line's own call as the example: ``jitted =
-    jax.jit(f)``. ``jitted`` is that call written under jit; None: the line has no such call, and the result
-    is None."""
+    jax.jit(f)``. ``jitted`` is that call written under jit. Return None if ``jitted`` is None, because the
+    line has no such call."""
     if jitted is None:
         return None
     if jitted.checked:
@@ -250,7 +251,8 @@ def _as_in(jitted: jit_decorators.Jitted | None) -> Message | None:
 
 def _called_back(p: Payer) -> str | None:
     """Return the name of the user's function that a library calls back from the line of ``p``. If there are
-    several, return the one in which most operations are compiled. None: the library calls none."""
+    several, return the one in which most operations are compiled. Return None if the library calls no
+    function of the user."""
     functions = Counter[str]()
     for c in p.compilations:
         at = c.missed.into_library if c.missed is not None else None

@@ -12,7 +12,8 @@ from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, WARNING, Finding, Fix
 from jaxscope.schema.messages import Count, Message, message
 
-# Elements that one call sorts: fewer take a few milliseconds at most; of a call that is not repeated.
+# Elements that one call sorts: fewer take a few milliseconds at most. MANY is for a call that is not
+# repeated.
 LEAST, MANY = 1 << 16, 1 << 22
 
 

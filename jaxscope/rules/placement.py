@@ -51,12 +51,12 @@ def kept(function: Function, path: str, cause: Cause) -> Fix:
 
 
 def _for_pmap(function: Function, path: str, cause: Cause) -> Fix | None:
-    """Return the advice for ``function`` under ``jax.pmap``, if a result of pmap is passed as its argument
-    ``path`` in later calls, and so has another sharding than in the first call. ``cause`` is that change. The
-    advice is to place the argument of the first call like a result of pmap.
+    """Return the advice to place the argument ``path`` like a result of ``jax.pmap``, for a ``function``
+    under pmap that is later passed such a result and recompiles, because the result has another sharding
+    (``cause``).
 
-    pmap has no ``out_shardings``. The mesh of its results has one axis, named as in the call of pmap. None:
-    the function is not under pmap, or that name is no identifier.
+    pmap has no ``out_shardings``. The mesh of its results has one axis, named as in the call of pmap. Return
+    None if the function is not under pmap, or if that name is not an identifier.
     """
     now = cause.after
     return place_for_pmap(function, path, now.mesh, now.spec) if isinstance(now, Placement) else None
@@ -66,8 +66,9 @@ def place_for_pmap(
     function: Function, path: str, mesh: tuple[tuple[str, int, str | None], ...] | None, spec: str | None
 ) -> Fix | None:
     """Return the advice to give the argument ``path`` of ``function`` the sharding that results of
-    ``jax.pmap`` have: ``spec`` over ``mesh``. None: ``function`` is not under pmap, or the mesh is another
-    one."""
+    ``jax.pmap`` have: ``spec`` over ``mesh``. ``mesh`` lists its axes, each as a tuple that begins with its
+    name and size. Return None if ``function`` is not under pmap, or if the mesh does not have exactly one
+    axis whose name is an identifier."""
     if PMAP not in function.seen.wrappers or mesh is None or len(mesh) != 1 or not mesh[0][0].isidentifier():
         return None
     words = message("fix-place-for-pmap", path=root(path), axis=mesh[0][0])

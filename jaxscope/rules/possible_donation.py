@@ -31,8 +31,8 @@ IN_PLACE = "flax.nnx.jit"  # puts the arrays that a call returns into the object
 FILTER_JIT = "equinox.filter_jit"  # it has no donate_argnames
 PMAP = "jax.pmap"  # it has no donate_argnames
 WORTH_ONE_CALL = 0.1  # share of a device's memory: less is not reported for a program that is called once
-MOSTLY, COPIED = 0.6, 4 << 20  # share of the bytes that a program accesses, and bytes: then it is a warning
-COMPUTES = 64  # bytes: a program with more than one operation for so many does not only copy
+MOSTLY, COPIED = 0.6, 4 << 20  # for a warning: share of the bytes that a program accesses, and bytes
+COMPUTES = 64  # a program with more than one operation for each 64 bytes does not only copy
 LARGE = 0.1  # an argument with at least this share of the bytes is named
 
 
@@ -73,9 +73,9 @@ def _of_the_same(run: Run, f: Finding, largest: Finding) -> bool:
 
 
 def _with_the_same_objects(run: Run, largest: Finding, findings: Sequence[Finding]) -> Finding:
-    """Return the finding ``largest`` with the evidence of other ``findings`` about the same objects: findings
-    about functions under ``nnx.jit`` that are passed objects which are also passed to the function of
-    ``largest``. These functions then need no finding of their own."""
+    """Return the finding ``largest`` with the evidence of other ``findings`` about the same memory: their
+    functions are under ``nnx.jit``, and are passed objects that the function of ``largest`` is passed, too.
+    These findings need not be reported separately."""
     others = [f for f in findings if f is not largest and _of_the_same(run, f, largest)]
     if not others:
         return largest
@@ -158,7 +158,7 @@ def _is_called_once(run: Run, p: Program) -> bool:
 
 def _on_a_device(d: Donation) -> int:
     """Return the bytes that the argument ``d``, which could be donated, has on one device. If these are
-    unknown, return the bytes of the whole array; 0 if they are unknown, too."""
+    unknown, return the bytes of the whole array, or 0 if they are unknown, too."""
     return d.device_bytes or d.bytes or 0
 
 
@@ -193,7 +193,7 @@ def _needed(run: Run, f: Function, possible: Sequence[Donation]) -> set[str]:
 
 
 def _twice(f: Function) -> set[str]:
-    """Return the arguments of ``f`` with an array that a call passed in two places, such as ``params`` and
+    """Return the names of the arguments of ``f`` with an array that a call passed twice, as in ``params`` and
     ``target`` with the same arrays. XLA raises an error if such an array is donated."""
     return {root(path) for c in f.compilations if c.fate is not None for path in c.fate.twice or ()}
 
@@ -201,7 +201,7 @@ def _twice(f: Function) -> set[str]:
 def _advice(
     p: Program, f: Function, names: Sequence[str], free: Collection[str], now: tuple[str, ...]
 ) -> Message:
-    """Return the advice how to donate the arguments ``names`` of ``f``, whose program is ``p``. The advice
+    """Return advice on how to donate the arguments ``names`` of ``f``, whose program is ``p``. The advice
     depends on the wrapper that jits ``f``.
 
     Args:
@@ -231,7 +231,7 @@ def _advice(
 
 
 def _in_filter_jit(c: Compilation, f: Function, free: Collection[str]) -> Message:
-    """Return the advice how to donate the arguments ``free`` of ``f`` under ``eqx.filter_jit``, which donates
+    """Return advice on how to donate the arguments ``free`` of ``f`` under ``eqx.filter_jit``, which donates
     either all arguments or all except the first. ``c`` is a call of ``f``, from which the other arguments are
     known."""
     leaves = c.key.arguments if c.key is not None else []
@@ -276,13 +276,12 @@ def _copy_first(shared: Shared, donate: Words) -> Message:
 
 
 def _shared(run: Run, f: Function) -> Shared | None:
-    """Return the two variables through which calls of ``f`` were passed the same arrays twice, if one copy
-    would be enough to make the arrays different. For example, ``target = params`` before a loop becomes a
-    copy.
+    """Return the two variables through which calls of ``f`` were passed the same arrays twice, if it is
+    enough to copy the arrays once. For example, ``target = params`` before a loop becomes a copy.
 
     One copy is enough if each such call is in a loop and assigns both variables anew, or if both are objects
-    into which ``nnx.jit`` puts the new arrays. None: it is not enough, or that is unknown, or no call was
-    passed an array twice.
+    into which ``nnx.jit`` puts the new arrays. Return None if it is not enough, if that is unknown, or if no
+    call was passed an array twice.
     """
     found = set[tuple[str, str, bool]]()
     for c in f.compilations:
@@ -315,7 +314,8 @@ def _shared(run: Run, f: Function) -> Shared | None:
 
 def _places(c: Compilation) -> tuple[str, str] | None:
     """Return the paths of two arguments, or of two containers in arguments, with the same arrays in the same
-    positions in the call ``c``: ``("params", "target")``. None: there are no such two, or that is unknown."""
+    positions in the call ``c``: ``("params", "target")``. Return None if there are none, or if that is
+    unknown."""
     fate = c.fate
     if fate is None or not fate.twice or fate.twice_arrays is None or c.key is None:
         return None

@@ -30,10 +30,9 @@ from jaxscope.schema.messages import Bytes, Count, Message, Names, message
 HALF = frozenset({"bf16", "f16", "bfloat16", "float16"})
 # GPUs that compute float64 at half the rate of float32 or faster, by the data sheets of their makers
 FULL_DOUBLES = re.compile(r"\b(P100|V100|A100|A30|A800|H100|H200|H800|GH200|B200|GB200|MI[123]\d\d\w?)\b")
-SPREADS = 3  # if so many lines have matrix products in a wider type, one cause is assumed
-# dtype -> 2 to the number of its significant bits. A sum of equal numbers that is so many times as large as
-# one of them does not change when one more is added, since half the distance to the next number is rounded to
-# even.
+SPREADS = 3  # if at least this many lines have matrix products in a wider type, one cause is assumed
+# dtype -> 2 to the number of its significant bits. If a sum of equal numbers is this many times as large as
+# one of them, adding one more does not change it: half the distance to the next number is rounded to even.
 STANDS_STILL = {"bfloat16": 256, "float16": 2048}
 ROUNDING = 2**-24  # the largest relative error of a number that is rounded to float32
 SOLVERS = frozenset({"jax", "diffrax", "optimistix", "lineax"})  # packages with relative tolerances
@@ -80,9 +79,9 @@ def _is_requested_here(run: Run, u: Upcast) -> bool:
 
 
 def _spread(f: Function, texts: Texts, upcasts: Sequence[Upcast]) -> tuple[Message, Upcast] | None:
-    """Return (what is wrong: matrix products of ``f`` run in a wider dtype because an operand is converted at
-    their line, the conversion that makes them wider: the largest of the other ``upcasts``). None if these
-    products are on fewer than SPREADS lines.
+    """Find matrix products of ``f`` that run in a wider dtype because an operand is converted at their line.
+    Return (title, conversion): a message about these products, and the conversion that makes them wider, the
+    largest of the ``upcasts`` on other lines. Return None if the products are on fewer than SPREADS lines.
 
     Example: a float32 array is added to bfloat16 activations. That makes the activations float32, and then
     each product converts its bfloat16 weights.
@@ -111,11 +110,12 @@ def _spread(f: Function, texts: Texts, upcasts: Sequence[Upcast]) -> tuple[Messa
 
 
 def _in_both(f: Function, texts: Texts, upcasts: Sequence[Upcast]) -> tuple[Message, Upcast] | None:
-    """Return (what is wrong: lines of ``f`` multiply matrices in half precision, and also in a wider dtype,
-    the conversion that makes them wider: the largest of ``upcasts``). None: there are no such lines.
+    """Find lines of ``f`` that multiply matrices in half precision, and also in a wider dtype. Return (title,
+    conversion): a message about these lines, and the conversion that makes the products wider, the largest of
+    ``upcasts``. Return None if there are no such lines.
 
-    Example: a layer is called with bfloat16 activations first, then a float32 array is added to them, and
-    the same layer is called with the float32 result.
+    Example: a layer is called with bfloat16 activations first, then a float32 array is added to them, and the
+    same layer is called with the float32 result.
     """
     begins = max(upcasts, key=lambda u: u.bytes or 0, default=None)
     found = texts.stablehlo.products if texts.stablehlo is not None else ()
@@ -211,9 +211,9 @@ def _floats(p: Program) -> set[str]:
 
 
 def _first_double(p: Program, texts: Texts) -> Frame | None:
-    """Return the line that makes the program ``p``, whose analyzed texts are ``texts``, compute in float64.
-    It is the line of a conversion of other floats, or else of another operation in the function. Return the
-    line of the call if no such line is known."""
+    """Return the line that makes the program ``p``, whose analyzed texts are ``texts``, compute in float64:
+    the line that converts another float to float64, or else the line of another operation in the function.
+    Return the line of the call if no such line is known."""
     read, call = texts.stablehlo, p.compilations[-1].site
     if read is None or read.doubles is None:
         return call
@@ -250,8 +250,8 @@ def half_precision_sum(run: Run) -> Iterator[Finding]:
 
 
 def _added_in_half(c: Compilation) -> str | None:
-    """Return the dtype in which ``c``, an addition outside jit, adds two arrays: ``bfloat16`` or ``float16``.
-    None: it is no such addition, or it has another dtype."""
+    """Return the dtype, ``bfloat16`` or ``float16``, if ``c`` is an addition outside jit of two arrays of
+    this dtype. Return None if ``c`` is another operation, or the dtypes are others."""
     if c.function.user or c.function.seen.name not in ("add", "_add") or c.key is None:
         return None
     dtypes = [leaf.dtype for leaf in c.key.arguments]
@@ -260,7 +260,7 @@ def _added_in_half(c: Compilation) -> str | None:
 
 def _added_up(source: str | None, line: int) -> str | None:
     """Return the variable to which ``line``, in a loop, adds something: ``total`` for ``total = total + x``
-    and for ``total += x``. None: the line adds nothing up, or is in no loop."""
+    and for ``total += x``. Return None if the line adds to no variable, or is not in a loop."""
     found = syntax(source) if source is not None else None
     if found is None or not in_a_loop(source, line):
         return None
@@ -319,8 +319,8 @@ def _has_float64(p: Program, texts: Texts) -> bool:
 
 
 def _relative_tolerance(call: ast.Call) -> tuple[str, float] | None:
-    """Return (parameter, value) of the relative tolerance that ``call`` sets to a number; None: it sets
-    none."""
+    """Return (parameter, value) of the relative tolerance that ``call`` passes as a number: ``("rtol",
+    1e-9)``. Return None if it passes none."""
     name = last_name(call.func)
     if name in COMPARISONS:
         return None
@@ -332,7 +332,8 @@ def _relative_tolerance(call: ast.Call) -> tuple[str, float] | None:
 
 
 def _function_around(found: Syntax, call: ast.Call) -> str:
-    """Return the name of the innermost function of a source that contains ``call``; ``<module>``: none."""
+    """Return the name of the innermost function that contains ``call``; ``<module>`` if ``call`` is not in a
+    function. ``found`` is the parsed source."""
     around = [
         n
         for n in found.blocks

@@ -55,8 +55,8 @@ def small(p: Program) -> float:
 
 
 def running_share(run: Run, f: Function, share: float) -> float | None:
-    """Return ``share`` of the seconds in which the main thread called ``f`` or waited for its results. None:
-    these seconds were not measured."""
+    """Return ``share`` of the seconds in which the main thread called ``f`` or waited for its results. Return
+    None if these seconds were not measured."""
     seconds = line_times.running_seconds(run, f)
     return share * seconds if seconds is not None else None
 
@@ -150,8 +150,8 @@ def _lines(found: Sequence[Callback]) -> Message | None:
 
 
 def _how_often(found: Sequence[Callback]) -> Message | str:
-    """Return how often one call of a program calls back into Python, as part of a sentence. ``found`` are
-    its callbacks in one function of the user."""
+    """Return how often one call of a program calls back into Python, as a part of a sentence: ``once``.
+    ``found`` are the callbacks of one function of the user in this program."""
     n = sum(c.count for c in found)
     if all(c.in_loop and c.count == 1 for c in found):
         return message("in-each-iteration")

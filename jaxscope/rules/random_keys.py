@@ -141,8 +141,8 @@ def one_key_under_vmap(run: Run) -> Iterator[Finding]:
 
 
 def _vmap_of(run: Run, draw: Frame | None) -> Frame | None:
-    """Return the line that applies ``vmap`` to the function that contains the line ``draw``. None: there is
-    no such line in the file, or there are several."""
+    """Return the line that applies ``vmap`` to the function that contains the line ``draw``. Return None if
+    no line of the file does, or if several do."""
     source = sources.of(run)(draw.file) if draw is not None else None
     found = syntax(source) if source is not None else None
     if draw is None or found is None:
@@ -158,8 +158,8 @@ def _vmap_of(run: Run, draw: Frame | None) -> Frame | None:
 
 
 def _called_again(run: Run, f: Function) -> bool:
-    """Return whether ``f`` is called more than once. If its calls are not counted, that is concluded from the
-    source: the call is in a loop, or several lines call it."""
+    """Return whether ``f`` is called more than once. If its calls are not counted, the answer is taken from
+    the source: True if the call is in a loop, or if several lines call ``f``."""
     calls = max(f.counted_calls.values(), default=None)
     if calls is not None:
         return calls > 1

@@ -43,7 +43,7 @@ def findings(job: Job) -> list[Finding]:
 
 
 def _all(job: Job) -> Iterator[Finding]:
-    # A rank that ended before it reached that position does not differ.
+    # A rank that ended before the position at which the programs differ does not count as different.
     found = [d for d in (*job.divergences(), *job.rest()) if job.certain(d) is not None]
     first = job.first_to_leave()
     if first is not None and not (_left_orderly(first) and any(first in d.most for d in found)):
@@ -190,9 +190,9 @@ def _evidence(job: Job, d: Divergence) -> Iterator[Evidence]:
 
 
 def _published(run: Run, code: str) -> Iterator[Finding]:
-    """Yield the findings with the code ``code`` about ranks that have no common run directory. Through JAX's
-    coordination service, each rank publishes what it compiled. Rank 0, whose recording is ``run``, records
-    where the ranks differ."""
+    """Yield the findings with the code ``code`` about ranks (processes of one job) that have no common run
+    directory. Each rank publishes what it compiled through JAX's coordination service. Rank 0, whose
+    recording is ``run``, records where the ranks differ."""
     seen = set()
     for event in run.main.ranks_compiled if run.main is not None else ():
         found, ranks_that_differ, text = _of_published(event)
@@ -209,15 +209,15 @@ def _published(run: Run, code: str) -> Iterator[Finding]:
 
 
 def published(run: Run) -> list[Finding]:
-    """Return the findings about ranks that have no common run directory: where they compiled different
-    programs. Through JAX's coordination service, each rank publishes what it compiled. Rank 0, whose
-    recording is ``run``, records where the ranks differ."""
+    """Return the findings about ranks (processes of one job) that have no common run directory: where they
+    compiled different programs. Each rank publishes what it compiled through JAX's coordination service. Rank
+    0, whose recording is ``run``, records where the ranks differ."""
     return [f for code in ("JX850", "JX851", "JX853") for f in _published(run, code)]
 
 
 def without_published(found: Iterable[Finding], job: Job | None) -> list[Finding]:
-    """Return the findings ``found`` without those that rank 0 made while the job ran (see ``published``), if
-    ``job`` has the logs of all ranks: ``findings(job)`` then has the same findings with more evidence.
+    """Return ``found`` without the findings that rank 0 (the first process of a job) made while the job ran,
+    if ``job`` has the logs of all ranks: ``findings(job)`` then has the same findings with more evidence.
     Otherwise return all."""
     if job is None or job.missing:
         return [*found]
@@ -225,8 +225,9 @@ def without_published(found: Iterable[Finding], job: Job | None) -> list[Finding
 
 
 def _of_published(event: RanksCompiled) -> tuple[str, tuple[int, ...], Message]:
-    """Return (code of the finding, ranks that differ from the majority, title) for ``event``. In this event,
-    rank 0 recorded that some ranks compiled other programs, compiled a program more, or ended early."""
+    """Return (code of the finding, ranks that differ from the majority, title) for ``event``, in which rank 0
+    recorded that some ranks (processes of one job) compiled other programs, compiled one program more, or
+    ended early."""
     groups = sorted(event.groups, key=lambda g: (-len(g.ranks), g.ranks))
     usual, odd = groups[0], next((g for g in groups[1:] if g.program), groups[-1])
     if not usual.program and len(groups) > 2:  # two groups differ; the largest has compiled nothing yet

@@ -133,7 +133,7 @@ def group_of(run: Run, compilations: list[Compilation], decisive: list[Cause]) -
 
 def container(cause: Cause) -> str | None:
     """Return the path of the container that got a new leaf, if this is the cause of a recompile: ``history``,
-    if ``history[3]`` is new. None for other causes."""
+    if ``history[3]`` is new. Return None if ``cause`` is another change."""
     if cause.kind != "tree" or cause.path is None or cause.before is not None or cause.after is None:
         return None
     return "".join(tokens(cause.path)[:-1]) or None
@@ -223,7 +223,7 @@ def _avoidable(run: Run, misses: list[tuple[Compilation, Cause]]) -> list[tuple[
     """Return those of ``misses`` that the user can avoid. ``misses`` are calls of one function that missed a
     cache, each with its decisive cause.
 
-    A call is left out if it needed a program of its own: it called a new function object with new inputs, as
+    A call is left out if it needed a new program anyway: it called a new function object with new inputs, as
     in a program that trains models of several sizes. It stays if the function is created for each call, and a
     rule has advice about the new inputs. The user then has to change both, which is one finding.
     """
@@ -246,7 +246,7 @@ def _changed_inputs(run: Run, calls: Sequence[Compilation]) -> list[tuple[Compil
 
 def _advice_about_inputs(run: Run, changed: Sequence[tuple[Compilation, Cause]]) -> Fix | None:
     """Return the advice about the change that most of the calls in ``changed`` have: how to keep the shape or
-    the dtype of an argument. None: there are no calls, or no rule has advice."""
+    the dtype of an argument. Return None if there are no calls, or if no rule has advice."""
     found: dict[tuple[str, str | None], list[tuple[Compilation, Cause]]] = {}
     for c, why in changed:
         found.setdefault((why.kind, why.path), []).append((c, why))
@@ -386,7 +386,7 @@ def _maker(c: Compilation, cause: Cause) -> list[Evidence]:
 def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
     """Return the advice ``fix``, extended by further changes of arguments that would make the calls of
     ``group`` recompile even if the user followed ``fix``. If other arguments changed in the same way in all
-    calls, the addition is ``; do the same for ys``, else `` (xs also changed dtype in 2 of these)``."""
+    calls, ``; do the same for ys`` is added, else `` (xs also changed dtype in 2 of these)``."""
     if group.cause.kind == "new_function":
         return _with_inputs(run, group, fix)
     if group.of_leaves:
@@ -458,7 +458,7 @@ def as_passed(run: Run, group: Group, fix: Fix | None) -> Fix | None:
 
 
 def _mentions(words: Field, name: str) -> bool:
-    """Return whether the parameter ``name`` occurs in an advice: whether ``words``, or a field of the message
+    """Return whether a text of advice mentions the parameter ``name``: ``words``, or a field of the message
     ``words``, is a path that begins with ``name``, such as ``state.params`` for ``state``."""
     if isinstance(words, Message):
         return any(_mentions(value, name) for value in words.fields.values())
@@ -490,8 +490,8 @@ def is_none_at_times(cause: Cause) -> bool:
 
 
 def _changed(cause: Cause) -> str | None:
-    """Return the key of the dict CHANGED for ``cause``: ``shape`` for a changed shape or rank. None: CHANGED
-    has no clause for this cause."""
+    """Return the key of the dict CHANGED for ``cause``: ``shape`` for a changed shape or rank. Return None if
+    CHANGED has no clause for this kind of cause."""
     kind = ALIKE.get(cause.kind, cause.kind)
     return kind if kind in CHANGED else None
 
@@ -527,7 +527,7 @@ def _call(run: Run, c: Compilation, cause: Cause) -> Message:
 
 
 def than(run: Run, c: Compilation) -> Message | None:
-    """Return a clause with the number of the earlier compilation with which ``c`` is compared: ``compared
-    with compilation #9``. None: it is the compilation right before ``c``, which needs no clause."""
+    """Return a clause that names the earlier compilation with which ``c`` is compared: ``compared with
+    compilation #9``. Return None if that is the compilation right before ``c``, which needs no clause."""
     number = causes.further_back(run, c)
     return message("compared-with", number=number) if number is not None else None

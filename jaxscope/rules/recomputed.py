@@ -52,9 +52,13 @@ def whole_checkpoint(run: Run) -> Iterator[Finding]:
 
 
 def _line(run: Run, stack: Sequence[Frame]) -> Frame | None:
-    """Return the line of the checkpoint. It is the only line in the files of ``stack`` that calls
-    ``jax.checkpoint`` or has it as a decorator; else the line in ``stack`` that calls ``jax.grad``; else the
-    innermost line of ``stack``. ``stack`` has the frames that lead to the checkpoint, innermost first."""
+    """Return the user's line to name for a checkpoint. ``stack`` has the lines that lead to the checkpoint,
+    innermost first.
+
+    If only one line in the files of ``stack`` calls ``jax.checkpoint`` or has it as a decorator, return this
+    line. Else return the first line of ``stack`` that calls a function such as ``jax.grad``. If there is
+    none, return the innermost line of ``stack``.
+    """
     text = sources.of(run)
     named: list[tuple[str, int]] = []
     for file in dict.fromkeys(f.file for f in stack):

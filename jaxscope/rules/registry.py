@@ -70,8 +70,9 @@ MODULES = (
 )
 
 _ORDER = {ERROR: 0, WARNING: 1, NOTE: 2}
-# Old values of variables, and random numbers that repeat: a mistake is worse than a slow program.
 LITTLE = 0.01  # share of the run's time: a note that costs less comes after warnings of unknown cost
+# Rules about wrong numbers (old values of variables, random numbers that repeat): a mistake is worse than a
+# slow program.
 WRONG_NUMBERS = frozenset({"JX131", "JX134", "JX135", "JX137", "JX138", "JX304"})
 
 Check = Callable[[Run], Iterator[Finding]]
@@ -231,8 +232,9 @@ def findings(run: Run) -> list[Finding]:
 
 def in_order(unordered: Iterable[Finding], least: float = 0.0) -> list[Finding]:
     """Return the findings ``unordered`` in the order of reports: errors first, then warnings that the program
-    computes with wrong numbers, then those that cost the most seconds, then by severity, by the share
-    of the program, and by bytes. The seconds of a note do not count if they are fewer than ``least``."""
+    computes wrong numbers, then the findings that cost the most seconds. Findings with equal seconds are
+    ordered by severity, then by the share of the program, then by bytes. The seconds of a note do not count
+    if they are fewer than ``least``."""
     rank = functools.partial(_rank, least=least)
     ordered = [list(equal) for _, equal in itertools.groupby(sorted(unordered, key=rank), key=rank)]
     for equal in ordered:

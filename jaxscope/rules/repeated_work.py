@@ -71,8 +71,8 @@ def work_repeated_in_loop(run: Run) -> Iterator[Finding]:
 
 
 def _in_costly_order(texts: Texts, repeated: int) -> bool:
-    """Return whether most of the ``repeated`` operations are a product that another order does not need:
-    JX211 says so, with an advice that saves more."""
+    """Return whether most of the ``repeated`` operations (their number) are matrix products that another
+    order of the products does not need. Rule JX211 then reports them, with advice that saves more."""
     forms = texts.stablehlo.cheaper_forms if texts.stablehlo is not None else ()
     return any(form.kind == ORDER and 2 * form.operations > repeated for form in forms)
 
@@ -80,12 +80,12 @@ def _in_costly_order(texts: Texts, repeated: int) -> bool:
 def _repeated(
     run: Run, p: Program, f: Function, work: tuple[ArgumentWork, ...]
 ) -> tuple[Frame, list[ArgumentWork]] | None:
-    """Return (the loop that calls ``f``, the parts of ``work`` that only depend on arguments that the loop
-    does not change).
+    """Return (loop, parts): the loop that calls ``f``, and the parts of ``work`` that depend only on
+    arguments that the loop does not change.
 
-    None if no loop is known, if all parts or no part of ``work`` depend only on such arguments, or if ``f``
-    is under a wrapper. None also if operations of the other parts are in loops of the program, because their
-    number is then unknown.
+    Return None if no loop is known, if ``f`` is under a wrapper, or if all parts or no part depend only on
+    such arguments. Also return None if the other parts have operations in loops of the program, because the
+    number of these operations is unknown.
     """
     c = p.compilations[-1]
     if c.site is None or c.missed is None or f.seen.wrappers:

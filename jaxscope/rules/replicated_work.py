@@ -52,8 +52,8 @@ def replicated_computation(run: Run) -> Iterator[Finding]:
 
 @rule("JX515", "repeated-products", WARNING)
 def repeated(run: Run) -> Iterator[Finding]:
-    """The work of a program is repeated in part: a sharding constraint asks for whole arrays, or a mesh axis
-    splits nothing."""
+    """Yield findings about programs in which several devices compute some matrix products again: a sharding
+    constraint asks for whole arrays, or a mesh axis splits nothing."""
     programs = [(p, f, repeated_products.find(texts), _products(texts)) for p, f, texts in users(run)]
     most = max((n for *_, n in programs), default=0)
     for p, f, work, n in programs:
@@ -111,10 +111,10 @@ def _shard(arguments: Sequence[Intent], function: str, devices: int) -> Fix:
 
 def _batch(arguments: Sequence[Intent]) -> tuple[str, int] | None:
     """Return (name, length of the first axis) of the argument that is probably the batch: ``("batch", 64)``.
-    All arrays in that argument have a first axis of the same length. This is rarely so for parameters.
+    All arrays in that argument have a first axis of the same length, which is rarely so for parameters.
 
-    If several of ``arguments`` are like this, return the one with the longest first axis. None: no argument
-    is.
+    If this is true of several of ``arguments``, return the one with the longest first axis. Return None if it
+    is true of none.
     """
     axes: dict[str, set[int]] = {}
     for i in arguments:

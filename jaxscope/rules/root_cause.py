@@ -27,9 +27,9 @@ from jaxscope.schema.messages import Count, Field, Message, Names, Words, messag
 
 LINES = 4  # lines with eager operations that are named one by one
 NAMES = 3  # functions that are named, or operations of one line
-# Rules about operations outside jit. All operations are outside jit while it is disabled.
 # Rules about arrays that are not split as they could be, from which repeated work may follow.
 NOT_SPLIT = frozenset({"JX401", "JX502", "JX503", "JX509", "JX512"})
+# Rules about operations outside jit. All operations are outside jit while jit is disabled.
 OUTSIDE_JIT = frozenset({"JX133", "JX605", "JX607"})
 WIDE = frozenset({"float64", "complex128", "int64", "uint64"})
 
@@ -38,6 +38,7 @@ class Miss(msgspec.Struct, frozen=True):
     """A call that recompiled.
 
     Attributes:
+      compilation: the call.
       step: the training step; None: unknown, or not needed.
       cause: the difference from an earlier call that made the cache miss.
     """
@@ -150,7 +151,8 @@ def _near(places: set[tuple[Hashable, int | None]], met: set[tuple[Hashable, int
 
 def _sizes(run: Run, c: Compilation, before: Compilation | None) -> set[tuple[int, int]]:
     """Return (size before, size now) for each dimension of an argument or a result of the call ``c`` that
-    changed since ``before``, the earlier call to compare with; None: the one whose cache key is nearest."""
+    changed since ``before``, an earlier call. If ``before`` is None, compare with the earlier call whose
+    cache key is nearest."""
     comparison = causes.compared(run, c)
     before = before or (comparison.nearest if comparison is not None else None)
     if before is None or c.key is None or before.key is None:
@@ -265,8 +267,8 @@ def _name(miss: Miss) -> str:
 
 
 def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
-    """Return ``findings``, but merge a finding about a cause with the findings about recompiles that follow
-    from it. Such recompiles need no separate fix. There are six cases:
+    """Return ``findings``, but merge or leave out findings that follow from another finding, because they
+    need no separate fix:
 
     A result that is not sharded as requested (JX503) makes the next function recompile, because that function
     receives it with the wrong sharding and returns it with the requested one (JX115).
@@ -277,12 +279,16 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
     An array that became float64 (JX102), or was committed to a device (JX116), passes this on to the results
     that are computed from it, so that several functions recompile.
 
+    Several functions recompile because objects of the same class are created again (JX108).
+
     Operations outside jit in a loop take time when they are compiled (JX133) and when they run (JX605).
+    Copies of single items (JX604) and writes into a large array (JX607) take the time of such a loop, too.
 
     If jit is disabled (JX609), the operations of jitted functions run outside jit.
 
-    Devices repeat work (JX515, without a cause of its own) because an array is not split. If a sharding
-    constraint is the cause, the array that is gathered for it (JX401) has the same fix.
+    Devices repeat work, and no cause is known (JX515), because an array is not split, as another rule
+    reports. If a sharding constraint is the cause, the array that is gathered for it (JX401) has the same
+    fix.
     """
     kept = list(findings)
     not_split = {f.function for f in kept if f.code in NOT_SPLIT}
@@ -312,8 +318,8 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
 
 
 def with_inner_loop(fix: Fix, inner: Frame | None) -> Fix:
-    """Return the advice ``fix`` to jit the body of a loop, with what to do about a loop ``inner`` within it,
-    which JAX would write out."""
+    """Return the advice ``fix`` to jit the body of a loop, extended by advice about ``inner``, a Python loop
+    inside that body, which tracing would unroll. Return ``fix`` alone if ``inner`` is None."""
     if inner is None:
         return fix
     arguments = {**fix.arguments, "inner": [inner.file, inner.line, inner.function]}
@@ -321,17 +327,17 @@ def with_inner_loop(fix: Fix, inner: Frame | None) -> Fix:
 
 
 def _of_both(fix: Fix, running: Finding) -> Fix:
-    """Return the advice ``fix`` to jit what compiles, with what the finding ``running`` says about a loop
-    within the loop that runs it."""
+    """Return the advice ``fix`` to jit operations, extended by the advice that the finding ``running`` gives
+    about an inner loop; ``running`` is about the time of the loop that runs these operations."""
     other = fix_of(running)
     inner = other.arguments.get("inner") if other is not None else None
     return with_inner_loop(fix, Frame(*inner) if inner else None)
 
 
 def _with_time_to_run(findings: list[Finding]) -> list[Finding]:
-    """Return ``findings``, but merge one about the compilations of operations outside jit (JX133) with one
-    about the time of a loop that runs these operations (JX605), if jit solves both. The merged finding has
-    the title of the one with more seconds."""
+    """Return ``findings``, but merge a finding about the compilations of operations outside jit (JX133) with
+    a finding about the time of a loop that runs these operations (JX605), if jit solves both. The merged
+    finding has the title of the finding with more seconds."""
     kept = _with_time_of_line(findings)
     for running in [f for f in kept if f.code == "JX605"]:
         lines = _lines(running)
@@ -354,9 +360,9 @@ def _with_time_to_run(findings: list[Finding]) -> list[Finding]:
 
 
 def _with_time_of_line(findings: list[Finding]) -> list[Finding]:
-    """Return ``findings``, but merge one about writes into a large array outside jit (JX607), or about items
-    that are copied one at a time (JX604), with one about the time of operations in a loop (JX605), if most of
-    that time is at the same line."""
+    """Return ``findings``, but merge a finding about writes into a large array outside jit (JX607), or about
+    items that are copied one at a time (JX604), with a finding about the time of operations in a loop
+    (JX605), if most of that time is at the same line."""
     kept = list(findings)
     for running in [f for f in findings if f.code == "JX605"]:
         line = next(
@@ -393,8 +399,8 @@ def _same_line(a: Frame | None, b: Frame | None) -> bool:
 
 
 def _creates(fix: Fix) -> bool:
-    """Return whether ``fix``, of JX133, is about a line that creates parameters, and not about what a loop
-    repeats."""
+    """Return whether ``fix``, advice of JX133, is about a line that creates parameters, and not about a line
+    that a loop repeats."""
     return isinstance(fix.words, Message) and fix.words.slug in ("fix-if-faster", "fix-also-inits")
 
 
@@ -463,8 +469,8 @@ def _of_one_class(run: Run, findings: list[Finding]) -> list[Finding]:
 
 
 def _class_compared_by_identity(run: Run, f: Finding) -> str | None:
-    """Return the class of the static argument that the finding ``f`` is about, with its module; None: the
-    argument has another type than a class without ``__eq__``, or is unknown."""
+    """Return the class (with its module) of the static argument that the finding ``f`` is about, if the class
+    has no ``__eq__``. Return None if it has one, or if the argument is unknown."""
     for c in reversed(_recompiled(run, f)):  # the title is about the latest
         same = [x for x in causes.of(run, c) if x.kind == "static_identity" and x.path == f.path]
         if any(isinstance(x.detail, StaticDetail) and x.detail.why == NO_EQ for x in same):
@@ -478,9 +484,9 @@ def _recompiled(run: Run, f: Finding) -> list[Compilation]:
 
 
 def _made(run: Run, members: Sequence[Finding], name: str) -> Message | None:
-    """Return where the user's code creates objects of the class ``name``, or makes deep copies of the
-    variables whose methods recompiled; None: that is unknown. Only files are searched that called the
-    functions of ``members``."""
+    """Return a message with the lines of the user's code that create objects of the class ``name``, or that
+    make deep copies of the variables whose methods recompiled. Return None if no such line is found. Only
+    files that called the functions of ``members`` are searched."""
     text, frames, objects = sources.of(run), list[Frame](), set[str]()
     for c in (c for f in members for c in _recompiled(run, f)):
         frames += [at for at in (c.site, *(c.missed.stack if c.missed is not None else ())) if at is not None]
@@ -499,8 +505,8 @@ def _made(run: Run, members: Sequence[Finding], name: str) -> Message | None:
 
 
 def _other_functions(run: Run, first: Finding, rest: Sequence[Finding]) -> list[str | Message]:
-    """Return the names of the functions of ``rest`` that are not that of ``first``; if there are many, only
-    some, and how many more."""
+    """Return the names of the functions of the findings ``rest``, without the function of ``first``. If there
+    are many, return only some, and a message with the number of the others."""
     others = dict.fromkeys(f.function for f in rest if f.function not in (None, first.function))
     names: list[str | Message] = [run.functions[n].display_name for n in others if n in run.functions]
     if len(names) > NAMES + 1:
@@ -521,9 +527,9 @@ def _from_the_start(first: Finding, change: Hashable) -> Fix | None:
 
 
 def _passed_on(code: str, found: Sequence[Cause]) -> Hashable | None:
-    """Return the change of an argument that computations pass on to their results, from the causes of a
-    recompile (``found``): a dtype of 64 bits (JX102), or a commitment to a device (JX116). None: there is no
-    such change."""
+    """Return the change of an argument that computations pass on to their results: ``("JX102", "float32",
+    "float64")`` if the argument became 64 bits wide, ``("JX116",)`` if it was committed to a device.
+    ``found`` are the causes of a recompile. Return None if there is no such change."""
     for cause in found:
         before, after = cause.before, cause.after
         if code == "JX102" and cause.kind == "dtype" and isinstance(after, ArrayType):

@@ -125,7 +125,7 @@ def _before_the_call(
     Args:
       f, c: the function that constrains the argument, and its compilation.
       i, d: the argument with its shardings, and what differs.
-      more: a text with the number of other arguments to which this applies; None: there are none.
+      more: a message with the number of other arguments that need the same; None: there are none.
     """
     made = c.made_at(i.path)
     makers = [
@@ -181,8 +181,8 @@ def _lost(intent: Intent, difference: Disagreement) -> int | None:
 
 def _times_the_memory(difference: Disagreement, rank: int) -> Message | None:
     """Return a clause with the factor by which each device holds more memory with the compiled sharding than
-    with the requested one (``difference`` has both). ``rank`` is the number of dimensions of the array. None:
-    each device does not hold more, or this is unknown."""
+    with the requested one (``difference`` has both). ``rank`` is the number of dimensions of the array.
+    Return None if no device holds more, or if this is unknown."""
     n, got = difference.times, parts(difference.got, rank)
     if n is None or n <= 1:
         return None
@@ -215,7 +215,8 @@ def _pad(intent: Intent, wanted: Sharding) -> Fix | None:
 
 def _other_dimension(intent: Intent, wanted: Sharding, k: int, n: int) -> tuple[int, str] | None:
     """Return another dimension of an array (``intent``) to shard, and the sharding as text: ``(1, "P(None,
-    'data')")`` instead of ``P('data')``. None: there is none, or the axes are unknown.
+    'data')")`` instead of ``P('data')``. Return None if no other dimension fits, or if the mesh axes are
+    unknown.
 
     It is the largest dimension that the sharding ``wanted`` does not split and whose size is a multiple of
     ``n``, the number of parts. It gets the mesh axes of dimension ``k``.
@@ -234,9 +235,9 @@ def _other_dimension(intent: Intent, wanted: Sharding, k: int, n: int) -> tuple[
 
 
 def refused(run: Run, kind: type[R]) -> tuple[R, Frame | None, str] | None:
-    """Return (the parsed error, the user's line or None, JAX's message), if an error of JAX about a sharding
-    ended the program. ``kind`` is the class of the parsed error. None: no error of this kind ended the
-    program."""
+    """Return (parsed error, user's line, JAX's message) if the program ended with an error of JAX about a
+    sharding, and this error is of the class ``kind``; the line is None if it is unknown. Return None if no
+    such error ended the program."""
     died = run.main.died if run.main is not None else None
     found = placement_errors.read(died.message) if died is not None else None
     if died is None or not isinstance(found, kind):

@@ -143,8 +143,8 @@ def _from_source(run: Run) -> Iterator[Finding]:
 
 def _is_compared(c: Compilation, name: str) -> bool:
     """Return whether a change of the attribute ``name`` (``self.rate``) makes the call ``c`` recompile,
-    because JAX compares the contents of its object (``self``). That object is then an argument with arrays,
-    or a static argument with an ``__eq__`` of its own. Always False for a variable."""
+    because JAX compares the contents of its object (``self``): the object is an argument with arrays, or a
+    static argument whose class defines ``__eq__``. Always False for a variable."""
     if "." not in name or c.key is None:
         return False
     own = root(name)

@@ -15,8 +15,8 @@ from jaxscope.schema.findings import NOTE, WARNING, Fix
 from jaxscope.schema.keys import Static
 from jaxscope.schema.messages import Message, Names, message
 
-FEW = 2  # values that a static argument may have without advice against it, as on and off
-MODES = 4  # values up to which a size or a name may be one of a few modes, so that the finding is a note
+FEW = 2  # values that a static argument may have without a finding, such as on and off
+MODES = 4  # with at most this many values, a size or a name may be a mode, so that the finding is a note
 
 # The kinds of values of a static argument; the advice depends on them.
 NUMBER, WHOLE, FLAG, WORD, OBJECT = "number", "whole number", "flag", "word", "object"
@@ -79,8 +79,8 @@ def _only_names_change(group: Group) -> bool:
 
 def _modes(group: Group) -> bool:
     """Return whether the values of the static argument that made ``group`` recompile look like a few modes
-    (``train``, ``eval``), each of which needs its own program. True for at most FEW (2) values. True also for
-    at most MODES (4) values, unless two of them differ only in a number, as ``fold1`` and ``fold2`` do."""
+    (``train``, ``eval``), each of which needs its own program. This is so for at most FEW (2) values, and for
+    at most MODES (4) values if no two of them differ only in a number, as ``fold1`` and ``fold2`` do."""
     texts = {v.repr for c in group.causes for v in (c.before, c.after) if isinstance(v, StaticValue)}
     if _values(group) <= FEW:
         return True
@@ -102,7 +102,8 @@ def _many_static(group: Group) -> str:
 
 def _equinox(group: Group) -> str | None:
     """Return the wrapper of Equinox around the recompiled function, ``equinox.filter_jit``, under which every
-    Python number is static. None: it has no such wrapper. ``group`` has the calls of the function."""
+    Python number is static. Return None if it has no such wrapper. ``group`` has the calls of the
+    function."""
     return next((w for w in group.function.seen.wrappers if w.startswith("equinox.")), None)
 
 
@@ -166,7 +167,8 @@ def static_identity(group: Group) -> Fix | None:
 def _captured(group: Group, file: str, line: int) -> Message | None:
     """Return the advice to pass, as arguments, the variables that the function at ``file`` and ``line``
     captures: local variables of the code around it, which may have another value each time the function is
-    defined. None: it captures none, or its source is unknown. ``group`` has the calls that recompiled."""
+    defined. Return None if it captures none, or if its source is unknown. ``group`` has the calls that
+    recompiled."""
     names = line_names.captured(group.source(file), line)
     if not names:
         return None

@@ -115,9 +115,9 @@ def _title(p: Program, fit: Fit, target: Target | None, memory: Memory | None, m
 
 
 def _needed(used: int, fit: Fit, memory: Memory | None) -> Field:
-    """Return the text for the memory that a program needs, ``used`` bytes, with its largest parts:
-    ``20.3 GiB of temporaries``, ``91.0 GiB (temporaries 90.0 GiB)``. The parts are those that the compiler's
-    error named (``fit``), or else those of ``memory``, that of the compiled program."""
+    """Return the text for the memory that a program needs, ``used`` bytes, with its largest parts: ``20.3 GiB
+    of temporaries``, ``91.0 GiB (temporaries 90.0 GiB)``. The parts are those that the compiler's error named
+    (``fit``), or else those that the compiler counted in the finished program (``memory``)."""
     if list(fit.parts) == ["HLO temporaries"]:
         return message("bytes-of-temporaries", bytes=Bytes(used))
     parts = sorted((fit.parts or _parts(memory)).items(), key=lambda part: -part[1])

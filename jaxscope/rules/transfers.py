@@ -53,7 +53,7 @@ PHASE = 0.1  # a line that stops copying before the end must have copied in this
 FEWEST = 20  # copies that are worth a finding if steps are not counted
 FEWEST_A_STEP = 4  # copies in one step, made by a loop inside the step, that are worth a finding
 MUCH, MUCH_UNCOUNTED = 0.05, 0.2  # least share of time spent waiting: with steps, without
-FEW = 0.01  # share of the seconds of the run: what saves less is only worth a note
+FEW = 0.01  # share of the seconds of the run: a finding that saves less is a note
 LARGE, OFTEN = 8 << 20, 4  # bytes of one copy, and number of copies, that are worth a finding
 WHOLE_LOOP = "fix-read-for-several", "fix-copy-several"  # slugs of advice for several lines of a loop
 READ_LESS = frozenset({"fix-read-less", "fix-copy-several", "fix-print-less"})  # slugs of similar advice
@@ -79,11 +79,11 @@ def host_copy(run: Run) -> Iterator[Finding]:
 
 
 def _by_advice(loops: dict[tuple[Hashable, ...], list[Finding]]) -> Iterator[list[Finding]]:
-    """Yield lists of findings; each list is to become one finding. ``loops`` is {(the loop, ..., the advice):
-    findings about lines of that loop}.
+    """Yield lists of findings; each list is to become one finding. Usually a list has the findings of one
+    loop with the same advice. But if one advice is to move the whole loop into a jitted function, the list
+    has all findings of that loop.
 
-    Usually a list has the findings of one loop with the same advice. But if one advice is to move the whole
-    loop into a jitted function, the list has all findings of that loop.
+    ``loops`` is a dict: (file, loop, line of a finding that is in no loop, advice) -> findings.
     """
     whole = {at[:2]: members for at, members in loops.items() if _is_whole(at, members)}
     for at, members in loops.items():
@@ -105,8 +105,8 @@ def _position(t: Transfer) -> tuple[str, int]:
 
 
 def _of_several_lines(members: list[Finding]) -> Finding:
-    """Return one finding for ``members``, which are about lines of one loop. Either all of them advise to
-    read less often, or all have the same advice."""
+    """Return one finding for ``members``, findings about lines of one loop with the same or similar
+    advice."""
     first = members[0]
     if len(members) == 1:
         return first
@@ -171,8 +171,9 @@ def _waiting(run: Run) -> Iterator[tuple[Transfer, Finding]]:
 
 
 def _is_needed_then(run: Run, t: Transfer, at: Frame) -> bool:
-    """Return whether the program needs the values of ``t``, which the line ``at`` reads, at that time, or
-    does already what JX601 advises: it reads the value of the previous step, or not in each step."""
+    """Return whether the line ``at`` is right to read the values of ``t`` when it does, so that JX601 has no
+    advice: the program needs them at that time, or reads the value of the previous step, or does not read in
+    each step."""
     source, counted = sources.of(run)(at.file), t.steps is not None
     if t.text is not None and SAVES.match(t.text):
         return True  # a checkpoint
@@ -340,9 +341,9 @@ def _in_each_step(run: Run, t: Transfer) -> Message | None:
 
 
 def _helper(run: Run, t: Transfer) -> Message | None:
-    """Return a clause with two lines, if the transfer ``t`` is in a helper function: its line and the line
-    that calls the helper, as in ``log.py:8, called at train.py:31``. None if it is in no helper: one line is
-    then enough."""
+    """Return a clause with two lines, if the transfer ``t`` is in a helper function: the line of the transfer
+    and the line that calls the helper, as in ``log.py:8, called at train.py:31``. Return None if it is in no
+    helper."""
     above = model.called_at(run, t)
     return None if above is None else message("helper-line", line=t.source, caller=above)
 
@@ -558,7 +559,8 @@ def _passed_as(run: Run, c: Compilation | None, path: str) -> str | None:
 
 
 def _argument_there(c: Compilation) -> str | None:
-    """Return the path of an argument of ``c`` that is on the devices of the program; None: there is none."""
+    """Return the path of an argument of ``c`` that is on the devices of the program. Return None if there is
+    none."""
     target = model.devices_of_program(c)
     leaves = [leaf for leaf in model.arguments_read(c) if leaf.type == "jax.Array"]
     return next(

@@ -22,10 +22,10 @@ from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, F
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Names, Percent, Seconds, message
 
-TURNS = 8  # iterations of an unrolled loop
-TURN = 3  # operations in one iteration
-FEW_TURNS = 4  # iterations of an unrolled loop if they are large
-LARGE_TURN = 60  # operations in one of few iterations; a layer of a transformer has 120 and more
+TURNS = 8  # the fewest iterations of an unrolled loop that is reported
+TURN = 3  # the fewest operations in one of its iterations
+FEW_TURNS = 4  # the fewest iterations if they are large
+LARGE_TURN = 60  # the fewest operations in a large iteration; a layer of a transformer has 120 and more
 # Operations that multiply matrices, and those of which random number generators mostly consist
 PRODUCTS = frozenset({"stablehlo.dot_general", "stablehlo.convolution"})
 OF_RANDOM_BITS = frozenset(
@@ -48,7 +48,7 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
             r
             for r in (texts.stablehlo.repeated if texts.stablehlo is not None else ())
             if (_many_turns(r) or (r.times >= FEW_TURNS and r.length >= LARGE_TURN))
-            and (not r.in_loop or _in_a_loop(run, f, r) is not None)  # unroll=, if no loop of Python
+            and (not r.in_loop or _in_a_loop(run, f, r) is not None)  # else: unroll= of a scan
             and (r.carried or _independent(run, r))
             and not _in_library(run, f, r)
             and (not r.grows or _in_a_loop(run, f, r) is not None)
@@ -129,7 +129,7 @@ def _draws(run: Run, p: Program) -> bool:
 
 
 def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | None) -> Fix:
-    """Return the advice how to write the loop at ``line``, which repeats the blocks of operations ``blocks``
+    """Return advice on how to write the loop at ``line``, which repeats the blocks of operations ``blocks``
     (the largest first): as a scan, as a fori_loop if all iterations do the same, or with vmap if no iteration
     uses a result of another. In a Flax module (``__call__``), the scan is Flax's own; for a loop that calls a
     whole model, it is JAX's."""
@@ -146,8 +146,8 @@ def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | No
 
 
 def _scan(library: str | None) -> Fix:
-    """Return the advice to write a loop as a scan, in the words of ``library``, the one whose modules the
-    loop calls: ``hk.scan`` for Haiku. None: no such library, and ``jax.lax.scan``."""
+    """Return the advice to write a loop as a scan. ``library`` is the library whose modules the loop calls,
+    which may have its own scan: ``hk.scan`` for Haiku. If it is None, the scan is ``jax.lax.scan``."""
     spelled = spelling(library)
     layers = None
     if spelled.layers is not None:
@@ -180,8 +180,8 @@ def _shares(run: Run, blocks: Sequence[_Block]) -> list[tuple[Program, Function,
 
 
 def _seconds(run: Run, p: Program, f: Function) -> float:
-    """Return the seconds of tracing, lowering and compiling ``p``, without recompiles of its function ``f``:
-    those have findings of their own."""
+    """Return the seconds of tracing, lowering and compiling ``p``. Recompiles of its function ``f`` are left
+    out, because other findings report them."""
     again = {c.id for c in recompilations(f, run)}
     return sum(c.seconds for c in p.compilations if c.id not in again)
 
@@ -230,9 +230,9 @@ def _is_line(at: Frame | None, line: Frame) -> bool:
 
 
 def _only_loop(run: Run, f: Function) -> Frame | None:
-    """Return the line of the loop in the source of ``f`` if there is only one, apart from loops inside it.
+    """Return the line of the loop in the source of ``f`` if there is only one; loops inside it do not count.
     This is for a loop whose body has several lines that make operations, so that no single line is repeated.
-    None: there are several loops or none, or the source is unknown."""
+    Return None if there are several loops or none, or if the source is unknown."""
     seen = f.seen
     source = sources.of(run)(seen.file) if seen.file is not None else None
     line = only_loop(source, seen.name, seen.line) if seen.line is not None else None
@@ -240,9 +240,10 @@ def _only_loop(run: Run, f: Function) -> Frame | None:
 
 
 def _in_a_loop(run: Run, f: Function, r: Repeated) -> Frame | None:
-    """Return the innermost line in a Python loop that leads to the block of operations ``r``; the outermost
-    one if its arrays grow, because the loops inside, as over layers, are parts of one iteration. None: no
-    loop is known between the call of ``f`` and the block."""
+    """Return the innermost line in a Python loop that leads to the block of operations ``r``. If the arrays
+    of the block grow from iteration to iteration, return the outermost such line: the loops inside, such as a
+    loop over layers, are then parts of one iteration. Return None if there is no loop between the call of
+    ``f`` and the block."""
     calls = {(c.site.file, c.site.line) for c in f.compilations if c.site is not None}
     text = sources.of(run)
     inside = [r.source] if r.source is not None and r.source not in r.under else []

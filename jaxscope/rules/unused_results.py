@@ -50,8 +50,8 @@ def unused_results(run: Run) -> Iterator[Finding]:
 
 
 def _dense(run: Run, lowered: Reading) -> dict[Frame, int]:
-    """Return the lines that call diffrax's ``diffeqsolve`` with ``SaveAt(dense=True)``, each with the bytes
-    that it keeps on all devices together: those of its arrays with different shapes."""
+    """Return a dict: line that calls diffrax's ``diffeqsolve`` with ``SaveAt(dense=True)`` -> bytes of the
+    arrays that it keeps, on all devices together. Arrays of the same shape count once."""
     shapes: dict[Frame, dict[str, int]] = {}
     for v in lowered.large:
         if v.source is not None and v.operation in ("scatter", "while"):
@@ -79,14 +79,21 @@ def _saves_dense(source: str | None, line: int) -> bool:
 
 
 def _kept_steps(f: Function, size: int) -> _Unread:
-    """Return what ``diffeqsolve`` keeps in ``f`` for a dense solution: ``size`` bytes on one device."""
+    """Return what ``diffeqsolve`` keeps in ``f`` for a dense solution: ``size`` bytes on one device. The
+    advice is to save the solution only at some times."""
     text = message("dense-solution", function=f.display_name, bytes=Bytes(size))
     return _Unread(size, text, message("fix-save-at-times"), [])
 
 
 class _Unread(NamedTuple):
-    """Arrays that are not read: their bytes on one device, the finding's title, its advice, and the arrays'
-    names."""
+    """Arrays that are kept, but not read.
+
+    Attributes:
+      total: their bytes on one device.
+      text: the title of the finding.
+      fix: the advice.
+      names: the names of the arrays; empty if they have none.
+    """
 
     total: int
     text: Message
@@ -108,8 +115,9 @@ def _finding(p: Program, f: Function, found: _Unread, at: Frame | None, warning:
 
 
 def _returned(run: Run, p: Program, f: Function, results: Sequence[Value], least: float) -> _Unread | None:
-    """Return the arrays among ``results`` of the program ``p`` of the function ``f`` that the program never
-    reads, or of which it reads few rows; None: they have less than ``least`` bytes."""
+    """Return the arrays among ``results`` that the function ``f`` with the program ``p`` returns and that the
+    calling code never reads, or of which it reads few rows. Return None if their unread bytes are fewer than
+    ``least``, or if it is unknown what is read."""
     if sum(r.device_bytes or 0 for r in results) < least:
         return None
     uses = _uses(run, p, f)
@@ -143,7 +151,8 @@ def _returned(run: Run, p: Program, f: Function, results: Sequence[Value], least
 
 
 def _leaf(r: Value) -> result_uses.Path | None:
-    """Return the steps from the whole result to the array ``r``; None: unknown."""
+    """Return the steps from the result of a function to its array ``r``: ``("[1]", "['x']")`` for
+    ``result[1]['x']``. Return None if they are unknown."""
     return result_uses.steps((r.name or "?").removeprefix("result"))
 
 
@@ -163,10 +172,10 @@ def _stacked(f: Function, s: StackedResult, size: int) -> _Unread:
 
 
 def _uses(run: Run, p: Program, f: Function) -> result_uses.Uses | None:
-    """Return the parts of the result of ``f`` that are used; None: unknown.
+    """Return the parts of the result of ``f`` that are used. Return None if they are unknown.
 
-    They are unknown if ``f`` is defined or called in another file than the program's script, because further
-    files may import it or its results; and in a notebook, where other cells may read them. They are also
+    They are unknown if ``f`` is defined or called in another file than the program's script, because other
+    files may import it or its results; and in a notebook, because other cells may read them. They are also
     unknown under a wrapper of another library than JAX, such as ``nnx.jit``, which may return further arrays.
     """
     at, missed = p.compilations[-1].site, p.compilations[-1].missed

@@ -56,8 +56,9 @@ def in_a_minimization(run: Run) -> Iterator[Finding]:
 
 
 def of_gradient(value: Function, gradient: Function) -> str | None:
-    """Return the transform that computes the value, too, if the jitted function ``gradient`` is the gradient
-    of the function ``value``: ``jax.value_and_grad``. None: it is not."""
+    """Return the transform that computes a function and its gradient at once (``jax.value_and_grad``), if the
+    jitted function ``gradient`` is the gradient of the jitted function ``value``. Return None if it is
+    not."""
     places = {(f.seen.file, f.seen.line, f.seen.name) for f in (value, gradient)}
     for transform, instead in GRADIENTS.items() if len(places) == 1 else ():
         others = [w for w in _transforms(gradient) if w != transform]
@@ -67,8 +68,8 @@ def of_gradient(value: Function, gradient: Function) -> str | None:
 
 
 def seconds_at(run: Run, line: Frame | None) -> float | None:
-    """Return how long the main thread called jitted functions and waited for values at ``line``; None: not
-    measured."""
+    """Return the seconds in which the main thread called jitted functions or waited for values at ``line``.
+    Return None if they were not measured."""
     spent = [
         s.seconds
         for s in line_times.by_line(run)
@@ -89,7 +90,7 @@ def _types(c: Compilation) -> list[tuple[object, object]] | None:
 
 def _minimize(run: Run, value: Frame | None, gradient: Frame | None) -> str | None:
     """Return the name of SciPy's function to which one call passes both the function with the line ``value``
-    and the one with the line ``gradient``: ``minimize``. None: there is no such call."""
+    and the function with the line ``gradient``: ``minimize``. Return None if there is no such call."""
     if value is None or gradient is None or value.file != gradient.file:
         return None
     call = library_calls.called_by_scipy(sources.of(run)(value.file), value.line)

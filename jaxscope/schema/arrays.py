@@ -21,7 +21,8 @@ class ArrayGroup(msgspec.Struct, frozen=True, omit_defaults=True):
       bytes: global bytes of all arrays of the group together (each array as if on one device); None: unknown.
       device_bytes: bytes that all arrays of the group together use on each device that has a part of them,
         with tiles and padding; None: unknown.
-      sharding: an index into ``ArraysSeen.shardings``; None: unknown, or several.
+      sharding: an index into the snapshot's list of shardings (``ArraysSeen.shardings``); None: unknown, or
+        the arrays have several shardings.
       committed: whether the arrays are committed to their devices; None: they differ, or unknown.
       layout: the order of the axes in memory; None: they differ, or unknown.
       origin: the user's line that created the arrays; None: unknown, or several lines.
@@ -50,8 +51,8 @@ class DeviceMemory(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
       device: JAX's id of the device.
-      in_use, peak, limit: bytes in use now, the most so far, and the most that the allocator may use; None:
-        the allocator does not report this figure.
+      in_use, peak, limit: bytes in use now, the most bytes in use so far, and the most that the allocator may
+        use; None: the allocator does not report this figure.
     """
 
     device: int = 0

@@ -17,14 +17,14 @@ from jaxscope.schema.keys import Frame
 
 
 class _Value(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag_field="kind"):
-    """A part of a call's cache key, before or after the change that made the call miss JAX's caches
-    (``Cause.before``, ``Cause.after``)."""
+    """A part of a call's cache key, either before or after the change that made the call miss JAX's caches.
+    The base class of ``Cause.before`` and ``Cause.after``."""
 
 
 class ArrayType(_Value, tag="array", frozen=True, gc=False):
     """The abstract value of an array argument, before or after the change that made a call miss JAX's caches.
-    ``shape`` is None if the cause is about several leaves, whose shapes may differ. ``dtype`` is None if it
-    is unknown.
+    ``shape`` is None if several leaves (arrays of the arguments) changed in this way, because their shapes
+    may differ. ``dtype`` is None if it is unknown.
 
     Attributes:
       weak_type: whether the value is weakly typed; None: unknown, or the cause is not about it.
@@ -38,8 +38,9 @@ class ArrayType(_Value, tag="array", frozen=True, gc=False):
 
 
 class AxisSizes(_Value, tag="axis_sizes", frozen=True, gc=False):
-    """The sizes of several array arguments that changed in the same way, before or after the change that made
-    a call miss JAX's caches. ``sizes`` has (index of the axis, its size) for each axis that changed."""
+    """The sizes of the axes that changed, in the same way, in several array arguments: their sizes either
+    before or after the change that made a call miss JAX's caches. ``sizes`` has (index of the axis, its
+    size)."""
 
     sizes: tuple[tuple[int, int | str], ...]
 
@@ -65,9 +66,9 @@ class Placement(_Value, tag="placement", frozen=True, gc=False):
 
 
 class Commitment(_Value, tag="commitment", frozen=True, gc=False):
-    """Whether an array argument is committed to its devices (None: unknown), before or after the change that
-    made a call miss JAX's caches. ``where`` is the text of the array's sharding; None: unknown, or several
-    arrays with different shardings."""
+    """Tells whether an array argument is committed to its devices (None: unknown), before or after the change
+    that made a call miss JAX's caches. ``where`` is the text of the array's sharding; None: unknown, or
+    several arrays with different shardings."""
 
     committed: bool | None
     where: str | None = None
@@ -117,24 +118,28 @@ class Container(_Value, tag="container", frozen=True, gc=False):
 
 
 class Leaves(_Value, tag="leaves", frozen=True, gc=False):
-    """The number of leaves below a path that only one of two compared calls has. This difference made the
-    later call miss JAX's caches."""
+    """The number of leaves (arrays) below a path of the arguments that exists in only one of two compared
+    calls. This difference made the later call miss JAX's caches."""
 
     count: int
 
 
 class TreeText(_Value, tag="tree", frozen=True, gc=False):
     """The tree definition of all arguments (``PyTreeDef``) as text, before or after the change that made a
-    call miss JAX's caches. If ``order``, only the order of the keys of one container changed, and ``text``
-    has these keys: ``'x', 'y'``."""
+    call miss JAX's caches.
+
+    Attributes:
+      text: the tree definition; if ``order`` is set, only the keys of the container: ``'x', 'y'``.
+      order: whether the only change is the order of the keys of one container.
+    """
 
     text: str
     order: bool = False
 
 
 class CallForm(_Value, tag="call_form", frozen=True, gc=False):
-    """Which arguments were passed by position and which by keyword, before or after the change that made a
-    call miss JAX's caches. Example: ``2 positional, keywords: mask``."""
+    """Tells which arguments were passed by position and which by keyword, before or after the change that
+    made a call miss JAX's caches: ``2 positional, keywords: mask``."""
 
     text: str
 
@@ -154,9 +159,9 @@ class Setting(_Value, tag="setting", frozen=True, gc=False):
 
 
 class Entry(_Value, tag="entry", frozen=True, gc=False):
-    """How the function was called, before or after the change that made a call miss JAX's caches: call (an
-    ordinary call), aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad, vmap, ...) or nested
-    (inside another trace)."""
+    """Tells how the function was called, before or after the change that made a call miss JAX's caches: call
+    (an ordinary call), aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad, vmap, ...) or
+    nested (inside another trace)."""
 
     entry: str
 
@@ -171,7 +176,7 @@ Value: TypeAlias = (
 
 
 class _Detail(msgspec.Struct, frozen=True, gc=False, tag_field="kind"):
-    """The base class of the further data that a cause of a certain kind has (``Cause.detail``)."""
+    """The base class of ``Cause.detail``: data that only causes of a certain kind have."""
 
 
 # Reasons why static values with the same text differ.
@@ -183,14 +188,14 @@ class StaticDetail(_Detail, tag="static", frozen=True, gc=False):
     """Why JAX treats a static value as different from an earlier value that looks the same.
 
     Attributes:
-      why: SAME_TEXT: the values differ, but the recorded parts of their texts are equal. NO_FIELD: no
+      why: SAME_TEXT: the values differ, but their texts are equal as far as they were recorded. NO_FIELD: no
         recorded attribute differs. UNSTABLE_HASH: the values are equal but have different hashes. FUNCTION:
         the value is a function, and functions are compared by identity. PARTS: a part of the value is
         compared by identity. NO_EQ: the class of the value defines no ``__eq__`` and ``__hash__``, so the
         value is compared by identity.
       inside: whether the value is static data inside a pytree, not an argument.
-      owner: the library's wrapper around the function (such as ``nnx.jit``) that compares the value; None:
-        the value belongs to an argument.
+      owner: the wrapper of a library (such as ``nnx.jit``) that compares the value; None: no wrapper compares
+        it, and the value belongs to an argument.
     """
 
     why: str
@@ -222,20 +227,21 @@ class NewFunction(_Detail, tag="new_function", frozen=True, gc=False):
 
 
 class MeshSetting(_Detail, tag="mesh_setting", frozen=True, gc=False):
-    """The cause is a change of the mesh that was set around the call (``jax.set_mesh``). ``devices``: whether
-    only the mesh's list of devices changed."""
+    """The cause is a change of the mesh that was set around the call (``jax.set_mesh``). ``devices`` is True
+    if only the mesh's list of devices changed."""
 
     devices: bool
 
 
 class AheadOfTime(_Detail, tag="ahead_of_time", frozen=True, gc=False):
-    """The cause: the function was called, and was also compiled ahead of time (``.lower``, ``.compile``).
+    """The cause is that the function was both called and compiled ahead of time (``.lower``, ``.compile``).
 
-    JAX does not use the program of an ordinary call for a compilation ahead of time, nor the other way round.
+    Each of the two needs its own compilation, because JAX does not share programs between them.
 
     Attributes:
-      number: number of the earlier compilation among those of the function (3 for ``f#3``); None: unknown.
-      differs: whether the program compiled ahead of time is for other arguments than the call.
+      number: number of the earlier compilation, counted for this function (3 for ``f#3``); None: unknown.
+      differs: whether the program that was compiled ahead of time expects other arguments than those of the
+        call.
     """
 
     number: int | None
@@ -243,15 +249,15 @@ class AheadOfTime(_Detail, tag="ahead_of_time", frozen=True, gc=False):
 
 
 class Cleared(_Detail, tag="cleared", frozen=True, gc=False):
-    """The cause: JAX's caches were cleared (``jax.clear_caches``) ``times`` times between the two compared
-    calls."""
+    """The cause is that JAX's caches were cleared (``jax.clear_caches``) between the two compared calls.
+    ``times`` is the number of times."""
 
     times: int
 
 
 class FullCaches(_Detail, tag="full_caches", frozen=True, gc=False):
-    """The probable cause: JAX evicted the entry from a cache of limited size, because the cache was full.
-    ``caches`` has (name, number of entries, capacity) of each cache that is nearly full."""
+    """The probable cause is that JAX removed the entry from a cache of limited size, because the cache was
+    full. ``caches`` has (name, number of entries, capacity) of each cache that is nearly full."""
 
     caches: tuple[tuple[str, int, int], ...]
 
@@ -262,7 +268,7 @@ class Effects(_Detail, tag="effects", frozen=True, gc=False):
 
     Attributes:
       names: the names of the effects, sorted (``Debug``, ``IO``, ``Write``).
-      refs: whether all of them are effects of reading or writing a ``jax.Ref``.
+      refs: whether all these effects come from reading or writing a ``jax.Ref``.
     """
 
     names: tuple[str, ...]
@@ -274,7 +280,7 @@ class Compared(_Detail, tag="compared", frozen=True, gc=False):
     earlier call's key.
 
     Attributes:
-      arrays, statics: number of array leaves and of static values in the key, all equal before and after.
+      arrays, statics: number of arrays and of static values in the key; all are equal in both calls.
       missing: names of the parts of the key that could not be recorded.
     """
 
@@ -289,8 +295,8 @@ class NotRecorded(_Detail, tag="not_recorded", frozen=True, gc=False):
 
 class RecordingBegan(_Detail, tag="recording_began", frozen=True, gc=False):
     """The call is the first recorded one of its function, so its cause is unknown. The function may have been
-    compiled before the recording began. ``since`` are words for the beginning of the recording, used in a
-    message: ``this block``."""
+    compiled before the recording began. A message says that the recording began with ``since``: ``this
+    block`` (a ``with`` block)."""
 
     since: str
 
@@ -315,11 +321,13 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     Attributes:
       kind: what differs from the earlier call: ``shape``, ``static_value``, ``new_function``, ...
       level: the cache in which the call was not found: trace, lower, compile or fast_path.
-      path: the path of the argument by the user's names (``batch['ids']``); ``context`` for the mesh around
-        the call; the name of the setting for ``config``; None: the cause has no single path.
+      path: the path of the argument in the user's names (``batch['ids']``); the word ``context`` if the mesh
+        around the call changed; the name of the setting if ``kind`` is ``config``; None: the cause has no
+        single path.
       before, after: the value in the earlier call and in the call that missed; None: there is no such value.
       certainty: certain or likely.
-      count: number of leaves with this cause; if there are several, ``path`` is their common prefix.
+      count: number of leaves (arrays or static values) with this cause; if there are several, ``path`` is
+        their common prefix.
       detail: further data for a cause of this kind.
     """
 

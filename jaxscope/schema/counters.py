@@ -1,4 +1,4 @@
-"""Events with a count that goes on growing after the event is written.
+"""Events with a count that continues to grow after the event is written.
 
 The current value of the count is in the counts file, a memory-mapped array of integers beside the log of the
 process (``log.counts``). The event has the index of the count in that file.
@@ -10,14 +10,15 @@ from jaxscope.schema.event import Event
 
 
 class MissesCounted(Event, frozen=True, tag="MissesCounted"):
-    """A function missed JAX's C++ fast path again with an unchanged cache key. Such misses are only counted.
-    Other misses are recorded as Missed events.
+    """A function missed JAX's C++ fast path again with an unchanged cache key. Misses of this kind are only
+    counted; each other miss has an event (``Missed``).
 
     Attributes:
       function: id of the function.
       count: number of these misses since the start of the recording.
-      cell: the index in the counts file of the process at which counting continues after this event; None:
-        there is no such cell, and only later events have newer counts.
+      cell: where the count continues after this event: an index in the counts file, an array of integers
+        beside the log of the process. None: the file has no such number, and only later events have newer
+        counts.
     """
 
     function: str = ""
@@ -30,8 +31,8 @@ class Step(Event, frozen=True, tag="Step"):
 
     Attributes:
       index: number of the step, from 1.
-      cell: the index in the counts file at which the number of ended steps continues to grow; None: only
-        later events have newer numbers.
+      cell: where the number of ended steps continues after this event: an index in the counts file, an array
+        of integers beside the log of the process. None: only later events have newer numbers.
     """
 
     index: int = 0
@@ -48,8 +49,8 @@ class StepTimed(Event, frozen=True, tag="StepTimed"):
     Attributes:
       step: number of the step that ended. If the calls of a function count as steps, each call ends the
         previous step. The first call ends step 0, which is everything before it.
-      marked: whether the program marks the ends of its steps with ``jaxscope.step()``; False: calls are
-        counted.
+      marked: whether the program marks the ends of its steps with ``jaxscope.step()``; False: the calls of a
+        function count as steps.
       clock_ns: the time in nanoseconds by ``time.perf_counter_ns``. Only differences of two times have a
         meaning.
     """
@@ -65,8 +66,8 @@ class Called(Event, frozen=True, tag="Called"):
     Attributes:
       function: id of the function.
       count: number of calls since the start of the recording.
-      cell: the index in the counts file at which counting continues; None: only later events have newer
-        counts.
+      cell: where the count continues after this event: an index in the counts file, an array of integers
+        beside the log of the process. None: only later events have newer counts.
     """
 
     function: str = ""
@@ -85,8 +86,8 @@ class Brought(Event, frozen=True, tag="Brought"):
       function: id of the function.
       bytes: bytes of the NumPy arguments of one call, after conversion to jax.Array; may be 0.
       count: number of calls with this number of bytes since the start of the recording.
-      cell: the index in the counts file at which counting continues; None: only later events have newer
-        counts.
+      cell: where the count continues after this event: an index in the counts file, an array of integers
+        beside the log of the process. None: only later events have newer counts.
       lost: whether the bytes of later calls are unknown, because the arguments could not be read.
     """
 

@@ -1,9 +1,9 @@
 """The events that a recorded process writes to its log, one type for each kind of event.
 
-``AnyEvent`` is the union of all types, Unknown stands for the kinds that a newer version has added. Every
-field has a default, so that the log of an older jaxscope can be decoded; fields that a newer version added
-are ignored. A field that could not be read is None, never 0 or an empty list. What can be derived from events
-(causes of recompiles, findings) is not written as an event.
+``AnyEvent`` is the union of all types. An event of a kind that this version does not know is read as
+``Unknown``. Every field has a default, so that the log of an older jaxscope can be decoded. Fields that a
+newer version added are ignored. A field that could not be read is None, never 0 or an empty list. What can be
+derived from events (causes of recompiles, findings) is not written as an event.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class RunStarted(Event, frozen=True, tag="RunStarted"):
       argv, cwd: command line and working directory.
       python, jax, jaxlib, jaxscope: versions.
       parent: id of the parent process.
-      ir: the program texts that are stored: all, stablehlo, hlo, stats (no text, only figures of the
-        compiler) or none.
+      ir: which texts of compiled programs are stored: all, stablehlo, hlo, stats (no text, only figures of
+        the compiler) or none.
       transfers: whether transfers between host and devices are counted.
-      machine: id of the machine that writes the log (``log.liveness.machine``).
+      machine: id of the machine that writes the log.
       locked: whether the process holds a lock on its log while it records. Readers then know from the lock
         whether the process is alive.
-      steps: in a forked process, the number of steps that its parent had counted; the process continues
-        from this number.
+      steps: in a forked process, the number of steps that its parent had counted; the process continues from
+        this number.
     """
 
     schema: int = SCHEMA
@@ -95,16 +95,16 @@ class FunctionSeen(Event, frozen=True, tag="FunctionSeen"):
     Attributes:
       function: the id: qualified name, file and first line, then the wrappers around the function.
       name, qualname, module: names of the function in Python.
-      file, line: the place of its definition; None: unknown.
+      file, line: where the function is defined; None: unknown.
       form: def, lambda, partial, method, callable (an object with ``__call__``) or primitive.
       wrappers: names of the layers around the user's function, outermost first: ``["jax.grad"]``.
       library: whether the function belongs to JAX or a library, not to the user.
       eager: whether this is an operation that runs outside jit (``jnp.add`` in plain Python code).
       signature: the parameters as text; None: unknown.
       captures: the functions, classes and callable objects that it captures, as ``loss=l2`` (at most 8).
-      captured_code: names and places of the functions that it captures, and of the functions that those
-        capture, as a text of limited length. Functions that differ in nothing else are sorted by this text.
-        Empty if it captures none.
+      captured_code: names and lines of the functions that it captures directly or through another one, as a
+        text of limited length; empty if there are none. Functions that are otherwise alike are sorted by this
+        text.
     """
 
     function: str = ""
@@ -124,8 +124,8 @@ class FunctionSeen(Event, frozen=True, tag="FunctionSeen"):
 
 class ContextSeen(Event, frozen=True, tag="ContextSeen"):
     """The settings of JAX that are part of its cache keys (precision, x64, mesh, ...) have new values:
-    ``settings`` is {name: value as text}. The keys of later calls refer to these settings by the id
-    ``context`` (``Key.context``)."""
+    ``settings`` is {name: value as text}. ``context`` is an id by which the keys of later calls refer to
+    these settings."""
 
     context: str = ""
     settings: dict[str, str] = {}
@@ -136,7 +136,7 @@ class Missed(Event, frozen=True, tag="Missed"):
     ahead of time.
 
     Attributes:
-      call: number of the call in its process. Events about its trace, lowering and compilation have the same
+      call: number of the call in its process. The events of its trace, lowering and compilation have the same
         number.
       function: id of the function.
       entry: call (an ordinary call), aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad,
@@ -151,7 +151,7 @@ class Missed(Event, frozen=True, tag="Missed"):
       cleared: how often JAX's caches were cleared so far; None: unknown.
       full: (number of entries, capacity) of JAX's bounded caches that are nearly full, by name of the cache.
       made: the user's lines that created arrays among the arguments.
-      made_by: for each of ``key.arguments`` an index into ``made``, -1 if unknown.
+      made_by: for each of ``key.arguments`` the index in ``made`` of the line that created it, -1 if unknown.
       into_library: which of the user's lines called a library that then called JAX; of several lines, the
         outermost. 0: ``site`` (also if no library was called); n: ``stack[n - 1]``. None: the function is the
         user's own.
@@ -182,7 +182,7 @@ class PhaseBegan(Event, frozen=True, tag="PhaseBegan"):
     """JAX began to trace, lower or compile.
 
     Attributes:
-      call: number of the call (``Missed.call``).
+      call: number of the call in its process; all events about one call have the same number.
       phase: trace, lower or compile.
       later: whether this phase runs after the Python call that traced the function: ``.lower()`` or
         ``.compile()`` of a trace made ahead of time, perhaps in an earlier step.
@@ -196,12 +196,12 @@ class PhaseBegan(Event, frozen=True, tag="PhaseBegan"):
 class Traced(Event, frozen=True, tag="Traced"):
     """The Python body of a function was traced.
 
-    A nested trace (inside another trace) that raised an exception has no such event. But if the log has a
-    Degraded event with ``seam`` nested_end, jaxscope could not tell whether nested traces raised, and this
-    event may stand for one that did.
+    A nested trace (inside another trace) that raised an exception has no such event. Only if jaxscope could
+    not tell whether nested traces raise (the log then has a Degraded event for ``nested_end``), the event is
+    also written for those that did.
 
     Attributes:
-      call: number of the call (``Missed.call``).
+      call: number of the call in its process; all events about one call have the same number.
       seconds: seconds of tracing; None for a trace inside another trace.
       out_tree: the tree definition of the result, as text.
       out: the leaves of the result; None: unknown.
@@ -233,8 +233,8 @@ class TraceReused(Event, frozen=True, tag="TraceReused"):
     """JAX took an earlier trace from its cache: the Python body of the function did not run again.
 
     Attributes:
-      call: the number of the call, which is also in its event ``Missed``.
-      seconds: how long JAX looked for the earlier trace; None: unknown.
+      call: number of the call in its process; all events about one call have the same number.
+      seconds: seconds that JAX took to find the earlier trace; None: unknown.
     """
 
     call: int = 0
@@ -245,14 +245,14 @@ class Lowered(Event, frozen=True, tag="Lowered"):
     """A function was lowered to StableHLO.
 
     Attributes:
-      call: number of the call (``Missed.call``).
+      call: number of the call in its process; all events about one call have the same number.
       seconds: seconds of lowering.
       program: id of the program: a hash of the StableHLO text (without source locations), the compile
         options, the platforms and the number of devices. None: no text was read.
       module: name of the MLIR module: ``jit_train_step``.
       donated: paths of the donated arguments; None: unknown.
       num_partitions: number of devices that the program runs on; None: unknown.
-      platforms: the platforms that it is lowered for: ``["tpu"]``.
+      platforms: the platforms for which the program is lowered: ``["tpu"]``.
       asked: the shardings that the user gave to jit as in_shardings and out_shardings; empty: there are none;
         None: unknown.
       asked_in, asked_out: for each flat argument and each flat result an index into ``asked``, or None if the
@@ -275,20 +275,22 @@ class Compiled(Event, frozen=True, tag="Compiled"):
     """A program was compiled, or loaded from JAX's persistent compilation cache.
 
     Attributes:
-      call: number of the call (``Missed.call``).
+      call: number of the call in its process; all events about one call have the same number.
       seconds: seconds of compilation, or of loading.
-      program: id of the program (``Lowered.program``); None: unknown.
+      program: id of the program, as in the Lowered event of the call; None: unknown.
       module: name of the HLO module: ``jit_train_step``.
       persistent_cache: hit, miss or off.
       persistent_cache_reason: why the cache is off, or why the program was not stored; None: unknown, or
         there is no special reason.
-      out_shardings, out_sharding_of: the shardings of the results, and for each result an index into them.
+      out_shardings, out_sharding_of: the shardings of the results, and for each result an index into this
+        list.
       in_shardings, in_sharding_of: the shardings of the arguments, and for each flat argument an index into
-        them, None for a dropped argument; empty for a program on one device.
+        this list (None for a dropped argument); empty for a program on one device.
       out_committed: whether the results are committed to their devices; None: unknown.
       dropped_arguments: positions of the flat arguments that JAX does not pass to the program, because the
         program does not use them; None: unknown.
-      memory: the compiler's figures; None: unknown, or given by a later MemoryRead event.
+      memory: the memory that the program needs, according to the compiler; None: unknown, or in a later
+        MemoryRead event.
       cost: XLA's cost analysis: ``{"flops": ..., "bytes accessed": ...}``.
       fingerprint: XLA's fingerprint of the executable, as text.
       devices: ids of the devices that the program runs on, as ranges: ``"0-7"``.
@@ -313,8 +315,8 @@ class Compiled(Event, frozen=True, tag="Compiled"):
 
 
 class MemoryRead(Event, frozen=True, tag="MemoryRead"):
-    """The memory of the program compiled by the call with the number ``call`` (``Missed.call``), if it was
-    not known yet when the Compiled event was written."""
+    """The memory that a compiled program needs, if it was not known yet when the Compiled event was written.
+    ``call`` is the number of the call that compiled the program, as in the Compiled event."""
 
     call: int = 0
     memory: Memory | None = None
@@ -324,7 +326,7 @@ class PhaseFailed(Event, frozen=True, tag="PhaseFailed"):
     """A trace, lowering or compilation ended with an exception of the program or of JAX.
 
     Attributes:
-      call: number of the call (``Missed.call``).
+      call: number of the call in its process; all events about one call have the same number.
       phase: trace, lower or compile.
       seconds: seconds until the exception; None: unknown.
     """
@@ -335,13 +337,13 @@ class PhaseFailed(Event, frozen=True, tag="PhaseFailed"):
 
 
 class ProgramText(Event, frozen=True, tag="ProgramText"):
-    """A text of a program was stored as a file of the run.
+    """A text of a program was stored as a file of the run (the recording).
 
     Attributes:
-      program: id of the program (``Lowered.program``).
+      program: id of the program, as in its Lowered event.
       stage: stablehlo (the lowered text) or hlo (the compiled text).
       blob: name of the file, a hash of its content.
-      bytes: size of the text.
+      bytes: size of the text in bytes.
     """
 
     program: str = ""
@@ -351,24 +353,30 @@ class ProgramText(Event, frozen=True, tag="ProgramText"):
 
 
 class Watched(Event, frozen=True, tag="Watched"):
-    """A function (an id) is watched, which means that its calls are counted. ``step``: whether each call
-    counts as a step of the training loop (``@jaxscope.watch(step=True)``)."""
+    """A function is watched, which means that its calls are counted.
+
+    Attributes:
+      function: id of the function.
+      step: whether each call counts as a step of the training loop (``@jaxscope.watch(step=True)``).
+    """
 
     function: str = ""
     step: bool = False
 
 
 class ArgumentFate(Event, frozen=True, tag="ArgumentFate"):
-    """Which array arguments of a call were alive after the call, to find arguments that could be donated.
+    """Tells which array arguments of a call were alive after the call, to find arguments that could be
+    donated.
 
     Attributes:
-      call: number of the call (``Missed.call``).
+      call: number of the call in its process; all events about one call have the same number.
       seen: when the arguments were checked: next_call (of a watched function), next_event or exit.
       deleted: paths of arguments that were donated and deleted.
       gone: paths of arguments to which nothing refers any more.
       kept: paths of arguments that are still alive.
       twice: paths of arguments whose array was also passed to the call at another path; None: unknown.
-      twice_arrays: for each of ``twice``, a number that is equal for paths of one array; None: unknown.
+      twice_arrays: a number for each path in ``twice``; paths of the same array have equal numbers. None:
+        unknown.
     """
 
     call: int = 0
@@ -385,8 +393,8 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
 
     Attributes:
       why: the occasion: step (a step ended), growth (there are more arrays), asked (requested by the user),
-        exit, exhausted (memory ran out). If steps are not counted also: miss (a call compiled), time (a
-        transfer, some time after the last snapshot).
+        exit or exhausted (memory ran out). Two further occasions exist if steps are not counted: miss (a call
+        compiled) and time (a transfer, some time after the last snapshot).
       step: the step that ended last; None: steps are not counted.
       count: number of live arrays.
       shardings: the shardings to which the groups refer.
@@ -403,8 +411,8 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
         groups: shards that JAX keeps.
       overlap: {device id: bytes that are counted in two groups, because an array shares the memory of another
         array on some devices only}.
-      lengths: the number of items of each container that leads to arrays, by path. For the paths in the
-        list ``bounded``, it is the largest number that the container may have (``deque(maxlen=...)``,
+      lengths: the number of items of each container that leads to arrays, by path. For the paths in the list
+        ``bounded``, it is the largest number that the container may have (``deque(maxlen=...)``,
         ``lru_cache(maxsize=...)``).
       bounded: the paths in ``lengths`` of containers with such a largest number.
     """
@@ -428,17 +436,23 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
 
 
 class Degraded(Event, frozen=True, tag="Degraded"):
-    """A part of the recording is not available, for the ``reason`` given as text. The event is written once
-    for each part. ``seam`` is the name of the part: ``listeners``, ``step_function``, ..."""
+    """jaxscope could not record something in this process. The event is written once for each thing that is
+    missing. ``seam`` is jaxscope's name for what is missing (``listeners``, ``step_function``, ...), and
+    ``reason`` is a text that says why."""
 
     seam: str = ""
     reason: str = ""
 
 
 class Died(Event, frozen=True, tag="Died"):
-    """An uncaught exception ended the program. ``error`` is the name of its class; ``stack`` has the user's
-    frames, innermost first. ``library`` is the package, other than JAX, whose line made the call that failed;
-    None: the user's line made it, or this is unknown."""
+    """An uncaught exception ended the program.
+
+    Attributes:
+      error: the name of the exception's class.
+      stack: the user's frames, innermost first.
+      library: the package, other than JAX, whose line made the call that failed; None: the user's line made
+        it, or this is unknown.
+    """
 
     error: str = ""
     message: str = ""
@@ -447,15 +461,15 @@ class Died(Event, frozen=True, tag="Died"):
 
 
 class RunEnded(Event, frozen=True, tag="RunEnded"):
-    """The process stopped recording in an orderly way. ``how``: exit (the process ended) or stop (the program
-    ended the recording)."""
+    """The process stopped recording in an orderly way. ``how`` is exit (the process ended) or stop (the
+    program ended the recording)."""
 
     how: str = "exit"
 
 
 class RecordingStopped(Event, frozen=True, tag="RecordingStopped"):
-    """The recording of a process stopped, though the process goes on. ``reason``: the files of the recording
-    are too large, or cannot be written."""
+    """The recording of a process stopped, though the process goes on. ``reason`` says why: the files of the
+    recording are too large, or cannot be written."""
 
     reason: str = ""
 
@@ -465,8 +479,8 @@ class ProgramExited(Event, frozen=True, tag="ProgramExited"):
 
     Attributes:
       program_pid: the process id of the program's first process.
-      exit_code, signal: the exit code, or the number of the signal that ended the program. The other of the
-        two is None; both are None if the end is unknown.
+      exit_code, signal: the exit code, or the number of the signal that ended the program. One of the two is
+        always None; both are None if the end is unknown.
       seconds: wall time from the start of the program to its end.
     """
 
@@ -485,8 +499,8 @@ class CaptureChanged(Event, frozen=True, tag="CaptureChanged"):
 
     Attributes:
       function: id of the function.
-      call: number of the call that traced the function (``Missed.call``).
-      name: the name of the value as it is in the code (``scale``, ``config['lr']``, ``self.width``).
+      call: number, in its process, of the call that traced the function.
+      name: the value as the code writes it (``scale``, ``config['lr']``, ``self.width``).
       where: closure, global or static (an attribute of a static argument); " of g" is added if the value is
         read in a function g that the watched function calls.
       how: rebound (the name refers to another object), or in place (a NumPy array has other contents).
@@ -497,8 +511,8 @@ class CaptureChanged(Event, frozen=True, tag="CaptureChanged"):
       seen: when the change was noticed: call, step or exit.
       step: the step at that time; None: steps are not counted.
       calls: number of calls of the function so far.
-      certain: whether the function used the value for certain: every run of the function executes the line
-        that reads it, or the array is a constant of the trace.
+      certain: whether the function certainly used the value, because each execution of the function reaches
+        the line that reads it, or because the array is a constant of the trace.
     """
 
     function: str = ""
@@ -522,8 +536,8 @@ class CaptureRenewed(Event, frozen=True, tag="CaptureRenewed"):
 
     Attributes:
       function: id of the function.
-      call: number of the call with the old trace.
-      by: number of the call with the new trace.
+      call: number, in its process, of the call that made the old trace.
+      by: number of the call that made the new trace.
       calls: number of calls of the function so far.
     """
 
@@ -534,14 +548,14 @@ class CaptureRenewed(Event, frozen=True, tag="CaptureRenewed"):
 
 
 class StderrWatched(Event, frozen=True, tag="StderrWatched"):
-    """From now on XLA's warnings on the program's stderr are recorded. ``muted`` is the setting that keeps
-    XLA from printing warnings (``TF_CPP_MIN_LOG_LEVEL=2``); None: not set."""
+    """jaxscope began to record the warnings that XLA prints on the program's stderr. ``muted`` is the setting
+    that keeps XLA from printing warnings (``TF_CPP_MIN_LOG_LEVEL=2``); None: it is not set."""
 
     muted: str | None = None
 
 
 class CompilerWarned(Event, frozen=True, tag="CompilerWarned"):
-    """A warning that XLA printed on stderr. ``t_ns`` is the time that XLA printed with it.
+    """A warning that XLA printed on stderr. ``t_ns`` is the time in this warning.
 
     Attributes:
       text: the line that XLA printed, from its time stamp on.
@@ -554,14 +568,15 @@ class CompilerWarned(Event, frozen=True, tag="CompilerWarned"):
 
 
 class MainThreadSeen(Event, frozen=True, tag="MainThreadSeen"):
-    """Where the main thread of one process of a multi-process job is, written while nothing else is recorded.
+    """The line at which the main thread is, in one process of a job with several processes. The event is
+    written while nothing else is recorded.
 
     From these events, a report concludes which processes wait for others, and at which line.
 
     Attributes:
       blocked: whether the thread waits. False: it runs, or runs again.
-      since_ns: the time since which the thread waits; if it does not wait, the time at which it ran again, or
-        at which the log last grew (nanoseconds since the epoch).
+      since_ns: nanoseconds since the epoch. If the thread waits, the time at which it began to wait.
+        Otherwise the time at which it ran again, or at which the log last grew.
       stack: the user's frames, innermost first.
     """
 
@@ -571,8 +586,8 @@ class MainThreadSeen(Event, frozen=True, tag="MainThreadSeen"):
 
 
 class RankGroup(msgspec.Struct, frozen=True):
-    """Ranks (processes of a job) that compiled the same program as their n-th program, where other ranks
-    compiled another one.
+    """Ranks (processes of a job) whose n-th compiled program is the same. The n-th program of other ranks is
+    a different one.
 
     Attributes:
       program: id of the program; None: the ranks have not compiled that many programs yet.
@@ -587,14 +602,14 @@ class RankGroup(msgspec.Struct, frozen=True):
 class RanksCompiled(Event, frozen=True, tag="RanksCompiled"):
     """The ranks (processes of a job) disagree: they compiled different programs, or some are far behind.
 
-    Only programs for the devices of all processes are compared, in the order in which each rank compiles
-    them. Each rank publishes the names of its programs through JAX's coordination service. Rank 0 compares
-    them and writes this event.
+    Only programs that run on the devices of all processes are compared, in the order in which each rank
+    compiles them. Each rank publishes the names of its programs through JAX's coordination service. Rank 0
+    compares them and writes this event.
 
     Attributes:
       position: the position in that order, from 0, at which the ranks disagree.
       groups: the ranks, grouped by the program that they compiled at this position.
-      left: the ranks whose program had ended by then.
+      left: the ranks whose Python program had ended by then.
     """
 
     position: int = 0
@@ -607,9 +622,9 @@ class SourceSeen(Event, frozen=True, tag="SourceSeen"):
 
     Attributes:
       file: name of the file, or of the notebook cell.
-      sha256: checksum of its content, in hexadecimal. On another machine, lines of a file are shown only if
-        its content has this checksum.
-      text: the source of a notebook cell, which is in no file; None: the source is in a file, or is left out.
+      sha256: checksum of its content, in hexadecimal. A report made on another machine shows lines of a file
+        only if the file there has this checksum.
+      text: the source of a notebook cell; None: the source is in a file, or was left out.
     """
 
     file: str = ""
@@ -618,8 +633,8 @@ class SourceSeen(Event, frozen=True, tag="SourceSeen"):
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """An event of a kind that this version of jaxscope does not know. ``raw`` is the decoded JSON object;
-    without its contents if the line is very long."""
+    """An event of a kind that this version of jaxscope does not know. ``raw`` is the decoded JSON object; if
+    the line in the log is very long, its contents are left out."""
 
     kind: str
     raw: dict[str, Any]

@@ -28,8 +28,10 @@ class Evidence(msgspec.Struct, frozen=True):
       program: id of the program; None: the observation is not about one.
       source: the user's line; None: no line.
       step: the step of the training loop in which the observation was made; None: unknown.
-      target: name of the target machine, if the finding has observations of several targets.
-      setting: name of the setting of ``--vary``, if the finding has observations of several settings.
+      target: name of the target (a machine for which the program was compiled, ``--target``), if the finding
+        has observations of several targets.
+      setting: name of the setting (the values with which ``run --vary`` ran the program), if the finding has
+        observations of several settings.
     """
 
     text: Words
@@ -60,16 +62,16 @@ class Contexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The forms of a program that have a finding (a problem).
 
     A program can have several forms: the program that ran, programs compiled for other machines (targets),
-    and programs compiled with other settings (``--vary``).
+    and programs of other settings (``run --vary`` runs the program with several combinations of arguments or
+    environment variables).
 
     Attributes:
       ran: whether the program that ran has the finding.
       targets: names of the targets whose programs have the finding.
-      settings: the settings of ``--vary`` with which the program has the finding, if there are several
-        settings.
-      named: a short text for ``settings``, made of the values that they have in common; empty: the program
-        has the finding with all settings.
-      in_title: whether the title already names the targets.
+      settings: the settings with which the program has the finding, if it ran with several settings.
+      named: short texts for ``settings``, made of the values that these settings have in common; empty: the
+        program has the finding with all settings.
+      in_title: whether the finding's title already names the targets.
       programs: numbers of the compilations whose programs have the finding, if the latest program does not
         have it.
       latest: the number of that latest program.
@@ -85,16 +87,16 @@ class Contexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Identity(NamedTuple):
-    """A value that is equal for the same problem in different runs, targets and settings of a program.
-    ``function`` is an id (None: the finding is about no function); ``subject`` distinguishes findings of the
-    same rule and function."""
+    """A value that is equal for the same problem in different runs of a program, for different targets
+    (``--target``) and with different settings (``run --vary``). ``function`` is an id (None: the finding is
+    about no function); ``subject`` distinguishes findings of the same rule and function."""
 
     code: str
     function: str | None
     subject: Hashable
 
 
-SHARES = frozenset({"JX605", "JX606", "JX608"})  # rules about a measured share of the time of the program
+SHARES = frozenset({"JX605", "JX606", "JX608"})  # rules about a measured share of the program's time
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -111,9 +113,10 @@ class Finding(msgspec.Struct, frozen=True):
       fix: how to solve the problem; None: no fix is known.
       seconds: seconds lost so far; None: unknown.
       path: the argument or array, by the user's names; None: the finding is about none.
-      contexts: the targets and settings for which the problem was found.
-      subject: distinguishes the finding from others of the same rule and function. None: path, line and title
-        distinguish it.
+      contexts: the targets (machines, ``--target``) and settings (values of ``run --vary``) with which the
+        problem was found.
+      subject: a value that differs between findings of the same rule and function. None: path, line and title
+        differ.
       at_most: whether the fix may save less than ``seconds``: other lines may need some of the programs that
         were compiled in this time (an operation that several lines apply is compiled only for the first of
         them), or the seconds are a share of the time in which a program ran.
@@ -138,29 +141,30 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def by_chance(self) -> bool:
-        """Return whether another run of the same program may not have the finding: measured seconds decide
-        that a note is reported, or the finding is about a measured share of the time. Checks must have the
-        same result in each run, so they leave such findings out."""
+        """Tell whether another run of the same program may lack the finding by chance. It may if measured
+        seconds decide that a note is reported, or if the finding is about a measured share of the time.
+        Checks leave such findings out, because they must have the same result in each run."""
         return self.timed and (self.severity == NOTE or self.code in SHARES)
 
     @property
     def identity(self) -> Identity:
-        """Return a value that is equal for the same problem under any target and setting. Findings of several
-        targets or settings are merged into one if their identities are equal."""
+        """Return a value that is equal for the same problem for any target (``--target``) and setting (``run
+        --vary``). Findings of several targets or settings are merged into one if their identities are equal.
+        """
         name = self.title if isinstance(self.title, str) else self.title.slug
         subject = (self.path, self.source, name) if self.subject is None else self.subject
         return Identity(self.code, self.function, subject)
 
 
 def fix_of(f: Finding) -> Fix | None:
-    """Return the fix of finding ``f`` as a Fix; None: there is no fix. A fix that is a plain text becomes a
-    Fix of kind ADVICE."""
+    """Return the fix of finding ``f`` as a Fix, or None if there is no fix. A fix that is only a text becomes
+    a Fix of kind ADVICE."""
     return f.fix if f.fix is None or isinstance(f.fix, Fix) else Fix(f.fix)
 
 
 def extended(fix: Fix | Words | None, slug: str, **more: Field) -> Fix | None:
-    """Return ``fix`` with a longer text; None for None. The new text is the message template ``slug``, in
-    which the old text is the field ``{fix}``, and ``more`` are the other fields."""
+    """Return ``fix`` with a longer text, or None if ``fix`` is None. The new text is the message template
+    ``slug``, in which the field ``{fix}`` is the old text; ``more`` are the values of the other fields."""
     if fix is None:
         return None
     known = fix if isinstance(fix, Fix) else Fix(fix)

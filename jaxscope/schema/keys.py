@@ -31,7 +31,7 @@ class Sharding(msgspec.Struct, frozen=True, gc=False):
       text: a short text for messages: ``P('d',) on d=8``, ``tpu:0``.
       devices: ids of the devices in mesh order, as ranges (``"0-7"``, ``"3,1,0,2"``); None: unknown.
       mesh: (name, size, axis type) of each axis of the mesh; None: there is no mesh. An axis type is None if
-        this JAX has none.
+        this version of JAX has no axis types.
       spec: the PartitionSpec as JAX prints it: ``P('d',)`` and ``P('d', None)`` differ. None: there is none.
       memory_kind: ``device``, ``pinned_host``, ...; None: unknown.
     """
@@ -54,7 +54,8 @@ class Leaf(msgspec.Struct, frozen=True, gc=False):
       dtype: the dtype as text; None: unknown.
       weak_type: whether the value is weakly typed, so that an operation uses the dtype of its other operand;
         None: unknown.
-      sharding: an index into ``Key.shardings``; None: the value has no sharding.
+      sharding: an index into the list of shardings of the cache key (``Key.shardings``); None: the value has
+        no sharding.
       committed: whether the array is committed to its devices; None for a value that is not a jax.Array.
       memory_kind: ``device``, ``pinned_host``, ...; None: unknown.
       layout: the order of the axes in memory, from major to minor, as JAX prints it; None: unknown.
@@ -82,8 +83,8 @@ class Static(msgspec.Struct, frozen=True, gc=False):
       type: the name of its class.
       compares: how the value is compared: ``"value"``; ``"identity"`` (its class defines no ``__eq__``);
         ``"parts"`` (it contains an object that is compared by identity). None: unknown.
-      serial: a number that identifies the object in its process (for a container, its newest part that is
-        compared by identity); None: unknown.
+      serial: a number that identifies the object in its process (for a container, its newest part that JAX
+        compares by identity); None: unknown.
       hash: the result of ``hash(value)``; None: unknown.
       unstable_hash: whether the value, or a part of it, is equal to the value in the call before but has
         another hash.
@@ -109,7 +110,7 @@ class Key(msgspec.Struct, frozen=True, gc=False):
       call_form: which arguments were passed by position and which by keyword: ``2 positional, keywords:
         mask``.
       options: the options of jit by name, as text.
-      context: the id of the settings of JAX at the time of the call (``ContextSeen.context``).
+      context: the id of the settings of JAX at the time of the call; a ContextSeen event has the settings.
       shardings: the shardings to which the leaves refer.
       function_object: a number that identifies the function object in its process; None: unknown.
       missing: names of the parts of the key that could not be read with this version of JAX.
@@ -131,9 +132,10 @@ class DifferingResult(msgspec.Struct, frozen=True, gc=False):
     """A result of a shard_map that is declared equal on all devices along some mesh axes, but differs.
 
     Attributes:
-      path: the path in the result of the jitted function, ``[0]['w']``; None: it is not returned as it is.
+      path: the path in the result of the jitted function, ``[0]['w']``; None: the jitted function does not
+        return it unchanged.
       aval: shape and dtype of one device's result: ``float32[3]``.
-      axes: names of these mesh axes.
+      axes: names of the mesh axes along which the result is declared equal but differs.
     """
 
     path: str | None
@@ -167,9 +169,9 @@ class Captured(msgspec.Struct, frozen=True, gc=False):
       name: the variable that has the array; None: no such variable was found.
       where: how the function reads the variable: closure, global, default (of a parameter), partial (bound by
         functools.partial) or attribute (of a method's self); None: unknown.
-      shape, dtype, bytes: of the array; None: unknown.
-      draws: whether the array is a random key from which the function draws random numbers without
-        combining the key with an argument; None: unknown.
+      shape, dtype, bytes: shape, dtype and size in bytes of the array; None: unknown.
+      draws: whether the array is a random key from which the function draws random numbers without combining
+        the key with an argument; None: unknown.
     """
 
     name: str | None

@@ -25,7 +25,7 @@ WRAPPER_ROOTS = frozenset(
         *("flax", "equinox", "haiku", "keras", "orbax", "functools", "contextlib", "clu", "treescope"),
     }
 )
-# Packages whose wrapper around a jitted function runs code of its own and of JAX in each call
+# Packages whose wrapper around a jitted function runs Python code of the package and of JAX in each call
 CALL_WRAPPERS = WRAPPER_ROOTS - COMPUTING_ROOTS
 # Functions of these packages can be jitted as a whole: ``jax.jit(net.init)``. A sampler or a solver that
 # loops in Python cannot.
@@ -34,9 +34,9 @@ OWN_ROOT = "jaxscope"
 
 
 def transformation(wrapper: str) -> str:
-    """Return the name of the transformation that returned a function with the name ``wrapper``. Haiku's
-    transformations return a pair of functions, init and apply: ``haiku.transform.init`` ->
-    ``haiku.transform``. Any other name is returned unchanged."""
+    """Return the name of the transformation (``jax.grad``) that returned a wrapper with the name ``wrapper``.
+    Haiku's transformations return two functions, init and apply, so ``haiku.transform.init`` ->
+    ``haiku.transform``. Return other names unchanged."""
     return wrapper.removesuffix(".init").removesuffix(".apply") if wrapper.startswith("haiku.") else wrapper
 
 
@@ -58,8 +58,8 @@ def no_memory(message: str) -> bool:
 
 
 def keeps_callbacks(version: str | None) -> bool | None:
-    """Return whether the JAX with the version ``version`` (``0.10.2``) stores programs with Python callbacks
-    in its persistent compilation cache; None if ``version`` is None or cannot be parsed."""
+    """Return whether the JAX of the version ``version`` (``0.10.2``) stores programs with Python callbacks in
+    its persistent compilation cache. Return None if ``version`` is None or cannot be parsed."""
     parts = (version or "").split(".")[:2]
     if len(parts) < 2 or not all(p.isdecimal() for p in parts):
         return None

@@ -9,9 +9,9 @@ from jaxscope.schema.keys import Frame
 
 # What the main thread does at a line. COMPILING: JAX traces, lowers or compiles. WAITING: for values of
 # devices. COPYING: arrays to devices. CHECKING: results for NaN (jax_debug_nans). CALLING: a jitted function
-# that is compiled already. OPERATIONS: the line runs operations outside jit, or other code of JAX. PYTHON: it
-# runs its own code, or code of other libraries; this may be a call of a jitted function that was not
-# recognized.
+# that is compiled already. OPERATIONS: the line runs operations outside jit, or other code of JAX. PYTHON:
+# other Python code, of the user or a library; this may be a call of a jitted function that jaxscope did not
+# recognize.
 COMPILING, WAITING, COPYING, CALLING = "compiling", "waiting", "copying", "calling"
 CHECKING, OPERATIONS, PYTHON = "checking", "operations", "python"
 SLEEPING = "sleeping"  # a part of ``python``: the thread waits for a lock, a file, or in C code for a device
@@ -27,13 +27,13 @@ class LineTime(msgspec.Struct, frozen=True, omit_defaults=True):
         JAX) or ``python`` (any other code).
       stack: the user's frames, innermost first. While JAX traces, the first frame is the line that made JAX
         trace.
-      traced: the user's frames that JAX traces, innermost first; empty: it traces none.
+      traced: the user's frames that JAX traces, innermost first; empty: JAX traces none.
       seconds: the wall time, in seconds.
       samples: the number of samples. The error of ``seconds`` is about ``seconds / sqrt(samples)``.
       blocked: the part of ``seconds`` in which the thread slept: it waited for a device, a lock or a file.
-      library: the installed package whose code the line runs, if ``doing`` is ``python``; for the standard
-        library ``python``; None: it runs code of its own.
-      column: the column in bytes at which the call or expression begins that the line runs; None: unknown.
+      library: the installed package whose code the line runs, if ``doing`` is ``python``; ``python`` for the
+        standard library; None: the line runs the user's own code.
+      column: where the call or expression that runs begins on the line, in bytes; None: unknown.
     """
 
     doing: str
@@ -47,7 +47,8 @@ class LineTime(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class LineTimes(Event, frozen=True, tag="LineTimes"):
-    """Where the main thread spent its time since the recording began. The latest event of a process counts.
+    """The lines at which the main thread spent its time since the recording began. Each event replaces the
+    earlier ones of its process.
 
     Attributes:
       seconds: the wall time that was sampled. It is more than the sum over ``lines`` if no line of the user

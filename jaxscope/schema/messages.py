@@ -20,20 +20,20 @@ class Bytes(msgspec.Struct, frozen=True, gc=False):
 
 
 class Seconds(msgspec.Struct, frozen=True, gc=False):
-    """A duration, written as ``28.1 s``; None: unknown."""
+    """A duration in a message to the user, written as ``28.1 s``; None: unknown."""
 
     seconds: float | None
 
 
 class Percent(msgspec.Struct, frozen=True, gc=False):
-    """A fraction, written in percent: a ``share`` of 0.12 is written as ``12%``."""
+    """A fraction in a message to the user, written in percent: a ``share`` of 0.12 is written as ``12%``."""
 
     share: float
 
 
 class Count(msgspec.Struct, frozen=True, gc=False):
-    """A number with a noun, written as ``1 call`` or ``0.5 calls``. ``one`` is the noun in the singular,
-    ``many`` in the plural; None: ``one`` with an s."""
+    """A number with a noun in a message to the user, written as ``1 call`` or ``0.5 calls``. ``one`` is the
+    noun in the singular, ``many`` in the plural; None: ``one`` with an s."""
 
     n: float
     one: str
@@ -41,12 +41,13 @@ class Count(msgspec.Struct, frozen=True, gc=False):
 
 
 class Names(msgspec.Struct, frozen=True, gc=False):
-    """A list of names, written as ``a, b and c``.
+    """A list of names in a message to the user, written as ``a, b and c``.
 
     Attributes:
-      most: how many items are written; the others are only counted: ``a, b and 4 more``. None: all are
+      most: how many names are written; the others are only counted: ``a, b and 4 more``. None: all are
         written.
-      things: the noun for the counted items: with ``lines``, the text is ``a, b and 4 more lines``.
+      things: the noun for the names that are only counted: with ``lines``, the text is ``a, b and 4 more
+        lines``.
     """
 
     names: tuple[str | Message | Frame, ...]
@@ -59,6 +60,7 @@ class Message(msgspec.Struct, frozen=True):
     for its fields.
 
     Attributes:
+      slug: the name of the template: ``exit-code``.
       fields: the values of the template's fields, by name. A field that is None, such as an optional part of
         the sentence, is written as nothing.
     """
@@ -82,6 +84,6 @@ Words: TypeAlias = Message | str  # a str is shown unchanged
 
 
 def message(slug: str, /, **fields: Field) -> Message:
-    """Return a Message: the template ``slug`` (such as ``exit-code``) in ``present/messages``, and the values
-    ``fields`` for its fields. ``present`` writes it as text."""
+    """Return a message to the user: ``slug`` is the name of a template in ``present/messages``
+    (``exit-code``), and ``fields`` are the values for its fields. ``present`` writes it as text."""
     return Message(slug, fields)

@@ -31,7 +31,7 @@ class InstructionTime(msgspec.Struct, frozen=True):
 
 
 class Profiled(Event, frozen=True, tag="Profiled"):
-    """The profiler ran for some steps of this process.
+    """JAX's profiler ran for some training steps of this process.
 
     Attributes:
       first_step, last_step: the profiled steps, both included.

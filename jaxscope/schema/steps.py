@@ -1,9 +1,9 @@
 """Find the number of the step (iteration of the training loop) at a moment of a program.
 
 Steps are counted in one of two ways: by marks at their ends (``jaxscope.step()``), or by calls of a watched
-function (``@jaxscope.watch``) at their beginnings. The first step is 1. Where calls are counted, everything
-before the first call is step 0. The same rule applies to a whole run and to a part of a run (a ``with``
-block, a test). If two ways of counting give different numbers, both are kept.
+function (``@jaxscope.watch``) at their beginnings. The first step is 1. If calls are counted, everything
+before the first call is step 0. These rules apply to a whole run and to a part of a run (a ``with`` block, a
+test). If the two ways of counting give different numbers, both numbers are kept.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from jaxscope.schema.messages import Message, message
 
 
 class Either(NamedTuple):
-    """A step to which two ways of counting give different numbers, ``least`` and ``most``. ``because`` is the
-    reason, as a message to the user."""
+    """The number of a step (iteration of the training loop), if two ways of counting give different numbers:
+    ``least`` and ``most``. ``because`` is the reason, as a message to the user."""
 
     least: int
     most: int
@@ -29,7 +29,8 @@ Step = int | Either | None  # None: steps are not counted
 
 
 class Counting(msgspec.Struct, frozen=True):
-    """What a run, or a part of a run, counted: step marks, and calls of watched functions.
+    """The counts of a run (a recording), or of a part of it, from which the number of a step follows: step
+    marks, and calls of watched functions.
 
     Attributes:
       marks: number of calls of ``jaxscope.step()``, which mark the ends of steps.
@@ -44,12 +45,13 @@ class Counting(msgspec.Struct, frozen=True):
     def step(
         self, marks: int, calls: Mapping[str, int], inside: Callable[[str], bool] = lambda _: False
     ) -> Step:
-        """Return the number of the training step at a moment of the program. An ``Either``: the counts allow
-        two numbers. None: nothing was counted.
+        """Return the number of the training step at a moment of the program. Return an ``Either`` if the
+        counts allow two numbers, and None if nothing was counted.
 
-        If the run has step marks, the number is one more than the marks until this moment. If not, it is a
-        number of calls: of the function watched with ``step=True`` (of several, the one with the most calls),
-        else of the first watched function that was called more than once.
+        If the run has step marks, the number is one more than the marks until this moment. Otherwise it is
+        the number of calls of the function watched with ``step=True`` (of several, the one with the most
+        calls). If there is no such function, it is the number of calls of the first watched function that was
+        called more than once.
 
         Args:
           marks: the step marks until this moment.
@@ -74,11 +76,11 @@ class Counting(msgspec.Struct, frozen=True):
 
 
 def known(step: Step, n: int) -> int | None:
-    """Return ``step`` as a single number that can be compared with step ``n``, also if it is an ``Either``.
+    """Return ``step`` as a single number, for a comparison with the step number ``n``.
 
-    An ``Either`` has two possible numbers. If both are larger than ``n``, or neither is, one of them is
-    returned. None: only one of them is larger, so that the comparison is impossible; or steps are not
-    counted.
+    An ``Either`` has two possible numbers. If both are larger than ``n``, or both are not, any of them
+    serves. Return None if only one of them is larger, so that the comparison has no certain result, or if
+    steps are not counted.
     """
     if not isinstance(step, Either):
         return step

@@ -1,6 +1,6 @@
 """The events of programs that jaxscope compiles for targets, which are machines that need not be present.
 
-They are a part of the union ``schema.events.AnyEvent``.
+The union ``schema.events.AnyEvent`` contains them, too.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from jaxscope.schema.targets import Target
 
 class TargetsWanted(Event, frozen=True, tag="TargetsWanted"):
     """The targets (``--target v5e:4x4``) for which jaxscope also compiles the functions of this process.
-    ``forced`` is the number of CPU devices that jaxscope made JAX create, so that meshes of the target's size
-    can be built; None: the environment already set a number."""
+    ``forced`` is the number of CPU devices that jaxscope made JAX create, so that the program can build
+    meshes of the target's size; None: the environment already set a number."""
 
     targets: list[Target] = []
     forced: int | None = None
@@ -23,15 +23,15 @@ class Retargeted(Event, frozen=True, tag="Retargeted"):
     """The trace of a call was lowered a second time, for a target (``--target``), to be compiled for it.
 
     Attributes:
-      call: number of the call (``Missed.call``).
+      call: number of the call in its process; all events about one call have the same number.
       target: name of the target.
       program: id of the program for the target: a hash of the lowered text, the compile options and the
-        target. None: nothing is to be compiled.
-      of: id of the program that the same trace was compiled to for the machine that the process runs on;
+        target. None: there is no program to compile.
+      of: id of the program that JAX compiled from the same trace for the machine on which the process runs;
         None: there is none.
       seconds: seconds by which this second lowering delayed the user's program.
       module: name of the MLIR module; None: unknown.
-      stablehlo, stablehlo_bytes: the file of the run that has the lowered text, and its size.
+      stablehlo, stablehlo_bytes: the file of the run that has the lowered text, and its size in bytes.
       partitions: number of devices that the program runs on; None: unknown.
       in_order: whether these devices are the first ones of the target, in the target's order; None: a log of
         an older version.
@@ -56,7 +56,8 @@ class Retargeted(Event, frozen=True, tag="Retargeted"):
 
 
 class TargetCompiling(Event, frozen=True, tag="TargetCompiling"):
-    """The compiler of a target (``--target``) began to compile a program (``Retargeted.program``)."""
+    """The compiler of a target (a machine given with ``--target``) began to compile a program. ``program`` is
+    the id that the program has in its Retargeted event."""
 
     program: str = ""
     target: str = ""
@@ -66,18 +67,19 @@ class TargetCompiled(Event, frozen=True, tag="TargetCompiled"):
     """The compiler of a target (``--target``) has compiled a program, or failed.
 
     Attributes:
-      program: id of the program (``Retargeted.program``).
+      program: id of the program, as in its Retargeted event.
       target: name of the target.
       outcome: ok, exhausted (the program needs more memory than the target has), failed, crashed, late (a
         time limit was reached) or missing (no such compiler is installed).
       seconds: seconds that the compiler took; None: it did not end.
-      text, text_bytes: the file of the run that has the compiled HLO text, and its size; None: no text.
-      memory: the compiler's figures; None: unknown.
-      peak_bytes: peak memory on one device; None: the compiler does not state it.
+      text, text_bytes: the file of the run that has the compiled HLO text, and its size in bytes; None: no
+        text.
+      memory: the memory that the program needs on one device, according to the compiler; None: unknown.
+      peak_bytes: peak memory on one device, in bytes; None: the compiler does not state it.
       cost: XLA's cost analysis: ``{"flops": ..., "bytes accessed": ...}``.
       error: the compiler's message, or how its process ended; None: no error.
       compiler: name and version of the compiler; None: unknown.
-      process_bytes: the largest memory that the compiler's process has used so far; None: unknown.
+      process_bytes: the most bytes of memory that the compiler's process has used so far; None: unknown.
     """
 
     program: str = ""

@@ -9,7 +9,8 @@ from jaxscope.schema.keys import Frame
 class Transferred(Event, frozen=True, tag="Transferred"):
     """All transfers in one direction that one line of the program has caused since the recording began.
 
-    The event is written again when the totals have grown; the latest event of a line counts.
+    jaxscope writes the event again when the totals have grown; the latest event of a line replaces the
+    earlier ones.
 
     Attributes:
       direction: device_to_host, host_to_device or device_to_device.
@@ -21,16 +22,16 @@ class Transferred(Event, frozen=True, tag="Transferred"):
       count: number of transfers. For device_to_host, only the first read of each array counts, because JAX
         keeps the copy for later reads.
       bytes: bytes of all transfers; None: the bytes of a transfer are unknown.
-      views: number of transfers without a copy, because the host uses the device's memory (CPU devices).
+      views: number of transfers without a copy, because the host reads the device's memory (CPU devices).
       waits: number of transfers that took longer than 0.1 ms.
-      seconds: seconds that the program was blocked, including the time that it waited for the computation;
+      seconds: seconds for which the transfers blocked the program, including the wait for the computation;
         None: not measured.
       step_seconds: the part of ``seconds`` in the thread that runs the training steps. If one transfer runs
         within another, their common time counts once.
       steps: number of steps with such a transfer; None: steps are not counted.
       first_step, last_step: the first and the last of these steps.
-      caller: the user's line that called the function of ``site``; None: several lines, or none of the
-        user's.
+      caller: the user's line that called the function of ``site``; None: several lines called it, or no line
+        of the user did.
       first_ns, last_ns: wall clock of the first and the last transfer, in nanoseconds since the epoch.
       close: number of the transfers in ``waits`` that took at least a fifth of the time since the previous
         transfer.

@@ -1,8 +1,8 @@
-"""The process in which the compiler of a target runs. A target is a machine that need not exist here.
+"""The process in which the compiler of a target runs. A target is an accelerator that need not exist here.
 
 The process reads the names of job files from stdin, one in each line. A job is one program to compile for one
-target; its result is written to a file in the queue of the run. The compiler is large (libtpu: 640 MB),
-prints to stderr, takes locks and may abort, so it must not run in a process that does other work.
+target; its result is written to a file in the run directory. The compiler is large (libtpu: 640 MB), prints
+to stderr, takes locks and may abort, so it must not run in a process that does other work.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ NO_MEMORY = "RESOURCE_EXHAUSTED"
 
 
 def main(directory: str) -> None:
-    """Compile jobs (one program for one target each) of the run in ``directory``, until stdin ends. Each line
-    of stdin is the name of a job file."""
+    """Compile jobs of the run in ``directory`` until stdin ends. A job is one program to compile for one
+    target, an accelerator that need not exist here. Each line of stdin is the name of a job file."""
     run = RunDir(directory)
     queue = Queue(run)
     if gpus.plugin() is not None:
@@ -44,14 +44,15 @@ def main(directory: str) -> None:
 
 
 def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]]) -> Result:
-    """Compile one program for one target and return the result. The compiled HLO is written to the directory
-    of ``run``. If the compiler raises an exception, the result has its message.
+    """Compile one program for one target (an accelerator that need not exist here) and return the result. The
+    compiled HLO is written to the directory of ``run``. If the compiler raises an exception, the result has
+    its message.
 
     Args:
       queue: the compile jobs of the run, from which the job and its program are read.
       path: the file that describes the job: the program, the target and compile options.
-      topologies: name of a target -> its devices, kept for later jobs. This function adds the target of this
-        job.
+      topologies: name of a target -> its devices. This function adds the target of the job, so that later
+        jobs can use the same devices.
     """
     job = queue.job(path)
     lacking = missing(job.target.platform)
@@ -168,10 +169,12 @@ def devices_of(target: Target) -> list[Any]:
 
 
 def compile_job(job: Job, module: bytes, devices: list[Any]) -> Any:
-    """Compile ``module``, a program as MLIR bytecode, for a target as JAX does, and return XLA's executable.
+    """Compile ``module``, a program as MLIR bytecode, with the options that JAX would use, and return XLA's
+    executable.
 
     Args:
-      job: the compile options of the program, and which devices of the target it uses.
+      job: the compile options of the program, its target (an accelerator that need not exist here), and which
+        devices of the target it uses.
       devices: JAX device objects for all devices of the target.
 
     Raises:

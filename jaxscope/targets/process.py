@@ -1,5 +1,5 @@
-"""Start the process in which a target's compiler runs, give it one compile job after the other, and start it
-again after it has ended.
+"""Start the process in which the compiler of a target (an accelerator that need not exist here) runs, give it
+one compile job after the other, and start it again after it has ended.
 
 If a compilation ends the process, only this job fails. What the process writes to stderr is kept for the
 error message of such a job.
@@ -31,8 +31,8 @@ _NOT_OURS = ("JAXSCOPE", "JAXSCOPE_RUN", "JAXSCOPE_OPTIONS", "PYTHONSTARTUP", "J
 
 
 class Compiler:
-    """Compiles jobs of a run (a job is one program to compile for one target), one at a time, in a process of
-    its own.
+    """Compiles the jobs of a run in a separate process, one at a time. A job is one program to compile for
+    one target, an accelerator that need not exist here.
 
     Args:
       command: the command that starts the process; None: ``jaxscope.targets.client`` in this Python. The

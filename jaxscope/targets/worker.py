@@ -1,7 +1,7 @@
 """Compile the queued jobs of one run until the queue is closed, and write the results to the run's log.
 
-A job is one program to compile for one target (a machine that need not exist here). The recorded program adds
-jobs while it runs. The command ``python -m jaxscope.targets.worker RUN`` compiles the jobs of RUN.
+A job is one program to compile for one target, an accelerator that need not exist here. The recorded program
+adds jobs while it runs. The command ``python -m jaxscope.targets.worker RUN`` compiles the jobs of RUN.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ DEAD_S = 15.0  # seconds without a heartbeat (written every second), after which
 
 
 class Worker:
-    """Compiles the queued jobs of one run. A job is one program to compile for one target.
+    """Compiles the queued jobs of one run. A job is one program to compile for one target, an accelerator
+    that need not exist here.
 
     Args:
       command: the command that starts the compiler's process; None: ``jaxscope.targets.client`` in this
@@ -51,15 +52,16 @@ class Worker:
         self._writer: Writer | None = None
 
     def once(self) -> None:
-        """Compile the jobs that are in the queue now; a job is one program for one target. Several workers
-        of one run may call this at the same time: each job is compiled by one of them."""
+        """Compile the jobs that are in the queue now. A job is one program to compile for one target, an
+        accelerator that need not exist here. Several workers of one run may call this at the same time: each
+        job is compiled by one of them."""
         with self._beating():
             for path in self._queue.waiting():
                 self._one(path)
 
     def drain(self) -> None:
-        """Compile jobs until the queue is empty and no job can follow: the queue was closed, or ``jaxscope
-        run``, which watched the program, has ended."""
+        """Compile jobs until the queue is empty and no more jobs can come, because the queue was closed, or
+        because ``jaxscope run``, which watched the program, has ended."""
         with self._beating():
             while True:
                 closed = self._queue.closed or self._abandoned()  # before waiting(), to miss no job
@@ -73,9 +75,9 @@ class Worker:
 
     @contextlib.contextmanager
     def _beating(self) -> Iterator[None]:
-        """Write a heartbeat every second while the ``with`` statement runs, so that others see that jobs are
-        being compiled, although a compilation may take minutes. At the end, close the compiler's process and
-        the log."""
+        """Write a heartbeat every second while the ``with`` statement runs, so that other processes see that
+        this one still works, although a compilation may take minutes. At the end, close the compiler's
+        process and the log."""
         over = threading.Event()
 
         def beat() -> None:
@@ -124,9 +126,9 @@ class Worker:
             self._writer.emit(event)
 
     def _abandoned(self) -> bool:
-        """Return whether no more jobs can come although the queue was not closed: ``jaxscope run``, which
-        watched the program, has ended, or the run directory was deleted. False if the program ran without
-        ``jaxscope run``."""
+        """Return whether no more jobs can come although nobody closed the queue: ``jaxscope run``, which
+        watched the program, has ended, or the run directory was deleted. Return False if the program runs
+        without ``jaxscope run``."""
         if not self._run.path.is_dir():
             return True
         beat = beat_of(self._run.heartbeat)
@@ -164,8 +166,8 @@ def places() -> int:
 
 @contextlib.contextmanager
 def place(waits: Callable[[Sequence[int]], None], limit: float = WAIT_S) -> Iterator[None]:
-    """Wait until fewer than ``places()`` compilers run on this machine, for this or other runs. Then count as
-    one of them while the ``with`` statement runs.
+    """Wait until fewer compilers run on this machine than ``places()`` allows, for this or other runs. Then
+    count as one of them while the ``with`` statement runs.
 
     Args:
       waits: is called with the ids of the processes that are compiling when the wait begins and when they
@@ -261,8 +263,8 @@ def start(run: RunDir, environ: Mapping[str, str] | None = None) -> subprocess.P
 
 
 def main(directory: str) -> None:
-    """Compile the jobs of the run in ``directory`` (one program for one target each) until its queue is
-    closed. Ctrl-C does not end this process."""
+    """Compile the jobs of the run in ``directory`` until its queue is closed. A job is one program to compile
+    for one target, an accelerator that need not exist here. Ctrl-C does not end this process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     Worker(RunDir(directory)).drain()

@@ -46,9 +46,9 @@ class Baselines:
         self._root = root
 
     def check(self, run: Run, test: str, name: str | None = None) -> None:
-        """Compare what a test (its pytest id) compiled with its baseline file, or write the file, depending
-        on the option ``update``. ``run`` has only what the test compiled. ``name`` is that of the block in
-        the test; None: the test has only one block that is compared.
+        """Compare what the test with the pytest id ``test`` compiled with its baseline file, or write that
+        file, depending on the option ``update``. ``run`` has only what the test compiled. ``name`` names the
+        block in the test that is compared; None: the test has only one such block.
 
         Raises:
           NotAsPinned: the run differs from the baseline.
@@ -83,8 +83,8 @@ class Baselines:
             raise NotAsPinned(f"differs from {path.name}\n{plain_text.render(wrong)}")
 
     def trim(self, tests: Iterable[str]) -> list[Path]:
-        """Remove the baseline files of all but ``tests``, the pytest ids of all existing tests, and return
-        the removed files. Unless the option ``update`` is trim, do nothing."""
+        """Remove all baseline files except those of ``tests``, the pytest ids of all existing tests. Return
+        the removed files. Unless the option ``update`` is trim, remove nothing and return an empty list."""
         if self._update != TRIM:
             return []
         kept = {_stem(test) for test in tests}

@@ -63,7 +63,7 @@ class SuiteRecording:
 
 class TestRecording:
     """The recording of what one test compiles; ``test`` is its pytest id. The object is the value of the
-    fixture that tests use, and a context manager in which the body of the test runs.
+    fixture ``jaxscope``, and a context manager in which the body of the test runs.
 
     The functions of the package ``jaxscope`` (``step``, ``watch``, ...) are also attributes of this object.
 
@@ -74,7 +74,7 @@ class TestRecording:
       raised: whether the body of the test ended with an exception.
 
     Raises:
-      UsageError: by methods that need the recording, if there is none.
+      UsageError: a method needs the recording, and there is none.
     """
 
     __test__ = False
@@ -157,13 +157,13 @@ class TestRecording:
 
     @property
     def compilations(self) -> list[Compilation]:
-        """Return the calls in this test that JAX traced, lowered or compiled, or that missed its fast path,
-        in order of time."""
+        """Return the calls in this test that JAX traced, lowered or compiled, or that missed its fast path
+        (the C++ cache of jit), in order of time."""
         run, part = self.recorded()
         return sorted((run.compilations[i] for i in part if i in run.compilations), key=lambda c: c.call)
 
     def causes(self, compilation: Compilation) -> list[Cause]:
-        """Return the causes why JAX did not find the call ``compilation`` in a cache, the decisive cause
+        """Return why JAX did not find the call ``compilation`` in a cache: all causes, the decisive one
         first."""
         return self.read().causes(compilation)
 

@@ -29,11 +29,11 @@ class Action(NamedTuple):
     Attributes:
       id: the name of the action in the configuration of keys, for example ``pane.zoom``.
       scope: where the action applies: everywhere (``app``), in one kind of pane (``lines``, ``text``,
-        ``table``) or in the screens with this scope (for example ``arrays``).
+        ``table``) or in the screens whose ``SCOPES`` have this name (for example ``arrays``).
       keys: its keys in Textual's names, separated by commas; the first is displayed. With an empty text the
         action is only in the command palette, until the user configures a key.
-      does: what the action does, as Textual writes it, with its arguments: ``zoom`` calls the method
-        ``action_zoom``.
+      does: the method that the action calls, as Textual writes it, with arguments: ``zoom`` calls
+        ``action_zoom()``, ``move(-1)`` calls ``action_move(-1)``.
       words: its label in the footer and the palette.
       help: a sentence about what it does.
       group: its group in the palette; empty: it is not in the palette.
@@ -238,9 +238,9 @@ def key_of(id: str, table: Sequence[Action] = ACTIONS) -> str:
 
 
 def sections(able: Iterable[Action]) -> dict[str, list[Action]]:
-    """Return the actions ``able`` by heading, for the help page: heading -> actions. The headings are "This
-    screen", "Move", "Look" and "Program". Headings without an action are left out. ``able`` are the actions
-    that apply to the focused pane."""
+    """Return the actions of the help page by heading: heading -> actions. The headings are "This screen",
+    "Move", "Look" and "Program"; a heading without an action is left out. ``able`` are the actions that apply
+    to the focused pane."""
     found: dict[str, list[Action]] = {name: [] for name in ("This screen", "Move", "Look", "Program")}
     for action in able:
         if action.scope not in PANES | {"app"}:
@@ -257,17 +257,18 @@ def sections(able: Iterable[Action]) -> dict[str, list[Action]]:
 
 def namespaced(action: Action) -> str:
     """Return Textual's name of an action, beginning with the object that performs it: ``app.find``,
-    ``focused.top`` (the focused pane) or ``screen.star``."""
+    ``focused.top`` (performed by the focused pane) or ``screen.star``."""
     where = "app" if action.scope == "app" else "focused" if action.scope in PANES else "screen"
     return f"{where}.{action.does}"
 
 
 def footer(scopes: Iterable[str], width: int, table: Sequence[Action] = ACTIONS) -> list[Action]:
-    """Return the actions that fit into a footer of ``width`` columns, those with the highest priority. The
-    result has the order of ``table``, not of the priority.
+    """Return the actions with the highest priority that fit into a footer of ``width`` columns. They have the
+    order of ``scopes``, not of the priority.
 
     Args:
-      scopes: where an action must apply to be in the footer: in one kind of pane, or in one screen.
+      scopes: where an action must apply to be in the footer: everywhere, in one kind of pane, or in one
+        screen.
       table: the actions to choose from.
     """
     able = [a for a in in_scopes(scopes, table) if a.footer and a.keys]

@@ -1,5 +1,5 @@
-"""Define the terminal app: it owns the seven screens, the selection that they share, and the ``Feed`` that
-reads the run. What the screens show is computed in ``tui.rows``."""
+"""Define the terminal app. It owns the seven screens, the selection that they share, and the ``Feed``, which
+reads the run. Modules in ``tui.rows`` compute what the screens show."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ REST = 3  # the pause after a redraw, in which keys are handled, as a multiple o
 
 
 def hung_up() -> bool:
-    """Return whether the terminal is gone, so that the view must end. A program started with ``nohup`` gets
-    no SIGHUP when its terminal closes, and would try to read from the terminal for ever."""
+    """Return whether the terminal is gone, so that the view must end. With ``nohup``, the view gets no SIGHUP
+    when its terminal closes, and would try to read from the terminal for ever."""
     try:
         termios.tcgetattr(sys.__stdin__.fileno())  # type: ignore[union-attr]
     except (OSError, termios.error):
@@ -76,14 +76,15 @@ class RunChanged(Message):
 
 
 class App(Verbs):
-    """Show the screens of a run.
+    """Show the screens of a run (the recording of one program).
 
     ``run()`` returns ``detach`` or ``stop`` if the user leaves a program that this command started and that
     still runs, ``terminated`` if a signal or a lost terminal ended the view, and None otherwise.
 
     Args:
-      owned: whether this command started the program; if so, the user has to confirm before the view closes.
-      alive: a function that returns whether the program still runs. The recording shows this only later;
+      owned: whether this command started the program. If so, and the program still runs, the user is asked
+        before the view closes whether the program continues.
+      alive: a function that returns whether the program still runs, which the recording shows only later;
         None: only the recording is used.
       keys: the keys that the user configured, by action id; they replace the default keys in
         ``actions.ACTIONS``.
@@ -153,16 +154,16 @@ class App(Verbs):
         self.set_interval(feed.PERIOD_S, self._tick)
 
     def delay_update(self, delay: float = SETTLE_S) -> None:
-        """Postpone drawing after a switch of screens by at most SETTLE_S, although Textual requests ``delay``
-        seconds. Textual waits 50 ms for the panes of the new screen. The panes here exist already, and 50 ms
+        """Draw at most SETTLE_S seconds after a switch of screens, although Textual requests ``delay``
+        seconds. Textual waits 50 ms for the panes of the new screen. Here the panes exist already, and 50 ms
         are half of the time in which a key should be handled."""
         super().delay_update(min(delay, SETTLE_S))
 
     def refresh_css(self, animate: bool = True) -> None:
-        """Apply the style rules to the screens, unless all of them have the current styles.
+        """Apply the style rules to the screens, unless all of them have the current styles already.
 
         At a switch of screens, Textual calls this twice: for the new screen and for the previous one, whose
-        styles did not change. ``animate`` is a parameter of Textual: whether changes are animated.
+        styles did not change. ``animate`` is Textual's parameter: whether changes are animated.
         """
         with contextlib.suppress(AttributeError, KeyError, textual.app.ScreenError):
             if all(screen._css_update_count == self._css_update_count for screen in self.screen_stack):
@@ -195,7 +196,8 @@ class App(Verbs):
             self._collector.stop()
 
     def _tick(self) -> None:
-        """Read what is new in the run, and request a redraw, but so rarely that keys do not have to wait."""
+        """Read what is new in the run, and request a redraw if needed. Redraws are so rare that keys do not
+        have to wait."""
         now = time.monotonic()
         if not self.is_headless and hung_up():
             self._end("terminated")
@@ -263,8 +265,8 @@ class App(Verbs):
 
     @property
     def view(self) -> View | None:
-        """Return the current screen if it is a ``View`` whose panes all exist. None: a dialog is open, or the
-        screen is being switched."""
+        """Return the current screen if it is a ``View`` whose panes all exist. Return None if a dialog is
+        open, or if the screen is being switched."""
         try:
             return self.screen if isinstance(self.screen, View) and self.screen.complete else None
         except textual.app.ScreenStackError:

@@ -53,7 +53,8 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
     @property
     @abstractmethod
     def view(self) -> View | None:
-        """Return the current screen if it is a ``View`` whose panes all exist; else None."""
+        """Return the current screen if it is a ``View`` whose panes all exist. Return None if a dialog is
+        open, or if the screen is being switched."""
 
     async def run_action(
         self,

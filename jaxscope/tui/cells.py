@@ -1,7 +1,8 @@
 """Define styled text, and the columns of tables.
 
-A text consists of parts, each with the name of a style from STYLES; the theme decides which color that is.
-Nothing is escaped here, because the widgets escape everything they draw.
+A text consists of parts, each with the name of a style from STYLES; the theme decides which color that is. A
+cell contains unescaped text. The functions ``parts``, ``plain`` and ``fitted``, which widgets use to draw a
+cell, escape the text.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class Column(NamedTuple, Generic[T]):
       cell: returns the text of a cell, from the item and the width of the column in characters.
       width: width in characters; 0: the remaining width, divided among all columns with width 0.
       right: whether the text is aligned to the right.
-      order: returns the number or text of an item by which the column is sorted; None: it cannot be sorted.
+      order: returns the number or text of an item by which the table is sorted; None: the table cannot be
+        sorted by this column.
       first: whether the largest value comes first when the table is sorted by this column.
       wide: the column is shown only if the table is at least this many characters wide; 0: always.
       found: whether a filter searches this column.
@@ -70,10 +72,11 @@ def number_column(
 
     Args:
       title: the heading of the column.
-      value: returns the number of an item.
-      text: returns the text of a cell, from this number.
+      value: returns the number of an item, or something else that can be sorted.
+      text: returns the text of a cell, from the result of ``value``.
       width: width in characters.
-      wide, unknown: as in ``Column``.
+      wide: the column is shown only if the table is at least this many characters wide; 0: always.
+      unknown: why a cell is ``?``; shown in the footer while the cursor is on a row with such a cell.
     """
     return Column(
         title,

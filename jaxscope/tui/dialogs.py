@@ -1,5 +1,5 @@
 """Define the dialogs: help, the question before leaving a running program, a list to choose from, a page of
-text, and the ranks of a job.
+text, and the ranks (processes) of a job.
 
 When the app closes while a dialog opens, the widgets of the dialog may be gone already. So dialogs keep their
 widgets as attributes instead of querying them.
@@ -151,7 +151,8 @@ class Picker(ModalScreen[T | None], Generic[T]):
 
 
 class Page(ModalScreen[None]):
-    """Show a text in the colors of a comparison: lines with ``-`` or ``+`` at the start, and ``a → b``."""
+    """Show a text in the colors of a comparison: lines that begin with ``-`` or ``+``, and ``before →
+    after``."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
     BINDINGS = [Binding("escape,q,enter", "dismiss", "close", show=False)]

@@ -20,8 +20,8 @@ COLUMNS = 100  # characters per line of the findings about the ranks
 
 
 def free(directory: RunDir, ending: str) -> Path:
-    """Return an unused path in the current directory: the name of the run, followed by ``ending``.
-    ``overview.txt`` -> ``train-20260102.overview.txt``; if that exists, ``train-20260102.overview-2.txt``."""
+    """Return an unused path in the current directory: the name of the run, followed by ``ending``. For a run
+    called ``train``, ``overview.txt`` -> ``train.overview.txt``; if that exists, ``train.overview-2.txt``."""
     stem = clean_name(directory.path.name)
     path = Path(f"{stem}.{ending}").absolute()
     name, dot, suffix = ending.rpartition(".")
@@ -33,8 +33,8 @@ def free(directory: RunDir, ending: str) -> Path:
 
 
 def report(directory: RunDir, path: Path) -> None:
-    """Write to ``path`` what ``jaxscope report --format json`` prints. This loads the whole run, so it is
-    called in another process."""
+    """Write to the file ``path`` what ``jaxscope report --format json`` prints. This loads the whole run, so
+    call it in another process than the view's."""
     from jaxscope.model.load import load
     from jaxscope.report.json_report import pieces
 
@@ -60,8 +60,8 @@ class RankGroup(NamedTuple):
     Attributes:
       first: the number of the lowest rank of the group.
       directory: the run directory of that rank.
-      programs: the number of programs for devices of several ranks that each rank compiled. Such a program
-        must be the same in all these ranks.
+      programs: how many programs for devices of several ranks each of these ranks compiled. Such a program
+        must be the same in all ranks.
       state: the states of these ranks: running, exited, stopped or lost, separated by commas.
       lane: a time line of the lowest rank, LANE characters wide: ``·`` while it ran, ``█`` where it compiled.
     """
@@ -75,10 +75,10 @@ class RankGroup(NamedTuple):
 
 
 class JobRanks(NamedTuple):
-    """The ranks of a job, as the dialog shows them.
+    """The ranks (processes) of a job, as the dialog shows them.
 
     Attributes:
-      groups: the groups of equal ranks, the largest first.
+      groups: the groups of ranks that compiled the same programs, the largest group first.
       seconds: seconds from the first event of the job to the last; None: unknown.
       text: the findings about differences between the ranks, then the section of the report about ranks.
     """
@@ -89,8 +89,8 @@ class JobRanks(NamedTuple):
 
 
 def ranks(directory: RunDir) -> JobRanks | None:
-    """Return the ranks of the job to which the run in ``directory`` belongs; None: it belongs to no job. This
-    reads the logs of all ranks, so it is called in another process."""
+    """Return the ranks (processes) of the job to which the run in ``directory`` belongs; None if it belongs
+    to no job. This reads the logs of all ranks, so call it in another process than the view's."""
     from jaxscope.model import ranks as model
     from jaxscope.model.load import load
     from jaxscope.present import findings as words
@@ -134,8 +134,8 @@ def _lane(rank: Rank, began: int, length: int) -> str:
 
 
 def rank(directory: RunDir) -> str:
-    """Return what ``jaxscope report`` prints about the run of one rank. This loads the whole run, so it is
-    called in another process."""
+    """Return what ``jaxscope report`` prints about the run of one rank (process of a job). This loads the
+    whole run, so call it in another process than the view's."""
     import io
 
     from jaxscope.model.load import load

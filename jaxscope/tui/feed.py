@@ -43,10 +43,10 @@ REST = 4  # the pause between two computations of findings, as a multiple of the
 
 
 class Feed:
-    """Read a run while it grows, and compute its findings.
+    """Follow a run (the recording of one program) while the program writes it, and compute its findings.
 
-    A run may contain further runs, the sub-runs: those of the same program with other settings or numbers of
-    devices.
+    The directory of a run may contain further runs, the sub-runs: those of the same program with other
+    settings or numbers of devices.
 
     Attributes:
       ready: whether the events that existed at the start are read, so that ``run`` can be used.
@@ -54,7 +54,7 @@ class Feed:
       version: a number that grows when ``run``, ``findings`` or ``texts`` changed.
       findings: the findings of this run and its sub-runs; equal ones are merged.
       texts: the analyzed program texts by program id, as far as they are read.
-      trouble: why findings could not be computed; None: they were computed.
+      trouble: why findings could not be computed; None: there was no error.
       key_at: time of the last key press, by the monotonic clock.
       parts: the feeds of the sub-runs; more may be added later.
     """
@@ -91,9 +91,9 @@ class Feed:
         return self.tail.run
 
     def places(self, *, whole: bool = False) -> Places:
-        """Return an object that shortens the file names of the run. The same object is returned until the run
-        has grown. With ``whole``, a file name keeps its path below the working directory, so that the file
-        can be opened."""
+        """Return an object that shortens the file names of the run. Until the run has grown, each call
+        returns the same object. With ``whole``, a file name keeps its path below the working directory, so
+        that the file can be opened."""
         known = self._places.get(whole)
         size = (len(self.run.functions), len(self.run.compilations))
         if known is None or known[0] != size:
@@ -106,12 +106,14 @@ class Feed:
 
     @property
     def cut_off(self) -> bool:
-        """Return whether the program has ended with an incomplete log, for example because it was killed."""
+        """Return whether the program has ended and its log is incomplete, for example because the program was
+        killed."""
         return not self.running and self.run.main_recorded and not self.run.complete
 
     @property
     def recordings(self) -> list[Feed]:
-        """Return this feed and the feeds of the runs inside its directory that are ready."""
+        """Return this feed and those of its sub-runs (runs inside its directory) whose first events are
+        read."""
         return [self, *(part for part in self.parts if part.ready)]
 
     def key(self) -> None:
@@ -144,9 +146,9 @@ class Feed:
             part.stop()
 
     def take(self) -> bool:
-        """Add new events to the run of this feed and to the runs inside its directory, for at most FOLD_S
-        seconds in each run. Return whether to redraw. The thread that draws calls this method, so that a run
-        does not change while it is drawn."""
+        """Add new events to the run of this feed and to its sub-runs (runs inside its directory), for at most
+        FOLD_S seconds in each run. Return whether to redraw. The thread that draws calls this method, so that
+        a run does not change while it is drawn."""
         grown = self._take()
         if not self.paused:
             for part in self.parts:
@@ -199,7 +201,7 @@ class Feed:
     @contextlib.contextmanager
     def still(self) -> Iterator[Run]:
         """Yield the run and keep it unchanged until the ``with`` statement ends. The thread that draws must
-        not use this method, because it would wait for rules that use the run."""
+        not use this method, because it would have to wait for rules, which use the run for a long time."""
         with self._lock:
             yield self.run
 
@@ -287,8 +289,8 @@ class Feed:
         self.concluded = version
 
     def _join(self) -> None:
-        """Merge the findings of this run with those of the runs within it (for other settings or numbers of
-        devices), if any of these findings have changed."""
+        """Merge the findings of this run with those of its sub-runs (the same program with other settings or
+        numbers of devices), if any of these findings have changed."""
         feeds = self.recordings
         found = [feed._own for feed in feeds]
         if len(found) == len(self._joined) and all(map(operator.is_, found, self._joined)):
@@ -304,8 +306,8 @@ class Feed:
         self.version += 1
 
     def whose(self, finding: Finding) -> Feed:
-        """Return the feed whose run has the evidence of ``finding``: this feed, or the feed of a run inside
-        its directory."""
+        """Return the feed of the run that has the evidence of ``finding``: this feed, or the feed of a
+        sub-run (a run inside the directory of this one)."""
         feeds = self.recordings
         n = variants.sub_run(finding, self._variants(feeds))
         return feeds[0 if n is None else n + 1]
@@ -315,9 +317,9 @@ class Feed:
         return [variants.one(feed.run, feed.directory) for feed in feeds]
 
     def _compare(self) -> bool:
-        """Find out the cause of each compilation. This is done before the rules run, because they need the
-        causes, and a few compilations at a time, so that the run can grow and keys work meanwhile. The lists
-        on the screen show each cause as soon as it is known. Return False if the feed was stopped before the
+        """Find out the cause of each compilation, because the rules that run next need the causes. This is
+        done for a few compilations at a time, so that the run can grow and keys work meanwhile. The lists on
+        the screen show each cause as soon as it is known. Return False if the feed was stopped before the
         end."""
         compilations = list(self.run.compilations.values())
         shown = time.monotonic()

@@ -26,8 +26,8 @@ class Collector:
         gc.disable()
 
     def tick(self, now: float, key_at: float) -> bool:
-        """Collect new objects if there are many of them and no key was pressed lately (at ``key_at``, in
-        seconds by the same clock as ``now``). Return whether objects were collected."""
+        """Collect new objects if there are many of them and no key was pressed lately. Return whether objects
+        were collected. ``now`` and ``key_at``, the time of the last key, are in seconds by the same clock."""
         new = gc.get_count()[0]
         if new >= TOO_MANY:
             gc.freeze()

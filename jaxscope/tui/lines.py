@@ -25,7 +25,7 @@ _LOOKED = 1 << 18  # bytes searched at once: a slice in which every line matches
 
 
 class Lined(Protocol):
-    """The interface of a text as numbered lines, which ``TextView`` shows. ``Lines`` and ``Growing``
+    """The interface of a text as numbered lines, which the pane ``TextView`` shows. ``Lines`` and ``Growing``
     implement it.
 
     Attributes:
@@ -38,13 +38,13 @@ class Lined(Protocol):
     def __getitem__(self, line: int) -> str: ...
     def search(self, needle: str, first: int = 0) -> Iterator[list[int]]:
         """Yield the numbers of the lines that contain ``needle``, from line ``first`` on, in several lists.
-        Each list is the result of a few milliseconds of work and may be empty. The case of letters matters
-        only if the needle has a capital."""
+        Each list is the result of a few milliseconds of work and may be empty. Upper and lower case are
+        distinguished only if the needle has a capital."""
 
 
 class Lines:
-    """The lines of one text that does not change. The text is kept as UTF-8 bytes, and a line is decoded when
-    it is read. Decoding 100 MB at once would block all other threads."""
+    """The lines of a text that does not change. The text is kept as UTF-8 bytes, and a line is decoded when
+    it is read, because decoding 100 MB at once would block all other threads."""
 
     def __init__(self, text: str | bytes) -> None:
         self.data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
@@ -63,7 +63,8 @@ class Lines:
         return len(self._starts) if self.data else 0
 
     def __getitem__(self, line: int) -> str:
-        """Return a line without its line break, cut to LONGEST characters, with ``…`` if it is longer."""
+        """Return a line without its line break. A line with more than LONGEST characters is cut and ends in
+        ``…``."""
         begin = self._starts[line]
         end = self._starts[line + 1] - 1 if line + 1 < len(self._starts) else len(self.data)
         text = _decoded(self.data[begin : min(end, begin + LONGEST_BYTES)])

@@ -32,7 +32,8 @@ _COLUMNS = 8  # characters by which one key scrolls to the side
 
 
 class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
-    """A scrollable list of lines; subclasses define how many there are and how each is drawn.
+    """A scrollable list of lines, the base of text and table panes. Subclasses define how many lines there
+    are and how each is drawn.
 
     Attributes:
       about: what this pane shows, for the help page.
@@ -93,16 +94,15 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
 
     @abstractmethod
     def draw(self, line: int, width: int) -> Strip:
-        """Return line number ``line`` drawn as a strip for a pane of ``width`` characters, at full length and
-        without a background."""
+        """Return line number ``line``, drawn as a strip (Textual's class for one line of the screen) for a
+        pane of ``width`` characters. The strip may be longer than that, and has no background."""
 
     def draw_heading(self, width: int) -> Strip:
         return Strip.blank(width)
 
     def mark_of(self, line: int) -> object:
-        """Return a value that depends on how line number ``line`` looks, for example on whether it is linked
-        to another pane. If the value changes, the line is drawn again. Cursor, width and scrolling are not
-        part of the value."""
+        """Return a value that changes when line number ``line`` has to be drawn again, for example because it
+        is now linked to another pane. Cursor, width and scrolling do not have to be part of the value."""
         return None
 
     @abstractmethod
@@ -112,17 +112,17 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
     @abstractmethod
     def look_for(self, needle: str) -> None:
         """Search for ``needle``: a text pane marks the matches, a table shows only the rows that contain it.
-        This is called at every letter typed; an empty text ends the search."""
+        This method is called at every letter that the user types; an empty text ends the search."""
 
     def under_cursor(self) -> str:
-        """Return the full text of the parts of the current line that are cut on the screen; empty if none
-        is."""
+        """Return the full text of those parts of the current line that are cut on the screen; empty if no
+        part is cut."""
         return ""
 
     @abstractmethod
     def position(self) -> str:
-        """Return the position of the cursor among the lines that the search found: ``3/412``; empty without a
-        search."""
+        """Return the position of the cursor among the lines that the search found, as text: ``3/412``; empty
+        without a search."""
 
     # -- drawing ----------------------------------------------------------------------------------
 
@@ -157,8 +157,8 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         self.refresh()
 
     def fit(self, width: int = 0) -> None:
-        """Set the scrollable size, and keep the cursor within it, when the number of lines has changed.
-        ``width``: characters of the longest line, if the pane scrolls to the side; 0: it does not."""
+        """Adjust the scrollable size and the cursor to a new number of lines. ``width``: characters of the
+        longest line, if the pane scrolls to the side; 0: it does not."""
         self.virtual_size = Size(width, self.line_count + self.heading)
         if self.cursor >= self.line_count:
             self.cursor = self.line_count - 1
@@ -220,7 +220,8 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
 
     def pause(self) -> float:
         """Return the seconds to wait between two portions of long work, such as a search: more if a key was
-        just pressed. Handling a key takes several messages, each of which may have to wait for a portion."""
+        just pressed. Handling a key takes several messages, and each of them may have to wait for a
+        portion."""
         return PAUSE_HURRIED_S if getattr(self.app, "hurried", False) else PAUSE_S
 
     # -- moving -----------------------------------------------------------------------------------

@@ -34,8 +34,8 @@ class Stage(msgspec.Struct):
     from 0.
 
     Attributes:
-      places: line of the text -> the source lines from which it comes; a line without a source line is
-        missing.
+      places: line of the text -> the source lines from which it comes, as (file, line from 1); a line that
+        comes from no source line is missing.
       names: line of the text -> the name of its StableHLO operation or HLO instruction.
     """
 
@@ -64,9 +64,9 @@ NONE = Links(Stage(), Stage())
 
 def of_run(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Links:
     """Return the links between a program's texts (StableHLO and HLO) and the user's source: which line of a
-    text comes from which source lines. A text that is missing, unreadable or too large has no links. The
-    texts are stored in the run ``directory`` under the hashes ``hlo`` and ``stablehlo``; None: there is no
-    such text."""
+    text comes from which source lines. The texts are stored in the run ``directory`` under the hashes ``hlo``
+    and ``stablehlo``; None: there is no such text. A text that is missing, unreadable or too large gets no
+    links."""
     texts = []
     for blob in (hlo, stablehlo):
         try:
@@ -78,9 +78,10 @@ def of_run(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Links:
 
 
 def in_pieces(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Iterator[tuple[str, Stage]]:
-    """Yield the result of ``of_run`` (which lines of a program's texts come from which source lines) in
-    pieces of PIECE lines: (``stablehlo`` or ``hlo``, the links of these lines). ``joined`` merges the pieces.
-    Another process sends the pieces; receiving one large object would block all threads of this process."""
+    """Yield the links between a program's texts and the user's source, as ``of_run`` returns them, in pieces
+    of PIECE lines: (``stablehlo`` or ``hlo``, the links of these lines). ``joined`` merges the pieces.
+    Another process runs this function and sends the pieces; receiving one large object would block all
+    threads of this process."""
     found = of_run(directory, hlo, stablehlo)
     for name in ("stablehlo", "hlo"):
         stage: Stage = getattr(found, name)

@@ -12,10 +12,11 @@ from jaxscope.tui.rows.output import Output
 
 
 class Navigator(Protocol):
-    """The selection that all screens share, and the methods that lead from one screen to another.
+    """The part of the app that screens use: the selection that all screens share, and the methods that lead
+    from one screen to another.
 
     Attributes:
-      actions: all keys and commands, with the keys that the user configured.
+      actions: all actions, with the keys that the user configured.
       function, compilation: ids of the selected function and compilation; None: nothing is selected.
       instruction: the name of the HLO instruction at which the program screen is to open; None: at no
         instruction.

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from textual.css.stylesheet import Stylesheet
 
 # The colors of jaxscope's own styles, in dark and in light themes. On the screen no meaning depends on a
-# color alone: a glyph or a word is beside it. All are opaque, because a drawn line would take "$primary 30%"
-# for "$primary".
+# color alone: a glyph or a word also shows it. All colors are opaque, because a drawn line ignores opacity:
+# "$primary 30%" would look like "$primary".
 DARK = {
     "muted": "#9aa4ad", "faint": "#66717b", "marked": "#12395c", "searched": "#6b4a0f", "pressed": "#fea62b",
     "retrace": "#ffb454", "collective": "#d2a6ff", "before": "#f07178", "after": "#aad94c",

@@ -29,7 +29,7 @@ FILTER_S = 0.01  # seconds of filtering at a time, for which a key may have to w
 
 
 class TableView(LineView, Generic[T]):
-    """Show items in columns. When items are added, removed or moved, the cursor stays on its item, and the
+    """Show items in columns. When items are added, removed or moved, the cursor stays on its item, and that
     item stays at its place on the screen. ``ident`` takes an item and returns its id, which differs from the
     ids of all other items."""
 
@@ -76,8 +76,7 @@ class TableView(LineView, Generic[T]):
         return self.items[self.cursor] if 0 <= self.cursor < len(self.items) else None
 
     def show(self, items: Sequence[T]) -> None:
-        """Show ``items``, given in their original order, which applies while the user has not sorted the
-        table by a column."""
+        """Show ``items`` in the given order, or sorted by a column if the user has chosen one."""
         self._all = items
         self._texts = {}
         self._arrange()
@@ -94,7 +93,7 @@ class TableView(LineView, Generic[T]):
 
     def _arrange(self) -> None:
         """Filter and sort the items, and put the cursor back on the item on which it was. A filter that takes
-        long runs a few milliseconds at a time."""
+        long works for a few milliseconds at a time."""
         if not self.needle:
             self._filtering, self._again = None, False
             self._put(self._all)
@@ -249,8 +248,8 @@ class TableView(LineView, Generic[T]):
         return Strip(segments)
 
     def under_cursor(self) -> str:
-        """Return the full text of the current row's cells that are cut on the screen, and why other cells are
-        ``?``. Empty if no cell of the row is cut or unknown."""
+        """Return the full text of the current row's cells that are cut on the screen, and why other cells of
+        the row are ``?``. Empty if no cell is cut or unknown."""
         item = self.current
         if item is None:
             return ""

@@ -23,11 +23,11 @@ SEARCH_S = 0.01  # seconds of searching at a time, for which a key may have to w
 
 
 class TextView(LineView):
-    """Show a text.
+    """A pane that shows a text.
 
     Attributes:
-      spans: a function that takes a line and returns its colored parts.
-      linked: the numbers of the lines that are marked because they belong to the current line of another
+      spans: a function that takes a line and returns its colored parts, as (start, end, name of the color).
+      linked: the numbers of the lines that are marked because they correspond to the current line of another
         pane.
       found: the numbers of the lines that the search has found so far, in ascending order.
     """
@@ -67,7 +67,8 @@ class TextView(LineView):
 
     def show(self, text: Lined, spans: tokens.Tokens = tokens.plain, *, name: object = None) -> None:
         """Show ``text`` instead of the previous text. If both have the same ``name``, the cursor and the
-        scroll position stay. ``spans`` is a function that takes a line and returns its colored parts."""
+        scroll position stay. ``spans`` is a function that takes a line and returns its colored parts, as
+        (start, end, name of the color)."""
         same = name is not None and name == self.name_of_text
         self.text, self.spans, self.name_of_text = text, spans, name
         self.linked = frozenset()
@@ -86,8 +87,8 @@ class TextView(LineView):
         self.forget()
 
     def link(self, lines: Collection[int], *, follow: bool = True) -> None:
-        """Mark ``lines``, which belong to the current line of another pane. With ``follow``, move the cursor
-        to the first of these lines, unless it is already on one."""
+        """Mark ``lines``, which correspond to the current line of another pane. With ``follow``, move the
+        cursor to the first of these lines, unless it is already on one of them."""
         changed = {*lines} ^ {*self.linked}
         self.linked = lines
         top = self.scroll_offset.y
@@ -168,9 +169,9 @@ class TextView(LineView):
         self._go_on(self._search)
 
     def _go_on(self, search: Iterator[list[int]] | None) -> None:
-        """Continue ``search`` for SEARCH_S seconds, and again later, so that keys are handled and the screen
-        is drawn in between. ``search`` yields numbers of matching lines; None: there is nothing to search
-        for."""
+        """Continue ``search`` for SEARCH_S seconds. If it is not finished then, continue it later, so that
+        keys are handled and the screen is drawn in between. ``search`` yields numbers of matching lines;
+        None: there is nothing to search for."""
         if search is None or search is not self._search:
             return
         end = time.monotonic() + SEARCH_S
@@ -194,7 +195,8 @@ class TextView(LineView):
             self.post_message(self.Sought(self))
 
     def position(self) -> str:
-        """Return the position among the matches, as ``3/412``; with ``…`` while the search continues."""
+        """Return the position among the matches of the search, as ``3/412``, with ``…`` at the end while the
+        search continues; empty without a search."""
         if not self.needle:
             return ""
         at = bisect_right(self.found, self.cursor)

@@ -1,7 +1,7 @@
 """Choose the colors of a line of HLO, StableHLO, Python or program output.
 
-Each tokenizer is a function that takes a line and returns spans (start, end, kind). The kind is one of KINDS,
-such as ``op`` and ``comment``, or in a comparison one of BESIDE. Text of no known kind stays plain. A
+A tokenizer is a function that takes a line and returns spans (start, end, kind). The kind is one of KINDS,
+such as ``op`` and ``comment``, or in a comparison one of BESIDE. Text between the spans has no color. A
 tokenizer takes linear time, whatever the line contains.
 """
 
@@ -73,7 +73,7 @@ python = _with(_PYTHON)
 
 
 def plain(line: str) -> list[Span]:
-    """Return no spans: the tokenizer for a text without colors."""
+    """Return no spans (start, end, kind): the tokenizer for a text without colors."""
     return []
 
 
@@ -94,8 +94,8 @@ def differences(line: str) -> list[Span]:
 
 
 def matches(line: str, needle: str) -> Iterator[tuple[int, int]]:
-    """Yield (begin, end) of each occurrence of ``needle`` in ``line``. The case of letters matters only if
-    the needle has a capital."""
+    """Yield (begin, end) of each occurrence of ``needle`` in ``line``. Upper and lower case are distinguished
+    only if the needle has a capital."""
     if not needle:
         return
     if needle == needle.lower():

@@ -19,8 +19,8 @@ import jaxscope
 
 
 class Others:
-    """Starts worker processes, one for each call of ``call`` or ``each``; the method ``stop`` ends those that
-    still run."""
+    """Starts worker processes: one for each call of the methods ``call`` and ``each``. The method ``stop``
+    ends those that still run."""
 
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[bytes]] = set()
@@ -37,10 +37,10 @@ class Others:
 
     def each(self, work: Any, *arguments: Any) -> Iterator[Any]:
         """Run the generator ``work(*arguments)`` in another process and yield its items. Unpickling an item
-        blocks all other threads, so a large result should be divided into several items.
+        blocks all other threads, so a generator should divide a large result into several items.
 
         Raises:
-          RuntimeError: the generator failed there, or ``stop`` ended the process.
+          RuntimeError: the generator failed in the other process, or ``stop`` ended that process.
         """
         home = str(Path(jaxscope.__file__).resolve().parent.parent)
         path = os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))

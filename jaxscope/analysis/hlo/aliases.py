@@ -33,6 +33,7 @@ class Alias(msgspec.Struct, frozen=True):
     Attributes:
       output: the path of the output in the tuple of results: ``[1]``; ``[]`` for the whole result.
       parameter: the position of the input among the program's inputs.
+      kind: ``may-alias`` or ``must-alias``, as XLA writes it.
     """
 
     output: list[int]
@@ -68,14 +69,14 @@ class Parameter(msgspec.Struct, frozen=True, gc=False):
 class Memory(msgspec.Struct, frozen=True):
     """The inputs and outputs of a compiled program. All bytes are for one device.
 
-    A sum of bytes includes the padding of the layouts (module ``shapes``) and leaves out arrays in the host's
-    memory. It is None if the size of one of its buffers is unknown.
+    A sum of bytes includes the padding that the layouts add, and leaves out arrays in the host's memory. The
+    sum is None if the size of an array in it is unknown.
 
     Attributes:
       parameters: the inputs, ordered by their numbers.
       outputs: the shapes of the results as text.
       aliases: outputs that reuse the memory of an input.
-      donors: numbers of the inputs that are donated without an alias.
+      donors: numbers of the inputs that are donated but were not assigned to an output.
       alias_bytes: the sum over the outputs that reuse an input's memory.
     """
 
@@ -136,7 +137,7 @@ def read(module: Module) -> Memory:
 
 def _outputs(module: Module, header: dict[str, str]) -> list[str]:
     """Return the shapes of the results of ``module`` as text, one for each member of the result tuple.
-    ``header`` is the attributes of the module's ``HloModule`` line by name."""
+    ``header`` has the attributes of the module's ``HloModule`` line: name -> text."""
     text = _result(module, header)
     shape = shapes.parse(text) if text else None
     if isinstance(shape, tuple):

@@ -26,8 +26,10 @@ class Chains:
     """The chains of fusions of one module. On TPU the fusions of a chain together execute one asynchronous
     collective: one starts it, some compute during the transfer, one ends it.
 
-    In the methods, ``body`` is the computation that contains the collective. A ``Place`` is (computation,
-    instruction). ``found`` are the places of the module's collectives.
+    In the methods, ``collective`` is an instruction in the computation ``body``.
+
+    Args:
+      found: (computation, instruction) of each collective instruction in the module.
     """
 
     def __init__(self, graph: CallGraph, found: Iterable[Place]) -> None:
@@ -41,24 +43,26 @@ class Chains:
                 self._parts.setdefault((_number(collective), role), []).append((body, collective))
 
     def continues(self, body: Computation, collective: Instruction) -> bool:
-        """Return whether ``collective``, an instruction in ``body``, only repeats a collective that another
-        fusion of the same chain starts. Such an instruction is not counted as a collective."""
+        """Return whether ``collective``, an instruction in the computation ``body``, only repeats a
+        collective that another TPU fusion starts. The fusions of a chain, which together execute one
+        collective, each contain a copy of it. Only the copy in the start is counted."""
         role = self._roles.get((body.name, collective.name))
         return role in (MIDDLE, DONE) and (_number(collective), START) in self._parts
 
     def start_of(self, body: Computation, collective: Instruction) -> Place | None:
-        """Return (computation, instruction) of the fusion that contains ``collective`` and starts its chain;
-        None: the fusion is no start of a chain."""
+        """Return (computation, instruction) of the fusion around ``collective``, an instruction in the
+        computation ``body``, if that fusion starts a chain (the TPU fusions that together execute one
+        collective). Return None if it does not."""
         return self._fusion(body) if self._roles.get((body.name, collective.name)) == START else None
 
     def computes(self, collective: Instruction) -> bool:
-        """Return whether the chain of ``collective`` has a fusion between start and done, which computes
-        during the transfer."""
+        """Return whether, of the TPU fusions that together execute ``collective``, one computes during the
+        transfer, between the fusion that starts it and the fusion that ends it."""
         return (_number(collective), MIDDLE) in self._parts
 
     def end_of(self, collective: Instruction) -> Place | None:
-        """Return (computation, instruction) of the fusion that ends the chain of ``collective``; None: the
-        text has no chain number or no such fusion."""
+        """Return (computation, instruction) of the TPU fusion that ends the asynchronous ``collective``.
+        Return None if the text does not number the collective's fusions, or has no such fusion."""
         number = _number(collective)
         parts = self._parts.get((number, DONE), ()) if number is not None else ()
         places = [self._fusion(body) for body, _ in parts]
@@ -71,8 +75,8 @@ class Chains:
 
 def _role(body: Computation, collective: Instruction) -> str | None:
     """Return what the fusion around ``collective`` does in its chain: START or DONE if it starts or ends the
-    collective, MIDDLE if it computes during the transfer. None: the collective belongs to no chain. ``body``
-    is the fusion's computation, which contains the collective."""
+    collective, MIDDLE if it computes during the transfer. Return None if the collective belongs to no chain.
+    ``body`` is the fusion's computation, which contains the collective."""
     for instruction in body.readers(collective.name):
         if instruction.opcode == "custom-call":
             target = (attribute(instruction.tail, "custom_call_target") or "").rstrip('"')

@@ -2,7 +2,7 @@
 
 Instructions that the compiler creates have no line of their own. A fusion then gets the line of the
 instructions in it. An instruction in a reducer or in a fusion gets the line of the instruction that calls the
-computation. A reshard gets the line of an operand, else of an instruction that reads its result.
+computation. A collective gets the line of an operand, else of an instruction that reads its result.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_LINES = 5_000  # the most instructions that are counted in the computations 
 
 def frame_id(instruction: Instruction) -> int | None:
     """Return the ``stack_frame_id`` in an instruction's metadata, which refers to the module's tables of
-    Python frames; None: the metadata has none."""
+    Python frames. Return None if the metadata has no such id."""
     tail = instruction.tail
     at = tail.find(_FIELD)
     if at < 0 and "stack_frame_id=" not in tail:
@@ -57,7 +57,7 @@ def op_name(instruction: Instruction) -> str | None:
 
 class Attribution:
     """Find lines of the user's code for the instructions of one module. In the methods, ``computation`` is
-    the one that contains the instruction."""
+    the computation that contains ``instruction``."""
 
     def __init__(self, module: Module, graph: CallGraph) -> None:
         self._frames = module.frames
@@ -69,17 +69,16 @@ class Attribution:
         self._above: dict[str, Frame | None] = {}  # computation -> the line of the instruction that calls it
 
     def own(self, instruction: Instruction) -> Frame | None:
-        """Return the line of the user's code that the instruction's own metadata states; None: the metadata
-        has none."""
+        """Return the line of the user's code in the instruction's own metadata, or None if it has none."""
         frame = frame_id(instruction)
         if frame is not None:
             return self._frames.blamed(frame)
         return _printed(instruction)
 
     def line(self, computation: Computation, instruction: Instruction) -> Frame | None:
-        """Return the line of the user's code for an instruction in ``computation``; None: no line is found.
-        An instruction without a line in its metadata gets the most frequent line in the computations that it
-        calls, else the line of the instruction that calls ``computation``."""
+        """Return the line of the user's code for an instruction in ``computation``, or None if no line is
+        found. An instruction without a line in its metadata gets the most frequent line in the computations
+        that it calls, else the line of the instruction that calls ``computation``."""
         found = self._here(computation, instruction)
         if found is not None:
             return found
@@ -101,7 +100,7 @@ class Attribution:
 
     def _here(self, computation: Computation, instruction: Instruction) -> Frame | None:
         """Return the line of the user's code in the instruction's metadata, else the most frequent line in
-        the computations that the instruction calls; None: neither is found."""
+        the computations that the instruction calls, else None."""
         found = self.own(instruction)
         if found is not None:
             return found
@@ -215,7 +214,7 @@ class Attribution:
 
 def _printed(instruction: Instruction) -> Frame | None:
     """Return the line in an instruction's ``source_file="m.py" source_line=3``. XLA prints these attributes
-    if the text has no tables of Python frames. None: the instruction has none."""
+    if the text has no tables of Python frames. Return None if the instruction does not have them."""
     if "source_file=" not in instruction.tail:
         return None
     found = fields(metadata(instruction.tail) or "")

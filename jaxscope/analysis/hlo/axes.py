@@ -32,11 +32,11 @@ def prime_factors(number: int) -> list[int]:
 
 def of_groups(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
     """Return the mesh axes, or parts of axes, along which the device groups of a collective run, in mesh
-    order: ``data``, ``model:(2)4``. ``[]``: every group has one member.
+    order: ``data``, ``model:(2)4``. The list is empty if every group has one member.
 
-    None: a member is outside of the mesh, or a group does not consist of all devices along some axes, such as
-    a group of devices 0 and 7 on an axis of 8 (``axis_index_groups``). The mesh may be larger than the
-    groups: the text of a program for several TPU slices lists the positions in one slice only.
+    Return None if a member is outside of the mesh, or if a group does not consist of all devices along some
+    axes, such as a group of devices 0 and 7 on an axis of 8 (``axis_index_groups``). The mesh may be larger
+    than the groups: the text of a program for several TPU slices lists the positions in one slice only.
 
     Args:
       groups: for each group, the positions of its members in the mesh.
@@ -55,10 +55,10 @@ def of_groups(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
 
 def around(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
     """Return the names of the mesh axes along which members of one group have different coordinates, in at
-    least one of a collective's groups. None: a member is outside of the mesh.
+    least one of a collective's groups. Return None if a member is outside of the mesh.
 
-    This is for groups that are only a part of the devices along these axes (``axis_index_groups``), for which
-    ``of_groups`` returns None.
+    Use this for groups that have only a part of the devices along these axes (``axis_index_groups``), for
+    which ``of_groups`` returns None.
 
     Args:
       groups: for each group, the positions of its members in the mesh.
@@ -73,7 +73,8 @@ def _from_first(groups: Iterable[Sequence[int]]) -> Iterable[tuple[int, int]]:
 
 def of_pairs(pairs: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
     """Return the names of the mesh axes along which a collective-permute sends: the source and the target of
-    at least one pair have different coordinates along such an axis. None: a position is outside of the mesh.
+    at least one pair have different coordinates along such an axis. Return None if a position is outside of
+    the mesh.
 
     Args:
       pairs: (source, target) of each transfer, as positions in the mesh.
@@ -88,7 +89,7 @@ def _differing(
 ) -> list[tuple[str, int, set[tuple[int, int]]]] | None:
     """Return (axis, size, coordinates) for each mesh axis along which the two devices of at least one pair
     have different coordinates. ``coordinates`` has (coordinate of the first device, coordinate of the second)
-    of each such pair. None: a position is outside of the mesh.
+    of each such pair. Return None if a position is outside of the mesh.
 
     Args:
       pairs: two devices each, as positions in the mesh.

@@ -59,9 +59,8 @@ class FunctionWork(msgspec.Struct, frozen=True):
     one call of the program on one device.
 
     Attributes:
-      function: its qualified name, as Python's frames have it: ``step.<locals>.<lambda>``.
-      line: the line of an anonymous function, of which one scope can have several; None: a function with a
-        name.
+      function: the function's qualified name: ``step.<locals>.<lambda>``.
+      line: the line of a lambda, because one scope can have several; None if the function has a name.
       operations: the elements of the results of elementwise operations, the elements that reductions read,
         20 n log2(n) for a sort of n numbers, and the flops of matrix products. Those in loops with an unknown
         trip count are counted for one iteration.
@@ -79,9 +78,10 @@ class BatchedBranches(msgspec.Struct, frozen=True):
     """The selections of one program that may be conditionals under ``vmap``.
 
     Attributes:
-      lines: the lines of the user's code with such a selection and without a conditional.
-      operations, unknown: of the whole program, counted as in ``FunctionWork``.
-      functions: the functions of the user's code.
+      lines: the lines of the user's code that have such a selection and no conditional.
+      operations: the operations of the whole program, counted as in ``FunctionWork``.
+      unknown: the number of instructions in loops with an unknown trip count, in the whole program.
+      functions: the functions of the user's code with the most operations, at most 300.
     """
 
     lines: list[Frame]
@@ -93,7 +93,7 @@ class BatchedBranches(msgspec.Struct, frozen=True):
 def find(
     module: Module, graph: CallGraph, attribution: Attribution, executions: Mapping[str, int | None]
 ) -> BatchedBranches | None:
-    """Return the selections of a program that may be conditionals under ``vmap``; None: there are none.
+    """Return the selections of a program that may be conditionals under ``vmap``, or None if there are none.
 
     Args:
       graph: the calls of the module.
@@ -158,7 +158,8 @@ def _count(
 
 
 def _functions(frames: Frames, stack: int | None) -> Iterator[tuple[str, str, int | None]]:
-    """Yield (file, function, line of an anonymous function) of each function in a stack, once."""
+    """Yield (file, function, line) of each function of the user's code in a Python stack, once. ``line`` is
+    None unless the function is a lambda. ``stack`` is the ``stack_frame_id``; None gives nothing."""
     found = frames.stack(stack) if stack is not None else []
     yield from dict.fromkeys(
         (f.file, f.function, f.line if f.function.endswith("<lambda>") else None)

@@ -37,8 +37,8 @@ N = TypeVar("N", int, float)
 
 def paths(graph: CallGraph) -> dict[str, Path]:
     """Return for each reachable computation the branches of conditionals that contain it: computation name ->
-    (outermost branch, ..., innermost branch). ``()``: the computation is in no branch and so runs in each
-    call.
+    (outermost branch, ..., innermost branch). ``()`` means that the computation is in no branch, so it runs
+    in each call.
 
     A computation that is called from different places has only the branches that all these calls have in
     common. If the places are in different branches, a ``Branch`` of an invented conditional with two branches

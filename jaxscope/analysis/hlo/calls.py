@@ -39,6 +39,15 @@ _FUSION = re.compile(r"\), kind=k[A-Za-z]++, calls=%?([^\s,(){}%\"]++)(?:,|$)")
 
 
 class Call(msgspec.Struct, frozen=True, gc=False):
+    """A call of a computation by an instruction.
+
+    Attributes:
+      caller: the computation that contains ``instruction``.
+      key: the attribute of the instruction that names the called computation: ``calls``, ``body``,
+        ``condition``, ...
+      callee: the called computation.
+    """
+
     caller: Computation
     instruction: Instruction
     key: str
@@ -181,8 +190,9 @@ class CallGraph:
         computation -> number.
 
         The condition of a loop runs once more than its body. A branch of a conditional is counted as if it
-        ran each time (module ``branches``). None: a trip count is unknown, or computations call each other in
-        a cycle. ``trips`` is (name of the computation, name of the loop) -> trip count; None: unknown.
+        ran each time. The number is None if a trip count is unknown, or if computations call each other in a
+        cycle. ``trips`` is (name of the computation, name of the loop) -> trip count, or None if it is
+        unknown.
         """
         entry = self.module.entry
         result: dict[str, int | None] = dict.fromkeys(self.reachable)

@@ -55,12 +55,12 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
         collective, it is the one that starts it.
       is_async: whether the collective has a start and a done.
       overlap: whether anything computes between start and done; False: nothing does, or the collective is not
-        asynchronous; None: the schedule does not show it.
+        asynchronous; None if the schedule does not show it.
       bytes: bytes of the result on one device (the sum over a tuple); None: unknown.
       operand_bytes: bytes of the operands on one device; None: unknown.
       wire_bytes: bytes that one device sends in one execution (module ``wire_bytes``); None: unknown.
       executions: executions in one call of the program, an upper bound if the collective is in a branch of a
-        conditional; None: a trip count is unknown.
+        conditional; None if a trip count is unknown.
       branches: the branches of conditionals that contain the collective, from the outermost to the innermost.
       axes: the mesh axes (or parts of axes) along which the groups run: ``data``, ``data:(1)2``. None: there
         is no mesh, or the groups do not run along axes. ``[]``: each group is a single device.
@@ -83,7 +83,7 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
       gathered: the argument that this all-gather collects for a matrix product, if the HLO does not show
         whether the product's other operand is split over the same axes; else None.
       constraint: the user's sharding constraint that made the partitioner insert the collective, as JAX
-        prints it; None: there is none, or the StableHLO of the program is unknown.
+        prints it; None if there is no such constraint, or if the StableHLO of the program is unknown.
       constrained_at: the line of that constraint.
     """
 
@@ -114,28 +114,28 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
 
     @property
     def conditional(self) -> str | None:
-        """Return the innermost conditional (``computation/name``) that has the collective in one of its
-        branches; None: the collective is in no conditional, so it runs in each call."""
+        """The innermost conditional (``computation/name``) that has the collective in one of its branches.
+        None if the collective is in no conditional, so that it runs in each call."""
         return self.branches[-1].conditional if self.branches else None
 
     @property
     def sent_bytes(self) -> int | None:
-        """Return the bytes that one device sends for the collective in one call of the program, at most;
-        None: unknown."""
+        """The largest number of bytes that one device sends for the collective in one call of the program.
+        None if it is unknown."""
         return (
             None if self.executions is None or self.wire_bytes is None else self.executions * self.wire_bytes
         )
 
     @property
     def executions_at_least(self) -> int | None:
-        """Return the least number of executions in one call of the program, which is 0 inside a conditional;
-        None: unknown."""
+        """The least number of executions in one call of the program, which is 0 inside a conditional. None if
+        it is unknown."""
         return 0 if self.branches else self.executions
 
 
 class Devices(NamedTuple):
-    """The number of replicas and of partitions that a module is compiled for. 0: the header of the module
-    does not state it."""
+    """The number of replicas and of partitions that a module is compiled for, or 0 if the module's header
+    does not state the number."""
 
     replicas: int
     partitions: int
@@ -218,8 +218,8 @@ class Collectives:
 
     def _printed_mesh(self) -> axes.Mesh | None:
         """Return the (axis, size) pairs of the first mesh in the text that has the user's axis names and the
-        module's number of devices; None: there is none. JAX 0.12 prints meshes in the ``replica_groups`` of
-        collectives."""
+        module's number of devices. Return None if there is none. JAX 0.12 prints meshes in the
+        ``replica_groups`` of collectives."""
         total = self._devices.replicas * self._devices.partitions
         for _, instruction, _ in self._raw:
             if "=mesh[" in instruction.tail:
@@ -390,8 +390,8 @@ class Collectives:
 
 
 def _transfer(instruction: Instruction) -> str | None:
-    """Return the kind of collective (``all-reduce``, ...) to which a send or recv between TPU slices belongs;
-    None: the text of the instruction names no kind."""
+    """Return the kind of collective (``all-reduce``, ...) to which a send or recv between TPU slices belongs.
+    Return None if the text of the instruction names no kind."""
     found = _TRANSFER.search(instruction.tail)
     kind = found[1].lower().replace("_", "-") if found else None
     return "collective-permute" if kind == "one-to-one" else kind if kind in KINDS else None
@@ -426,8 +426,8 @@ def _is_scattered(body: Computation, reduced: Instruction) -> bool:
 
 def wire_by_axes(found: Iterable[Collective]) -> dict[str, branches.Bounds]:
     """Return the bytes that one device sends in collectives in one call of the program: mesh axes (``data``,
-    ``data,model``; ``?``: unknown) -> lower and upper bound. A collective with an unknown size or number of
-    executions counts as 0 in the lower bound, and there is no upper bound."""
+    ``data,model``, or ``?`` if they are unknown) -> lower and upper bound. A collective with an unknown size
+    or number of executions counts as 0 in the lower bound, and there is no upper bound."""
     rows: dict[str, list[tuple[branches.Path, int | None]]] = {}
     for c in found:
         rows.setdefault("?" if c.axes is None else ",".join(c.axes), []).append((c.branches, c.sent_bytes))

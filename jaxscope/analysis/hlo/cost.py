@@ -56,8 +56,8 @@ MAX_NAMED = 3  # the most custom kernels that are named in a reason
 
 def flops(graph: CallGraph, computation: Computation, instruction: Instruction) -> int | None:
     """Return the flops of one execution of an instruction in ``computation``: of a dot or a convolution, or
-    of all dots and convolutions inside a fusion or a call. Other instructions give 0. None: unknown; custom
-    calls, loops and conditionals always give None."""
+    of all dots and convolutions inside a fusion or a call. Other instructions give 0. Return None if the
+    flops are unknown, as for each custom call, loop and conditional."""
     opcode = instruction.operation
     if opcode in _PRODUCTS:
         return (
@@ -210,9 +210,9 @@ def _left_out(kernels: Counter[str]) -> str:
 
 
 def _of_gemm(computation: Computation, instruction: Instruction) -> int | None:
-    """Return the flops of a matrix product that XLA executes with cuBLAS; None: unknown. The contracted
-    dimensions are read from the custom call's configuration. If the result is a tuple, its first member is
-    the product."""
+    """Return the flops of a matrix product that XLA executes with cuBLAS, or None if they are unknown. The
+    contracted dimensions are read from the custom call's configuration. If the result is a tuple, its first
+    member is the product."""
     config = backend_config(instruction.tail).get("gemm_backend_config")
     numbers = config.get("dot_dimension_numbers") if isinstance(config, dict) else None
     left, result = (
@@ -286,9 +286,9 @@ def _of_convolution(computation: Computation, instruction: Instruction) -> int |
 def _positions(window: dict[str, list[str]], number: int, data: int, kernel: int, out: int) -> int | None:
     """Return the number of pairs (output position, kernel element) of a convolution, along the spatial
     dimension ``number``, in which the kernel element meets an element of the input instead of padding. Input,
-    kernel and output have the sizes ``data``, ``kernel`` and ``out``. None: unknown.
-    ``window`` has the fields of the convolution's ``window=``: name (``size``, ``stride``, ``pad``, ...) -> a
-    text for each spatial dimension."""
+    kernel and output have the sizes ``data``, ``kernel`` and ``out``. ``window`` has the fields of the
+    convolution's ``window=``: name (``size``, ``stride``, ``pad``, ...) -> a text for each spatial dimension.
+    Return None if a field cannot be read, or if there are too many pairs to count."""
 
     def of(key: str, default: int) -> int | None:
         values = window.get(key)

@@ -21,10 +21,10 @@ def total(
     graph: CallGraph, executions: Mapping[str, int | None], paths: Mapping[str, branches.Path]
 ) -> branches.Bounds | None:
     """Return a lower and an upper bound of the estimated cycles of one call of the program, without
-    collectives; None: no instruction has an estimate.
+    collectives. Return None if no instruction has an estimate.
 
     The cycles of a loop's body are multiplied by the trip count. The bounds differ if the branches of a
-    conditional do. There is no upper bound if a trip count is unknown.
+    conditional have different cycles. There is no upper bound if a trip count is unknown.
 
     Args:
       executions: name of a computation -> how often it runs in one call; None: unknown.

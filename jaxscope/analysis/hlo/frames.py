@@ -98,8 +98,8 @@ class Frames:
 
     def _nearest(self, frame_id: int) -> Frame | None:
         """Return the innermost frame of the stack ``frame_id`` that is in a file of the user, else the
-        innermost frame; None: the id is unknown. The results for the outer frames of the stack are stored,
-        too, so that each id is examined once."""
+        innermost frame. Return None if the id is unknown. The results for the outer frames of the stack are
+        stored, too, so that each id is examined once."""
         locations, stacks = self._load()
         passed: list[int] = []
         while frame_id in stacks and frame_id not in self._known:
@@ -116,14 +116,15 @@ class Frames:
 
     def blamed(self, frame_id: int) -> Frame | None:
         """Return the frame to which an instruction with this ``stack_frame_id`` is attributed: the innermost
-        frame in the user's files, or the innermost frame if all are in libraries. None: the id is unknown."""
+        frame in the user's files, or the innermost frame if all are in libraries. Return None if the id is
+        unknown."""
         number = self.number(frame_id)
         return None if number < 0 else self.lines[number]
 
     def number(self, frame_id: int) -> int:
         """Return the index in ``self.lines`` of the frame to which an instruction with this
-        ``stack_frame_id`` is attributed; -1: the id is unknown. Equal frames have one index, so that
-        instructions can be counted by it."""
+        ``stack_frame_id`` is attributed, or -1 if the id is unknown. Equal frames have the same index, so
+        that instructions can be counted by index."""
         try:
             return self._blamed[frame_id]
         except KeyError:

@@ -64,8 +64,8 @@ class Gathered(NamedTuple):
     Attributes:
       argument: the path of the argument: ``params['w']``.
       beside: numbers of the program's inputs from which the product's other operand is computed.
-      shown: whether the HLO shows that the other operand is split over the gathered axes. With JAX 0.12 it
-        does not contain the shardings of inputs.
+      shown: whether the HLO shows that the other operand is split over the gathered axes. With JAX 0.12 the
+        HLO does not contain the shardings of inputs.
     """
 
     argument: str
@@ -107,7 +107,7 @@ class Weights:
     ) -> Gathered | None:
         """Return the argument of the program that the all-gather ``gather`` collects for a matrix product, if
         the argument is a weight; else None. ``computation`` contains the gather. ``axes`` are the mesh axes
-        along which it gathers; None: unknown."""
+        along which it gathers, or None if they are unknown."""
         wanted = {axis.partition(":")[0] for axis in axes or ()}
         # If several arrays are gathered at once, return the first that is an argument used in a product.
         for name in operands(gather.tail) if wanted else ():
@@ -170,8 +170,8 @@ class Weights:
 
     def _source(self, computation: Computation, name: str) -> Instruction | None:
         """Return the program input from which a value is made by conversions, slices, copies and changes of
-        layout alone; None: the value is computed in another way. The value is the result of the instruction
-        ``name`` in ``computation``."""
+        layout alone. Return None if the value is computed in another way. The value is the result of the
+        instruction ``name`` in ``computation``."""
         for _ in range(MAX_STEPS):
             instruction = computation.find(name)
             if instruction is None:
@@ -208,8 +208,8 @@ class Weights:
 
     def _passed(self, body: Computation, parameter: Instruction) -> tuple[Computation, str] | None:
         """Return the value that a call of the computation ``body`` passes for ``parameter``, as (calling
-        computation, name of the instruction with the value). None: ``body`` is not called from exactly one
-        place."""
+        computation, name of the instruction with the value). Return None unless ``body`` is called from
+        exactly one place."""
         at = number(operand_text(parameter.tail))
         calls = [c for c in self._graph.callers.get(body.name, ()) if c.instruction.operation in _CALLS]
         if at is None or len(calls) != 1:
@@ -219,8 +219,8 @@ class Weights:
 
     def _element(self, computation: Computation, instruction: Instruction) -> tuple[Computation, str] | None:
         """Return (computation, name) of the value that ``instruction``, a get-tuple-element in
-        ``computation``, selects; None: unknown. The value is known if the tuple is created in the same
-        computation, or if it is the state of a loop and no iteration changes this member."""
+        ``computation``, selects. Return None if the value is unknown. It is known if the tuple is created in
+        the same computation, or if it is the state of a loop and no iteration changes this member."""
         at, inputs = number(attribute(instruction.tail, "index")), operands(instruction.tail)
         carried = computation.find(inputs[0]) if inputs else None
         if at is None or carried is None:
@@ -337,8 +337,8 @@ class Weights:
         self, computation: Computation, instruction: Instruction
     ) -> list[tuple[Computation, str] | None]:
         """Return (computation, name) of each value that ``instruction``, a get-tuple-element in
-        ``computation``, may select; None in the list: a value that is unknown. For the state of a loop these
-        are the initial value and the value after an iteration."""
+        ``computation``, may select. An unknown value is None in the list. For the state of a loop these are
+        the initial value and the value after an iteration."""
         at, inputs = number(attribute(instruction.tail, "index")), operands(instruction.tail)
         carried = computation.find(inputs[0]) if inputs else None
         if at is None or carried is None:
@@ -370,8 +370,8 @@ def _of_root(body: Computation, at: int) -> tuple[Computation, str] | None:
 
 
 def _only_hands_on(body: Computation) -> bool:
-    """Return whether a fusion only passes an array on, perhaps converted or sliced. Besides, it may compute
-    scalars, such as the indices of the slice."""
+    """Return whether the fusion with the computation ``body`` only passes an array on, perhaps converted or
+    sliced. It may also compute scalars, such as the indices of the slice."""
     return all(
         i.operation in _HANDS_ON
         or i.opcode in ("parameter", "constant")

@@ -53,7 +53,7 @@ class Fusion(msgspec.Struct, frozen=True, gc=False):
       bytes_in, bytes_out: bytes of the fusion's parameters and of its result on one device; None: unknown.
       sources: lines of the user's code from which the fused instructions come, the most frequent first, at
         most eight.
-      executions: executions in one call of the program; None: a trip count is unknown.
+      executions: executions in one call of the program; None if a trip count is unknown.
     """
 
     name: str
@@ -67,7 +67,8 @@ class Fusion(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def moved_bytes(self) -> int | None:
-        """Return the bytes that the fusion reads and writes in one call of the program; None: unknown."""
+        """The bytes that the fusion reads and writes in one call of the program, on one device. None if they
+        are unknown."""
         if self.bytes_in is None or self.bytes_out is None or self.executions is None:
             return None
         return (self.bytes_in + self.bytes_out) * self.executions
@@ -79,6 +80,7 @@ class Fusions(msgspec.Struct, frozen=True):
     Attributes:
       total, by_kind: number of fusions outside of other fusions, in all and by kind.
       nested, nested_by_kind: number of fusions inside other fusions, in all and by kind.
+      each: the fusions outside of other fusions.
     """
 
     total: int
@@ -136,7 +138,7 @@ def read(graph: CallGraph, attribution: Attribution, executions: dict[str, int |
 def _lines(attribution: Attribution, fusion: Instruction, body: Computation | None) -> list[Frame]:
     """Return the lines of the user's code that the instructions in a fusion come from, the most frequent
     first. If none is known, return only the line in the fusion's own metadata, or an empty list. ``body`` is
-    the computation with the fused instructions; None: it is missing, because the text is truncated."""
+    the computation with the fused instructions, or None if it is missing because the text is truncated."""
     found = attribution.sources([body])[:MAX_SOURCES] if body else []
     own = None if found else attribution.own(fusion)
     return found if own is None else [own]

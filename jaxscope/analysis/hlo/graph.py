@@ -51,9 +51,9 @@ class Edge(msgspec.Struct, frozen=True):
     Attributes:
       source: the id of the instruction that computes the operand.
       target: the id of the instruction that reads the operand. If the operand is passed to a fusion or a
-        call, this is the parameter inside.
-      position: the number of the operand; -1: ``source`` is the result of a computation that ``target``
-        calls.
+        call, ``target`` is the parameter inside.
+      position: the number of the operand, from 0; -1 if ``source`` is the result of a computation that
+        ``target`` calls.
     """
 
     source: str
@@ -141,8 +141,8 @@ def _edges(
     """Return the edges that end at the instruction ``i``, or at parameters of the computation that it calls.
 
     Each computation is drawn inside the first instruction that calls it. Other instructions that call it are
-    drawn without edges into the computation. Otherwise the graph would have a circle where one call reads the
-    result of another.
+    drawn without edges into the computation. Otherwise the graph would have a circle where a call reads the
+    result of another call of the same computation.
 
     Args:
       computation: the computation that contains ``i``.

@@ -59,8 +59,9 @@ class Groups(NamedTuple):
 
 def parse(text: str) -> Groups | None:
     """Parse the value of a collective's ``replica_groups=`` attribute: ``{{0,2},{1,3}}``, ``[2,4]<=[8]`` or
-    ``mesh[...] {...}``. None: it cannot be read or is too large. ``{}``, one group of all devices, gives an
-    empty list, because the number of devices is only in the module's header (see ``positions``)."""
+    ``mesh[...] {...}``. Return None if the text cannot be read or is too large. ``{}``, one group of all
+    devices, gives an empty list, because the number of devices is only in the module's header (see
+    ``positions``)."""
     text = text.strip()
     if text.startswith("["):
         return _iota_groups(text)
@@ -74,7 +75,7 @@ def parse(text: str) -> Groups | None:
 
 def pairs(text: str) -> Groups | None:
     """Parse the value of a permute's ``source_target_pairs=`` attribute: ``{{0,1},{1,2}}`` -> members (0, 1),
-    (1, 2), each a (source, target). None: the text cannot be read or is too large."""
+    (1, 2), each a (source, target). Return None if the text cannot be read or is too large."""
     text = text.strip()
     if not _EXPLICIT.match(text) or len(text) > MAX_IDS * 10:
         return None
@@ -84,7 +85,7 @@ def pairs(text: str) -> Groups | None:
 
 def between_slices(text: str, in_slice: int) -> Groups | None:
     """Parse libtpu's attribute ``_xla_megascale_target``, the groups of a transfer between TPU slices, to
-    positions counted from 0 over all slices. None: it cannot be read.
+    positions counted from 0 over all slices. Return None if the text cannot be read.
 
     Args:
       text: ``{1,2}x{0:3}``: each of the devices 0 to 3 of slice 1 with the same device of slice 2. Or a list
@@ -118,8 +119,9 @@ def numbers(text: str | None) -> list[int] | None:
 
 
 def iota(dims: list[int], permutation: list[int] | None) -> list[int] | None:
-    """Return the numbers 0..n-1 reshaped to ``dims``, transposed by ``permutation`` (None: not transposed)
-    and flattened, as in XLA's ``<=[4,2]T(1,0)``. None: the arguments do not fit together or are too large."""
+    """Return the numbers 0..n-1 reshaped to ``dims``, transposed by ``permutation`` (not transposed if it is
+    None) and flattened, as in XLA's ``<=[4,2]T(1,0)``. Return None if the arguments do not fit together or
+    are too large."""
     if len(dims) > MAX_AXES or not 0 < math.prod(dims) <= MAX_IDS:
         return None
     order = list(range(len(dims))) if permutation is None else permutation
@@ -205,6 +207,9 @@ def _combine(digits: list[tuple[int, int]]) -> list[int]:
 
 
 def device_order(text: str | None, total: int) -> list[int] | None:
+    """Parse the ``device_ids`` of a mesh of ``total`` devices to a list: ``3,1,0,2`` or ``[4,16]T(1,0)``.
+    Return 0, 1, 2, ... if ``text`` is None, and None if the text cannot be read or has another number of
+    devices."""
     if text is None:
         return list(range(total))
     text = text.strip()
@@ -225,14 +230,15 @@ def positions(
     partition_ids: bool,
 ) -> list[Group] | None:
     """Convert the device groups of a collective, as the text prints them, to groups of positions ``replica *
-    partitions + partition``. None: unknown.
+    partitions + partition``. Return None if the groups are unknown, or have too many positions.
 
     Args:
       groups: the printed groups; None: they could not be read.
       replicas, partitions: the numbers in the module's header.
       has_channel: whether the collective has a ``channel_id``.
-      global_ids: whether it has ``use_global_device_ids=true``.
-      partition_ids: whether it is an all-to-all, a collective-permute or the like.
+      global_ids: whether the collective has ``use_global_device_ids=true``.
+      partition_ids: whether the groups of this kind of collective contain partitions: all-to-all,
+        collective-permute, collective-broadcast and ragged-all-to-all.
 
     The printed numbers are, as in XLA's CollectiveOpGroupMode:
 

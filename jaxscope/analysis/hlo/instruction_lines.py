@@ -30,8 +30,9 @@ class Located(msgspec.Struct, frozen=True):
 
 def of(text: str, user_files: Iterable[str] = ()) -> dict[str, Located]:
     """Return the opcode and the source line of every instruction of a compiled program: name of the
-    instruction -> ``Located``. The GPU kernels of the program are also included, by ``kernel_key``.
-    ``user_files`` are files that are the user's own although they are in a library's directory."""
+    instruction -> ``Located``. The GPU kernels of the program are also included, under the names that
+    ``kernel_key`` returns. ``user_files`` are files that are the user's own although they are in a library's
+    directory."""
     module = read(text, user_files)
     calls = CallGraph(module, tuple({i.opcode for c in module.computations.values() for i in c.instructions}))
     attribution = Attribution(module, calls)
@@ -62,9 +63,9 @@ def kernel_key(kernel: str) -> str:
 
 
 def _kernel_code(module: Module, instruction: Instruction) -> object:
-    """Return a value that is equal for two instructions if they may run the same GPU kernel; None: the
-    instruction runs no kernel of its own. XLA compiles equal fusions to one kernel, which has the name of one
-    of them. All calls of NVIDIA's libraries count as one kernel."""
+    """Return a value that is equal for two instructions if they may run the same GPU kernel. Return None if
+    the instruction is neither a fusion nor a call of NVIDIA's libraries. XLA compiles equal fusions to one
+    kernel, which has the name of one of them. All calls of NVIDIA's libraries count as one kernel."""
     if instruction.opcode == "custom-call":
         return "library" if _LIBRARY_CALL.search(instruction.tail) else None
     called = _CALLED.search(instruction.tail) if instruction.opcode == "fusion" else None

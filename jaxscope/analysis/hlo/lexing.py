@@ -30,7 +30,7 @@ _CONTROL = {"n": 10, "t": 9, "r": 13, "a": 7, "b": 8, "f": 12, "v": 11}
 
 
 def number(text: str | None, digits: int = 9) -> int | None:
-    """Parse a decimal number of at most ``digits`` digits; None: the text is something else."""
+    """Parse a decimal number of at most ``digits`` digits. Return None if the text is something else."""
     if text and len(text) <= digits and text.isascii() and text.isdigit():
         return int(text)
     return None
@@ -38,7 +38,7 @@ def number(text: str | None, digits: int = 9) -> int | None:
 
 def closing(text: str, start: int) -> int:
     """Return the position of the bracket that closes the bracket at ``start - 1``: ``f(a(b)c)``, 2 -> 7. For
-    ``start`` 0 the open bracket is in front of the text. -1: there is none."""
+    ``start`` 0 the open bracket is in front of the text. Return -1 if no bracket closes it."""
     if start == 0:  # most operand lists contain no brackets
         end = text.find(")")
         if end < 0 or not ("(" in text[:end] or "{" in text[:end] or '"' in text[:end]):
@@ -97,8 +97,8 @@ def operands(tail: str) -> list[str]:
 
 
 def attribute(tail: str, key: str) -> str | None:
-    """Return the value of the attribute ``key`` of an instruction as text; None: it is missing. ``tail`` is
-    the part of the instruction's line behind ``opcode(``."""
+    """Return the value of the attribute ``key`` of an instruction as text, or None if it is missing. ``tail``
+    is the part of the instruction's line behind ``opcode(``."""
     if key not in tail:
         return None
     position = closing(tail, 0) + 1
@@ -115,7 +115,7 @@ def attribute(tail: str, key: str) -> str | None:
 
 def attributes(text: str, until: str | None = None) -> dict[str, str]:
     """Parse ``, key=value, other={...}`` to ``{"key": "value", "other": "{...}"}``. Reading stops before the
-    key ``until``; None: at the end. If a key occurs twice, the first counts."""
+    key ``until``, or at the end if ``until`` is None. If a key occurs twice, the first counts."""
     result: dict[str, str] = {}
     position = 0
     while (found := _KEY.match(text, position)) and found[1] != until:
@@ -148,7 +148,7 @@ def _value_end(text: str, start: int) -> int:
 
 
 def metadata(tail: str) -> str | None:
-    """Return the text between the braces of an instruction's ``metadata={...}``; None: it is missing.
+    """Return the text between the braces of an instruction's ``metadata={...}``, or None if it is missing.
     ``tail`` is the part of the instruction's line behind ``opcode(``."""
     start = tail.find(", metadata={")
     if start < 0:

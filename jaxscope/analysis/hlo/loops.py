@@ -81,7 +81,8 @@ class Inside(NamedTuple):
     Attributes:
       caller: the computation that contains the call.
       call: the calling instruction.
-      outer: the call through which the evaluation came to ``caller``; None: it began there.
+      outer: the call through which the evaluation came to ``caller``; None if the evaluation began in
+        ``caller``.
     """
 
     caller: Computation
@@ -90,8 +91,9 @@ class Inside(NamedTuple):
 
 
 def find(graph: CallGraph) -> tuple[list[Loop], dict[str, int | None]]:
-    """Return (all loops that run, in the order of the text; name of a computation -> how often it runs in one
-    call of the program). The number is None where a trip count is unknown."""
+    """Return (loops, executions). ``loops`` are all loops that run, in the order of the text. ``executions``
+    is name of a computation -> how often it runs in one call of the program, or None if a trip count is
+    unknown."""
     found: list[Loop] = []
     left = MAX_STEPS_IN_ALL
     for computation, instruction in graph.all("while", "while-start"):
@@ -116,6 +118,9 @@ def trips(found: list[Loop], unknown: int | None = None) -> Trips:
 def trip_count(
     graph: CallGraph, caller: Computation, loop: Instruction, reading: _Reading
 ) -> tuple[int | None, str | None]:
+    """Return (trip count, how it was found) of the loop ``loop`` in the computation ``caller``. The second
+    member is ``printed`` if the backend printed the count, ``inferred`` if it was computed from the loop's
+    condition and body. Both are None if the count is unknown."""
     printed = printed_count(loop)
     if printed is not None:
         return printed, "printed"
@@ -154,8 +159,8 @@ _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "NE": "NE", "EQ": "
 
 def iterations(start: int, bound: int, step: int, direction: str) -> int | None:
     """Return how often the loop ``while start <direction> bound: start += step`` iterates, where the
-    direction is ``LT``, ``LE``, ``GT``, ``GE`` or ``NE``; None: the number is unknown, or the loop never
-    ends."""
+    direction is ``LT``, ``LE``, ``GT``, ``GE`` or ``NE``. Return None for another direction, and if the loop
+    never ends."""
     if direction == "NE":
         if start == bound:
             return 0
@@ -241,7 +246,8 @@ class _Reading:
         other members. Return None if the value is unknown, also if ``instruction`` is None.
 
         Args:
-          inside: the call through which the evaluation went into ``computation``; None: it began there.
+          inside: the call through which the evaluation went into ``computation``; None if the evaluation
+            began in ``computation``.
           depth: the number of instructions that were followed to get here.
         """
         if instruction is None or not self._may_look(instruction, depth):
@@ -281,7 +287,7 @@ class _Reading:
 
     def step(self, body: Computation, index: int) -> int | None:
         """Return how much one iteration of a loop with the body ``body`` adds to element ``index`` of the
-        tuple that the loop carries; None: unknown."""
+        tuple that the loop carries, or None if this is unknown."""
         value = self._of(body, body.root, index)
         if isinstance(value, Element) and value.parameter == 0 and value.member == index:
             return value.offset
@@ -290,9 +296,9 @@ class _Reading:
     def unchanged(
         self, caller: Computation, loop: Instruction, body: Computation, value: Value
     ) -> Constant | None:
-        """Return the constant that ``value`` is in every iteration of a loop; None: it may change, or is
-        unknown. The value is found if it is an element of the tuple that the loop carries, or such an element
-        plus a constant, and no iteration changes the element.
+        """Return the constant that ``value`` is in every iteration of a loop. Return None if the value may
+        change or is unknown. The value is found if it is an element of the tuple that the loop carries, or
+        such an element plus a constant, and no iteration changes the element.
 
         Args:
           caller: the computation that contains the loop.
@@ -306,13 +312,13 @@ class _Reading:
         return None if start is None else Constant(start.value + value.offset)
 
     def initial(self, caller: Computation, loop: Instruction, index: int, depth: int = 0) -> Constant | None:
-        """Return the value of one element of a loop's tuple at the time when the loop is entered. None: the
-        value is no constant, or unknown.
+        """Return the value of one element of a loop's tuple at the time when the loop is entered. Return None
+        if the value is not a constant or is unknown.
 
         Args:
           caller: the computation that contains the loop.
           loop: the ``while`` instruction.
-          index: the number of the element; -1: the loop carries no tuple.
+          index: the number of the element; -1 if the loop carries a single value instead of a tuple.
           depth: the number of outer loops that were followed to get here.
         """
         if depth > MAX_DEPTH:
@@ -331,8 +337,9 @@ class _Reading:
 
 
 def _hands_on(opcode: str) -> bool:
-    """Return whether an instruction with this opcode is part of an asynchronous transfer and has the
-    transferred value, or a tuple with it, as its result: ``-done``, ``-update``, ``copy-start``."""
+    """Return whether the opcode is ``copy-start`` or ends in ``-done`` or ``-update``: the result of such a
+    part of an asynchronous operation is the value that the operation passes on, or a tuple with that value.
+    """
     return opcode.endswith(("-done", "-update")) or opcode == "copy-start"
 
 

@@ -42,15 +42,20 @@ class Instruction(
 
     @property
     def operation(self) -> str:
-        """Return the opcode without ``-start``: ``fusion`` for ``fusion-start``. If an asynchronous
-        computation has a single operation, XLA prints it as ``NAME-start``, ``NAME-update`` and
-        ``NAME-done``, and ``NAME-start`` has the attributes of the operation."""
+        """The opcode without ``-start``: ``fusion`` for ``fusion-start``. If an asynchronous computation has
+        a single operation, XLA prints it as ``NAME-start``, ``NAME-update`` and ``NAME-done``, and
+        ``NAME-start`` has the attributes of the operation."""
         return self.opcode.removesuffix("-start")
 
 
 class Computation:
     """One computation of a module, with its instructions in the order of the text. If the module has
-    ``is_scheduled=true``, that is the order of execution."""
+    ``is_scheduled=true``, that is the order of execution.
+
+    Attributes:
+      entry: whether the program begins with this computation.
+      line: the number of the computation's first line in the text.
+    """
 
     __slots__ = ("_by_name", "_readers", "entry", "instructions", "line", "name")
 
@@ -79,7 +84,7 @@ class Computation:
 
     @property
     def root(self) -> Instruction | None:
-        """Return the instruction marked ROOT; None: the computation is truncated."""
+        """The instruction marked ROOT, which is the result. None if the computation is truncated."""
         # Nearly always the last one, except in scheduled modules.
         for instruction in reversed(self.instructions):
             if instruction.root:

@@ -8,7 +8,7 @@ operation was partitioned. Both were checked on JAX 0.8.2, 0.10.2 and 0.12.0.1 f
 ``jax.lax`` under shard_map (automatic axes too), pmap, grad, and for partitioned matmuls, sums, reshapes,
 rolls, constraints and output shardings. For example, ``psum`` is ``jit(f)/shard_map/psum_invariant``,
 ``psum_scatter`` is ``reduce_scatter``, the sum over a contracted dimension is ``jit(f)/dot_general``. A
-reshard for an output has no ``op_name`` at all.
+collective that changes the sharding of an output has no ``op_name`` at all.
 """
 
 from __future__ import annotations

@@ -35,10 +35,10 @@ class Program(msgspec.Struct, frozen=True):
 
     Attributes:
       module: the name behind ``HloModule``; None: the text has none.
-      num_partitions, replica_count: the numbers in the module's header; None: the text could not be read.
+      num_partitions, replica_count: the numbers in the module's header; None if the text could not be read.
       scheduled: whether the order of the text is the order of execution.
       mesh: (axis, size) of the mesh to which the axes of the collectives refer: the one that was passed, else
-        the one that the text prints; None: neither exists.
+        the one that the text prints; None if there is neither.
       instructions, computations: their number in the whole text; 0: the text could not be read.
       unfused_elementwise: number of elementwise operations outside of fusions.
       wrapped_elementwise: number of fusions with a single elementwise operation.
@@ -51,7 +51,7 @@ class Program(msgspec.Struct, frozen=True):
       cycles: the TPU compiler's estimate of the cycles of one call (module ``cycles``); None: there is none.
       flops_by_type: HLO element type of the operands -> lower bound of the flops; ``bf16 x f32`` if the two
         operands differ in type.
-      flops_unknown: why ``flops`` is not exact; None: it is exact, or the text was not read.
+      flops_unknown: why ``flops`` is not exact; None if it is exact, or if the text was not read.
       moved_bytes: bytes that one call certainly moves between memory and cores (module ``traffic``); None:
         unknown.
       flops_by_line: the flops of each line of the user's code; products without a known line are left out.
@@ -128,7 +128,7 @@ def analyze(
     Args:
       text: ``compiled.as_text()`` of JAX 0.8 to 0.12, or a file of ``--xla_dump_to``.
       mesh: (axis, size) in mesh order, to name the axes of collectives. The text refers to a device by its
-        index in ``mesh.devices.flat``. None: use the mesh that the text prints, if any.
+        index in ``mesh.devices.flat``. If ``mesh`` is None, the mesh that the text prints is used, if any.
       user_files: files that are the user's own although they are in a library's directory.
     """
     try:
@@ -143,7 +143,7 @@ def analyze(
 
 def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> Program:
     """Analyze a parsed module: return all figures of the program. ``mesh`` is (axis, size) in mesh order, to
-    name the axes of collectives; None: use the mesh that the text prints, if any."""
+    name the axes of collectives. If ``mesh`` is None, the mesh that the text prints is used, if any."""
     problems = list(module.problems)
     header = attributes(module.header)
     replicas, partitions = number(header.get("replica_count")), number(header.get("num_partitions"))

@@ -24,10 +24,10 @@ class Recomputed(msgspec.Struct, frozen=True):
     device.
 
     Attributes:
-      flops: of these products.
-      forward_flops: of the products of the forward pass.
-      all_flops: of all products of the program.
-      stack: the frames of the user's code that all these products have in common, innermost first.
+      flops: the flops of these products.
+      forward_flops: the flops of all products in the forward pass.
+      all_flops: the flops of all products of the program.
+      stack: the frames of the user's code that all recomputed products have in common, innermost first.
     """
 
     flops: int
@@ -37,8 +37,9 @@ class Recomputed(msgspec.Struct, frozen=True):
 
 
 def find(graph: CallGraph, frames: Frames, executions: Mapping[str, int | None]) -> Recomputed | None:
-    """Return the products that are computed a second time. None: there are none, the flops of a product are
-    unknown, or the checkpoint is in a loop that is differentiated, where computing again saves memory.
+    """Return the matrix products that ``jax.checkpoint`` computes a second time. Return None if there are
+    none, if the flops of a product are unknown, or if the checkpoint is in a loop that is differentiated,
+    where computing again saves memory.
 
     Args:
       graph: the calls of the module; created with ``also=cost.WORK``, the opcodes of dots and convolutions.
@@ -66,8 +67,8 @@ def find(graph: CallGraph, frames: Frames, executions: Mapping[str, int | None])
 
 
 def _in_a_loop(name: str) -> bool:
-    """Return whether a recomputed operation is in a loop that is differentiated. Its name is then
-    ``.../transpose(jvp(...))/while/.../rematted_computation/...``."""
+    """Return whether the operation ``name``, which ``jax.checkpoint`` computes again, is in a loop that is
+    differentiated: ``.../transpose(jvp(...))/while/.../rematted_computation/...``."""
     outer = name.partition(_AGAIN)[0]
     return "/while/" in outer[outer.find("transpose(") :]
 

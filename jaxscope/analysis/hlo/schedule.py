@@ -43,7 +43,7 @@ class Schedule:
 
     def done_of(self, start: Instruction) -> Instruction | None:
         """Return the ``-done`` instruction that ends the transfer that ``start`` begins; ``-update``
-        instructions may lie between. None: the done is in another computation."""
+        instructions may lie between. Return None if the done is in another computation."""
         found = self._done.get(start.name)
         for _ in range(MAX_UPDATES):
             if found is None or found.opcode.endswith("-done"):
@@ -52,8 +52,8 @@ class Schedule:
         return None
 
     def overlapped(self, start: Instruction, end: Instruction | None = None) -> bool | None:
-        """Return whether any instruction computes between ``start`` and ``end``, the done of the same
-        transfer; None: unknown. Without ``end``, the result of ``done_of`` is used."""
+        """Return whether any instruction computes between ``start`` and ``end``, the instruction that ends
+        the transfer. Return None if this is unknown. If ``end`` is None, ``done_of`` finds it."""
         end = end or self.done_of(start)
         first = self._place.get(start.name)
         last = None if end is None else self._place.get(end.name)

@@ -36,7 +36,7 @@ class Array(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
       dims: the sizes; for a dynamic dimension its upper bound, or None if it has none (``?``).
-      layout: dimension numbers from minor to major; None: not printed.
+      layout: dimension numbers from minor to major; None if the text does not print them.
       bits: bits of one element in memory; None: the type is unknown.
       space: the memory space; 0 is the default one (on TPU 1 is VMEM, 5 is the host's memory).
       tiles: the tiles as printed: ``(8,128)(2,1)``.
@@ -60,7 +60,7 @@ class Array(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def bytes(self) -> int | None:
-        """Return the bytes of all elements, without the padding that a tiled layout adds; None: unknown."""
+        """The bytes of all elements, without the padding that a tiled layout adds. None if unknown."""
         elements = self.elements
         if elements is None or self.bits is None:
             return None
@@ -68,8 +68,8 @@ class Array(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def allocated_bytes(self) -> int | None:
-        """Return the bytes of the array's buffer; None: unknown. On a TPU this includes the padding of each
-        dimension to full tiles, such as 8 x 128. Arrays on other machines have no tiles."""
+        """The bytes of the array's buffer. None if they are unknown. On a TPU this includes the padding of
+        each dimension to full tiles, such as 8 x 128. Arrays on other machines have no tiles."""
         if not self.tiles or self.layout is None or self.bits is None or None in self.dims:
             return self.bytes
         if sorted(self.layout) != list(range(len(self.dims))):
@@ -84,7 +84,7 @@ def _buffer(size: int) -> int:
 
 def _in_whole_tiles(sizes: list[int], tiles: str) -> int | None:
     """Return the number of elements of an array of ``sizes`` (from major to minor), with the padding to full
-    tiles: sizes 10, 100 in tiles ``(8,128)`` -> 16 x 128. None: the tiles cannot be read.
+    tiles: sizes 10, 100 in tiles ``(8,128)`` -> 16 x 128. Return None if the tiles cannot be read.
 
     Args:
       tiles: ``(8,128)(2,1)``: the last two dimensions are cut into parts of 8 and 128, then these parts into
@@ -113,8 +113,8 @@ Shape = Array | tuple["Shape | None", ...]
 
 @functools.lru_cache(maxsize=8192)
 def parse(text: str) -> Shape | None:
-    """Parse a shape, ``f32[8,128]{1,0}``: return an ``Array``, or a Python tuple of shapes for a tuple. None:
-    the text is no shape."""
+    """Parse a shape, ``f32[8,128]{1,0}``: return an ``Array``, or a Python tuple of shapes for a tuple.
+    Return None if the text is not a shape."""
     if len(text) > 200_000:
         return None
     return _parse(_COMMENT.sub("", text).strip(), 0)
@@ -158,8 +158,9 @@ def _layout(text: str | None) -> tuple[tuple[int, ...] | None, int, str, int | N
 
 
 def _bits(dtype: str) -> int | None:
-    """Return the bits of an element in memory: 8 for ``f8e4m3fn``, 16 for ``bf16``, 64 for ``c64``; None: the
-    type is unknown. Types of less than 8 bits use a byte, unless the layout has another size (``E(4)``)."""
+    """Return the bits of an element in memory: 8 for ``f8e4m3fn``, 16 for ``bf16``, 64 for ``c64``. Return
+    None if the type is unknown. Types of less than 8 bits use a byte, unless the layout has another size
+    (``E(4)``)."""
     if dtype == "pred":
         return 8
     found = _BITS.match(dtype)
@@ -174,8 +175,9 @@ def members(text: str) -> list[str]:
 
 
 def device_bytes(shape: Shape | None) -> int | None:
-    """Return the bytes of a device's memory that an array or a tuple occupies; None: unknown. Arrays in the
-    memory of a TPU's host count 0. A tuple counts its members and the list of their addresses."""
+    """Return the bytes of a device's memory that an array or a tuple occupies, or None if they are unknown.
+    Arrays in the memory of a TPU's host count 0. A tuple counts its members and the list of their addresses.
+    """
     if shape is None or isinstance(shape, Array):
         return None if shape is None else 0 if shape.space == HOST else shape.allocated_bytes
     members = [device_bytes(member) for member in shape]
@@ -186,8 +188,8 @@ def device_bytes(shape: Shape | None) -> int | None:
 
 
 def total_bytes(shape: Shape | None) -> int | None:
-    """Return the bytes of an array, or of all members of a tuple, without padding; None: one of the sizes is
-    unknown."""
+    """Return the bytes of an array, or of all members of a tuple, without padding. Return None if one of the
+    sizes is unknown."""
     if shape is None:
         return None
     if isinstance(shape, Array):
@@ -203,7 +205,7 @@ def total_bytes(shape: Shape | None) -> int | None:
 
 def of_result(opcode: str, text: str) -> Shape | None:
     """Return the shape of an instruction's result. ``text`` is the shape that XLA prints for the instruction.
-    None: it cannot be read.
+    Return None if the shape cannot be read.
 
     The printed shape of an instruction that starts a transfer contains more than the result::
 
@@ -224,12 +226,14 @@ def of_result(opcode: str, text: str) -> Shape | None:
 
 
 def result_bytes(opcode: str, text: str) -> int | None:
-    """Return the bytes of an instruction's result, without padding; None: unknown. ``text`` is the shape that
-    is printed for the instruction, which for a ``-start`` opcode contains more than the result."""
+    """Return the bytes of an instruction's result, without padding, or None if they are unknown. ``text`` is
+    the shape that is printed for the instruction, which for a ``-start`` opcode contains more than the
+    result."""
     return total_bytes(of_result(opcode, text))
 
 
 @functools.lru_cache(maxsize=8192)
 def text_bytes(text: str) -> int | None:
-    """Return the bytes of a shape given as text, without padding: ``f32[8,128]`` -> 4096; None: unknown."""
+    """Return the bytes of a shape given as text, without padding: ``f32[8,128]`` -> 4096. Return None if they
+    are unknown."""
     return total_bytes(parse(text))

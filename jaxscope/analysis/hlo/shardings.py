@@ -40,9 +40,10 @@ class Spelled(msgspec.Struct, frozen=True):
     """A parsed sharding.
 
     Attributes:
-      tiles: number of parts along each dimension, empty if nothing is split; None: not tiled, or not read.
-      dimensions: for each dimension the mesh axes that split it, major to minor: ``(("data",), ())``. None:
-        the parts are not along axes of the mesh, or there is no mesh.
+      tiles: number of parts along each dimension, empty if nothing is split; None if the sharding has no
+        tiles or cannot be read.
+      dimensions: for each dimension the mesh axes that split it, major to minor: ``(("data",), ())``. None if
+        the parts are not along axes of the mesh, or if the mesh is unknown.
     """
 
     tiles: tuple[int, ...] | None = None
@@ -136,8 +137,8 @@ def _coordinates(flat: Sequence[int], dims: Sequence[int]) -> list[list[int]]:
 
 
 def _axes(tiles: Sequence[int], coordinates: Sequence[list[int]], mesh: Mesh) -> Dimensions | None:
-    """Return for each dimension the mesh axes that split it into tiles, major to minor; None: the tiles are
-    not along mesh axes.
+    """Return for each dimension the mesh axes that split it into tiles, major to minor. Return None if the
+    tiles are not along mesh axes.
 
     Args:
       tiles: the number of tiles along each dimension.
@@ -159,6 +160,9 @@ def _axes(tiles: Sequence[int], coordinates: Sequence[list[int]], mesh: Mesh) ->
 
 
 def _digits(n: int, along: list[int], cut: Sequence[tuple[int, ...]], mesh: Mesh) -> tuple[str, ...] | None:
+    """Return the mesh axes, or parts of axes, that split one dimension into ``n`` tiles, major to minor.
+    Return None if no axes of ``mesh``, split into the factors ``cut``, give these tiles. ``along`` is a list:
+    position of a device -> number of its tile. ``cut`` has the factors of each axis."""
     digits = []  # (weight, axis, product before, size, stride)
     stride = len(along)
     for axis, ((_, size), factors) in enumerate(zip(mesh, cut, strict=True)):

@@ -66,8 +66,8 @@ class Traffic:
         self._left = MAX_STEPS
 
     def total(self) -> int | None:
-        """Return a lower bound on the bytes that one call moves between memory and cores; None: the program
-        has no entry computation, or is too large to follow."""
+        """Return a lower bound on the bytes that one call moves between memory and cores. Return None if the
+        program has no entry computation, or is too large to follow."""
         entry = self._graph.module.entry
         if entry is None or entry.root is None:
             return None
@@ -80,9 +80,9 @@ class Traffic:
         is the result of the instruction ``name`` in ``computation``.
 
         Args:
-          size: the bytes of the whole value. The bound is at most this.
+          size: the bytes of the whole value. The result is at most ``size``.
           times: how often ``computation`` runs in one call of the program. The bytes of a slice are
-            multiplied by it.
+            multiplied by this number.
           depth: how many views and loops were followed to get here.
         """
         most = 0

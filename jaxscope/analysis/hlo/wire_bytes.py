@@ -31,7 +31,8 @@ def wire_bytes(
     moves: bool = True,
     transfer: str | None = None,
 ) -> int | None:
-    """Return the bytes that one device sends in one execution of a collective, rounded down; None: unknown.
+    """Return the bytes that one device sends in one execution of a collective, rounded down. Return None if
+    they are unknown.
 
     Args:
       kind: the kind of the collective: ``all-gather``, ...

@@ -25,7 +25,7 @@ class Accumulated(msgspec.Struct, frozen=True):
     to values that it carries.
 
     Attributes:
-      count: number of all-reduces, each counted once.
+      count: number of all-reduces in the text of the loop's body, not of their executions.
       bytes: bytes of their results on one device in one iteration.
       source: the line; None: unknown.
     """

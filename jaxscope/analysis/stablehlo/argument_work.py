@@ -20,9 +20,9 @@ class ArgumentWork(msgspec.Struct, frozen=True):
     """The operations that depend on the same arguments of a program.
 
     Attributes:
-      arguments: the names of the arguments, each without the path to an array in it: ``params``. Empty: the
+      arguments: the names of the arguments, each without the path to an array in it: ``params``. Empty if the
         operations depend on constants alone.
-      operations: their number by ``work.operations``. Bodies of loops count once.
+      operations: the number of operations. The body of a loop is counted for one iteration.
       in_loop: whether some of these operations are in loops, so that there are more.
       lines: lines of the user's code with the most of these operations, at most three.
     """
@@ -35,7 +35,7 @@ class ArgumentWork(msgspec.Struct, frozen=True):
 
 def find(module: Module, sources: Sources, arguments: Sequence[Value]) -> list[ArgumentWork]:
     """Return the operations of a program, grouped by the arguments on which they depend, the largest group
-    first. Empty: the program has very many arguments, or an argument has no name.
+    first. The list is empty if the program has very many arguments, or if an argument has no name.
 
     Args:
       arguments: the program's arguments, in order.

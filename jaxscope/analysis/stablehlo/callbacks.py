@@ -29,7 +29,7 @@ class Callback(msgspec.Struct, frozen=True):
 
     Attributes:
       kind: JAX's name of the primitive (``pure_callback``), or ``infeed`` or ``outfeed``; None: unknown.
-      target: the custom call's target; None: it is no custom call.
+      target: the target of the custom call; None if the callback is not a custom call.
       count: how often the callback occurs in the program, with called functions inlined and loop bodies
         counted once.
       ordered: whether a token keeps the callback in order with other effects; None: unknown.

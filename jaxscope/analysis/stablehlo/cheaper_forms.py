@@ -62,25 +62,25 @@ _EQUAL = re.compile(r"\bEQ\b")
 _SLICE_SIZES = re.compile(r"slice_sizes = array<i64: ([\d, ]*)>")
 _IOTA = re.compile(r"dim = (\d+)")
 _ZERO = re.compile(r"dense<(0|0\.0+e\+00|false)>")
-DEPTH = 40  # how many operations a value is followed
+DEPTH = 40  # through how many operations a value is followed
 
 
 class CheaperForm(msgspec.Struct, frozen=True):
     """A product of matrices or a Fourier transform that has a cheaper form.
 
     Attributes:
-      kind: ``order``: a product that is multiplied by another one; ``diagonal``, ``one-hot``: a factor has
-        this structure; ``diagonal-used``: only the diagonal of the product is used; ``part-used``: only
-        slices of the product are used; ``real-transform``: a complex transform of real numbers.
-        ``large-kernel``: a convolution in several dimensions, of one channel, for which Fourier transforms
-        need fewer operations.
-        ``drawn-by-scores``: several draws of ``jax.random.categorical`` from the same probabilities.
+      kind: ``order``: a product that is multiplied by another matrix, where another order is cheaper;
+        ``diagonal``, ``one-hot``: a factor has this structure; ``diagonal-used``: only the diagonal of the
+        product is used; ``part-used``: only slices of the product are used; ``real-transform``: a complex
+        transform of real numbers; ``large-kernel``: a convolution in several dimensions, of one channel, for
+        which Fourier transforms need fewer operations; ``drawn-by-scores``: several draws of
+        ``jax.random.categorical`` from the same probabilities.
       operations: operations of one execution.
-      cheaper: those of the cheaper form.
-      share: the share of ``operations`` in all of the program's operations; None: unknown, because operations
-        are in loops.
-      in_loop: whether it is in a loop of the program.
-      source: the user's line; None: unknown.
+      cheaper: operations of one execution of the cheaper form.
+      share: the share of ``operations`` in all of the program's operations, from 0 to 1; None if it is
+        unknown because operations are in loops.
+      in_loop: whether the product or transform is in a loop of the program.
+      source: the line of the user's code; None if it is unknown.
     """
 
     kind: str
@@ -92,7 +92,9 @@ class CheaperForm(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[CheaperForm]:
-    """Return the costliest form of each line and kind, the costliest first."""
+    """Return the products and Fourier transforms for which a cheaper form saves at least ``LEAST``
+    operations, the costliest first. Of several with the same source line and kind, only the costliest is
+    returned."""
     search = _Search(module, sources)
     largest: dict[object, CheaperForm] = {}
     shares = work.Shares(module, sources)
@@ -174,16 +176,20 @@ class _Search:
         elif self.copies[index] == 1:  # XLA computes equal products once.
             found += (
                 [] if self.sources.in_loop(index) else self._order(index, p)
-            )  # It moves constant products out of loops.
+            )  # XLA moves constant products out of loops.
             found += [] if found else self._diagonal_used(index, p)
             found += [] if found else self._part_used(index, p)
         return found
 
     def _categorical(self, index: int) -> list[tuple[str, int, int]]:
-        """Return what ``jax.random.categorical`` needs that draws several numbers from the same
-        probabilities: it adds them to a random number for each probability of each draw, and takes the
-        largest. The cheaper form adds the probabilities up once, and searches the sums for one random number
-        for each draw."""
+        """Return [(kind, operations, operations of the cheaper form)] if the addition at ``index`` belongs to
+        a ``jax.random.categorical`` that draws several numbers from the same probabilities; else an empty
+        list.
+
+        JAX adds the probabilities' logarithms to a random number for each probability of each draw, and takes
+        the largest sum. The cheaper form adds the probabilities up once, and searches the sums for one random
+        number for each draw.
+        """
         op = self.ops[index]
         shape = [n or 0 for n in types.tensor(op.outputs[0]).shape or ()]
         users = [self.ops[user].callee or "" for user in self.flow.users.get(index, ())]
@@ -213,7 +219,7 @@ class _Search:
 
     @functools.cached_property
     def real_back(self) -> bool:
-        """Return whether the program only uses the real parts of its inverse Fourier transforms."""
+        """True if the program only uses the real parts of its inverse Fourier transforms."""
         inverse = [i for i, op in enumerate(self.ops) if op.name == "stablehlo.fft" and "= IFFT" in op.detail]
         return all(self._only_real(user, index, DEPTH) for index in inverse for user in self._readers(index))
 
@@ -225,7 +231,8 @@ class _Search:
         return depth > 0 and bool(further) and all(self._only_real(u, o, depth - 1) for u, o in further or ())
 
     def _structured(self, index: int, p: _Product) -> str | None:
-        """Return the structure of a factor: ``DIAGONAL`` or ``ONE_HOT``; None: no structure is known."""
+        """Return ``DIAGONAL`` or ``ONE_HOT`` if one factor of the matrix product at ``index`` is known to be
+        such a matrix, else None."""
         for side in (0, 1):
             made = self.flow.operand(Value(index), side)
             mask = self._mask(made, DEPTH) if made is not None else None
@@ -240,8 +247,9 @@ class _Search:
         return None
 
     def _order(self, index: int, p: _Product) -> list[tuple[str, int, int]]:
-        """Return what another order of the product at ``index`` and of those that use its result needs, if
-        these are all that use it."""
+        """Return [(ORDER, operations, operations of the cheaper order)] if only matrix products use the
+        result of the product ``p`` at ``index``, and ``A @ (B @ C)`` is cheaper than ``(A @ B) @ C``, or the
+        reverse; else an empty list."""
         left: list[object] = [("left", d) for d in range(len(p.shapes[0]))]
         right: list[object] = [("right", d) for d in range(len(p.shapes[1]))]
         for of_left, of_right in (*zip(*p.contracted, strict=True), *zip(*p.batch, strict=True)):
@@ -289,7 +297,8 @@ class _Search:
 
     def _elements_read(self, operand: int, users: Sequence[int], depth: int) -> int | None:
         """Return how many elements of the value ``operand`` the operations ``users`` read at most: elements
-        of slices of it, or of results of elementwise operations on it. None: all, or unknown."""
+        of slices of it, or of results of elementwise operations on it. Return None if they may read all
+        elements."""
         total = 0
         for user in users if depth > 0 else ():
             op = self.ops[user]
@@ -362,8 +371,8 @@ class _Search:
         )
 
     def _is_main_diagonal(self, inside: range, depth: int) -> bool:
-        """Return whether the function with the operations ``inside``, or one that it calls, compares two
-        indices: those of a diagonal with an offset are not equal."""
+        """Return whether the function with the operations ``inside``, or a function that it calls, compares
+        two indices for equality. A function for a diagonal with an offset does not."""
         for index in inside if depth > 0 else ():
             op, callee = self.ops[index], self.flow.callee(self.ops[index])
             if op.name == "stablehlo.compare" and _EQUAL.search(op.detail):
@@ -384,8 +393,8 @@ class _Search:
 
     def _through_transposes(self, index: int) -> list[tuple[int, int, list[int]]] | None:
         """Return the operations that use a product, as (operation, operand, order): dimension k of the
-        operand is dimension ``order[k]`` of the product. None: something else uses it, too, or nothing
-        does."""
+        operand is dimension ``order[k]`` of the product. Return None if another kind of operation uses the
+        product, too, or if nothing uses it."""
         found, left = [], [(index, list(range(len(types.tensor(self.ops[index].outputs[0]).shape or ()))))]
         while left:
             value, order = left.pop()
@@ -403,16 +412,16 @@ class _Search:
         return found
 
     def _loop(self, index: int) -> int | None:
-        """Return the index of the innermost loop around an operation, in its function; None: there is
-        none."""
+        """Return the index of the innermost loop around an operation in the same function, or None if there
+        is none."""
         parent = self.ops[index].parent
         while parent is not None and self.ops[parent].name not in LOOPS:
             parent = self.ops[parent].parent
         return parent
 
     def _mask(self, value: Value | None, depth: int) -> _Mask | None:
-        """Return where ``value`` may be other than zero, if it is a diagonal or one-hot matrix; None: it is
-        not, or that is unknown."""
+        """Return where ``value`` may be other than zero, if it is known to be a diagonal or one-hot matrix,
+        else None."""
         if value is None or depth == 0:
             return None
         if value not in self._masks:
@@ -449,8 +458,9 @@ class _Search:
         return _Mask(frozenset(at[d] for d in mask.dimensions), mask.bare)
 
     def _compared(self, value: Value) -> _Mask | None:
-        """Return the mask of ``value``, which compares two arrays: of two different indices, or of an index
-        and numbers that are the same along its dimension."""
+        """Return where ``value``, the result of an ``==`` of two arrays, may be other than zero. Return None
+        unless the arrays are two different indices (a diagonal), or an index and numbers that are the same
+        along the dimension of the index (one-hot)."""
         sides = [self.flow.operand(value, k) for k in (0, 1)]
         counts = [self._counted(side, DEPTH) for side in sides]
         if None not in counts:
@@ -463,7 +473,7 @@ class _Search:
         return None
 
     def _counted(self, value: Value | None, depth: int) -> int | None:
-        """Return the dimension along which ``value`` is 0, 1, 2, ...; None: it is not."""
+        """Return the dimension along which ``value`` is 0, 1, 2, ..., or None if there is none."""
         op = self.ops[value.at] if value is not None else None
         if value is None or op is None or depth == 0:
             return None
@@ -525,8 +535,8 @@ def _takes_rows(op: Op) -> bool:
 
 
 def _copies(module: Module) -> list[int]:
-    """Return for each operation how many operations of its region compute the same; XLA computes it once. An
-    operation with a region is equal to no other."""
+    """Return for each operation how many operations of the same region compute the same value, itself
+    included. XLA computes the value once. For an operation that contains a region the number is 1."""
     numbers: list[int] = []
     known: dict[object, int] = {}
     parents = {op.parent for op in module.ops}
@@ -547,16 +557,17 @@ def _in_turn(
     size: Mapping[object, int],
 ) -> int:
     """Return the flops of the product of three arrays, where the first is multiplied by the second, and the
-    result by the third. Arrays are given as their dimensions; those in ``summed`` are added up as soon as no
-    other array has them."""
+    result by the third. Each array is given as a list of keys of its dimensions, and ``size`` has the size of
+    each key. The dimensions in ``summed`` are added up as soon as no other array has them."""
     both = {*first, *second}
     left = both - (summed - set(third))
     return 2 * math.prod(size[d] for d in both) + 2 * math.prod(size[d] for d in left.union(third))
 
 
 def _by_transform(op: Op) -> list[tuple[str, int, int]]:
-    """Return what a convolution of one channel needs with Fourier transforms: one of the input, one of the
-    kernel, and one back, each of real numbers."""
+    """Return [(KERNEL, operations, operations with Fourier transforms)] for a convolution of one channel in
+    several dimensions, else an empty list. Fourier transforms of real numbers are needed for the input, for
+    the kernel, and back."""
     found = work.convolution(op)
     if found is None:
         return []
@@ -571,7 +582,8 @@ def _by_transform(op: Op) -> list[tuple[str, int, int]]:
 
 
 def _product(op: Op) -> _Product | None:
-    """Return the dimensions of the matrix product ``op``; None: ``op`` is none, or a size is unknown."""
+    """Return the dimensions of the matrix product ``op``. Return None if ``op`` is not a matrix product, or
+    if a size is unknown."""
     shapes = [types.tensor(text).shape for text in op.inputs]
     if op.name != DOT or len(shapes) != 2:
         return None

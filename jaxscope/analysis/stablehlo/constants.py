@@ -33,7 +33,7 @@ class Constant(msgspec.Struct, frozen=True):
       names: all variables with this shape and dtype whose arrays the traced function closed over.
       splat: whether all elements are equal, so that XLA stores only one.
       argument: the position of the argument by which the program gets the array, as in newer versions of JAX;
-        None: the array is a constant in the text.
+        None if the array is a constant in the text.
     """
 
     type: str
@@ -93,7 +93,8 @@ def first_uses(module: Module, wanted: set[int], first: int = 0, end: int | None
     Args:
       wanted: the values, each as a number: the index of the operation that computes the value, or -1 - k for
         argument k.
-      first, end: only ``module.ops[first:end]`` is searched; ``end`` None: up to the last operation.
+      first, end: only ``module.ops[first:end]`` is searched; all operations after ``first`` if ``end`` is
+        None.
     """
     found: dict[int, int] = {}
     if not wanted:

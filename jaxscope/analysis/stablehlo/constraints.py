@@ -1,9 +1,10 @@
 """Find the shardings that a program requests by ``with_sharding_constraint`` and ``reshard``, and the
 requests that split a dimension into unequal parts.
 
-A request is an operation on a value. If the value is an argument of the program, the request belongs to the
-argument. If the program returns the output of the request unchanged, it belongs to the result. Both are also
-found through calls of private functions, which JAX creates for a jitted function called inside another.
+Such a request is an operation on a value. If the value is an argument of the program, the request belongs to
+the argument. If the program returns the output of the request unchanged, the request belongs to the result.
+Both are also found through calls of private functions, which JAX creates for a jitted function called inside
+another.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class Uneven(msgspec.Struct, frozen=True):
       asked: the sharding that the constraint requests.
       shape, dtype, bytes: those of the global value; None: unknown.
       dimension, parts: the number of the dimension that is split, and the number of parts.
-      of: ``argument`` or ``result`` of the program; None: the value is computed and used inside the program.
+      of: ``argument`` or ``result`` of the program; None if the value is computed and used inside the
+        program.
       count: number of such constraints at this line.
       source: the line of the user's code; None: unknown.
     """
@@ -69,7 +71,7 @@ class Uneven(msgspec.Struct, frozen=True):
 
     @property
     def padded(self) -> int:
-        """Return the size of the dimension with its padding."""
+        """The size of the split dimension with its padding."""
         return -(-self.shape[self.dimension] // self.parts) * self.parts
 
 
@@ -84,7 +86,7 @@ class Constraint(msgspec.Struct, frozen=True):
       made_at: (file, line) of the operation that computes the value, and of elementwise operations between
         that operation and the constraint, the nearest first.
       used_at: (file, line) of the operations that read the constrained value.
-      argument: the name of the program's argument that is constrained; None: a computed value.
+      argument: the name of the program's argument that is constrained; None if the value is computed.
       backward: whether differentiation created the constraint; None: unknown.
     """
 
@@ -173,7 +175,7 @@ class Constraints:
 
     def _made_by(self, function: Function, position: int) -> int | None:
         """Return the index of the sharding constraint whose output is result number ``position`` of
-        ``function``; None: no constraint computes this result."""
+        ``function``. Return None if no constraint computes this result."""
         for _ in range(MAX_DEPTH):
             end = self._module.ops[function.end - 1] if function.end > function.first else None
             if end is None or end.name != "func.return" or position >= len(end.operands):

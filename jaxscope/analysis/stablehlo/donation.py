@@ -29,10 +29,11 @@ class Donation(msgspec.Struct, frozen=True):
     Attributes:
       path: the path of the argument; None: unknown.
       status: aliased (donated and reused), unused (donated and not reused) or possible (not donated, and an
-        output could reuse it); None: donated, and XLA's decision is unknown.
-      reason: why the input's memory is not reused, or the condition for reuse; None: there is nothing to add.
-      argument: the position in the program; None: JAX dropped the argument.
-      type: the MLIR type as text; None: JAX dropped the argument.
+        output could reuse it); None if it is donated and XLA's decision is unknown.
+      reason: why the input's memory is not reused, or the condition under which it is; None if neither is
+        known.
+      argument: the position among the program's arguments; None if JAX dropped the argument.
+      type: the MLIR type as text; None if JAX dropped the argument.
       bytes, device_bytes: bytes of the global array and of its part on one device; None: unknown.
       output: the name of the result that reuses the input's memory or could reuse it; None: there is none, or
         it is unknown.
@@ -123,9 +124,9 @@ class _Outputs:
                 self.free.setdefault(_slot(result, result.sharding is None), []).append(result)
 
     def take(self, value: Value) -> Value | None:
-        """Remove and return the first output that could reuse the memory of the argument ``value``; None:
-        there is none. An output without a sharding is compared by its global shape, because XLA may choose
-        any sharding."""
+        """Remove and return the first output that could reuse the memory of the argument ``value``. Return
+        None if there is none. An output without a sharding is compared by its global shape, because XLA may
+        choose any sharding."""
         for whole in (False, True):
             waiting = self.free.get(_slot(value, whole))
             if waiting:
@@ -140,7 +141,7 @@ def _slot(value: Value, whole: bool) -> object:
 
 def unusable(value: Value, outputs: _Outputs) -> str | None:
     """Return why none of ``outputs`` can reuse the memory of the donated argument ``value``, as a clause for
-    a message: ``no output is f32[8]``. None: no reason is known."""
+    a message: ``no output is f32[8]``. Return None if no reason is known."""
     whole = outputs.alike.get((value.shape, value.dtype), [])[:MAX_COMPARED]
     if not whole:
         shaped = outputs.shaped.get(value.shape, [])[:MAX_COMPARED]

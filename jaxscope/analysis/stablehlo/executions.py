@@ -15,9 +15,9 @@ _INTEGER = re.compile(r"dense<(-?\d{1,18})>")
 class Executions:
     """How often each operation of a module runs in one call of the program.
 
-    A loop of ``jax.lax.scan`` or ``jax.lax.fori_loop`` counts from a constant to a constant. A loop with
-    another condition has an unknown number of iterations. The count of an operation in a branch is unknown,
-    too, as is one in ``shard_map``, where each device executes it on its part of the arrays.
+    A loop of ``jax.lax.scan`` or ``jax.lax.fori_loop`` counts from a constant to a constant. Loops with
+    another condition have an unknown number of iterations. The number is also unknown for operations in a
+    branch, and in ``shard_map``, where each device executes them on its part of the arrays.
     """
 
     def __init__(self, module: Module, sources: Sources) -> None:
@@ -40,8 +40,9 @@ class Executions:
             self._of_function[f] = total
 
     def of(self, index: int) -> int | None:
-        """Return how often the operation ``module.ops[index]`` runs in one call; None: unknown. The functions
-        that call the one that contains it must have been counted."""
+        """Return how often the operation ``module.ops[index]`` runs in one call of the program, or None if
+        this is unknown. Before this call, all functions that call the operation's function must have been
+        counted."""
         op = self._module.ops[index]
         if op.parent is None:
             return self._of_function[op.function]
@@ -52,17 +53,18 @@ class Executions:
         return self._known[op.parent]
 
     def _iterations(self, index: int) -> int | None:
-        """Return how often the regions of the operation ``module.ops[index]`` run each time the operation
-        does; None: unknown."""
+        """Return how often the regions of the operation ``module.ops[index]`` run in one execution of the
+        operation, or None if this is unknown."""
         op = self._module.ops[index]
         if op.name in BRANCHES or op.name == MANUAL:
             return None
         return self._of_loop(index, op) if op.name in LOOPS else 1
 
     def _of_loop(self, index: int, op: Op) -> int | None:
-        """Return the number of iterations of the loop ``op``, whose condition must be ``i < constant``. The
-        text does not say which of the loop's values ``i`` is: if several begin with a constant, it is taken
-        for the one with the smallest, so that the result may be too large."""
+        """Return the number of iterations of the loop ``op``, the operation ``module.ops[index]``. Return
+        None unless the loop's condition is ``i < constant``. The text does not say which of the loop's values
+        ``i`` is. If several values begin with a constant, the smallest constant counts as the beginning of
+        ``i``, so the result may be too large."""
         ops = self._module.ops
         inside = self._inside.get(index, [])
         condition = [i for i in inside if ops[i].block == ops[inside[0]].block]
@@ -74,7 +76,8 @@ class Executions:
         return max(0, ends[0] - min(begins)) if len(ends) == 1 and begins else None
 
     def _constant(self, index: int) -> int | None:
-        """Return the integer that the operation ``module.ops[index]`` defines; None: it defines none."""
+        """Return the integer that the operation ``module.ops[index]`` defines, or None if it is not a
+        constant integer."""
         op = self._module.ops[index] if index >= 0 else None
         if op is None or op.name not in CONSTANTS or not _COUNTERS.issuperset(op.outputs):
             return None

@@ -44,12 +44,13 @@ class Flow:
                 self._called[callee].append(index)
 
     def callee(self, op: Op) -> int | None:
-        """Return the index of the function that ``op`` calls; None: it calls no function of the module."""
+        """Return the index of the function of the module that ``op`` calls, or None if it calls none."""
         return self._functions.get(op.callee or "") if op.name in CALLS else None
 
     def operand(self, value: Value, k: int) -> Value | None:
-        """Return the value that operand ``k`` of the operation ``value.at`` is. None: the argument of the
-        program or of a loop's body, or unknown."""
+        """Return the operation whose result is operand ``k`` of the operation ``value.at``, also if it is in
+        another function. Return None if it is unknown, or if the operand is an argument of the program or of
+        a loop's body."""
         ops, calls = self.module.ops, value.calls
         operand, function = _operand(ops, value.at, k), ops[value.at].function
         while operand is not None and operand < 0:
@@ -64,12 +65,9 @@ class Flow:
         return None if operand is None else self._result(Value(operand, calls), ops[value.at].inputs[k])
 
     def _result(self, value: Value, wanted: str) -> Value | None:
-        """Return the operation that makes a result of ``value``: itself, or the one in the function that it
-        calls.
-
-        Args:
-          wanted: the type of the result.
-        """
+        """Return the operation that computes the result of ``value`` with the type ``wanted``: ``value``
+        itself, or if it is a call, the operation in the called function. Return None if that operation is
+        unknown."""
         op = self.module.ops[value.at]
         callee = self.callee(op)
         if callee is None:
@@ -85,16 +83,14 @@ class Flow:
         )
 
     def inside(self, call: int, operand: int) -> list[tuple[int, int]] | None:
-        """Return what reads a value in the function to which it is passed, as (operation, operand).
+        """Return the operations that read a value in the function to which the value is passed: (index of an
+        operation in the called function, the value as ``Op.operands`` of this operation has it) for each.
+        Return None if ``call`` calls no function of the module, or if it is not known which argument the
+        value is.
 
         Args:
           call: the index of the operation that calls the function.
           operand: the value, as ``Op.operands`` of the call has it.
-
-        Returns:
-          Pairs of the index of an operation in the called function and the value as this operation's operands
-          have it. None: ``call`` calls no function of the module, or it is not known which argument the value
-          is.
         """
         op = self.module.ops[call]
         callee = self.callee(op)
@@ -106,8 +102,9 @@ class Flow:
         return [(i, each) for i in inside for each in passed if each in self.module.ops[i].operands]
 
     def after(self, index: int) -> list[tuple[int, int]] | None:
-        """Return what reads the results of the function that the ``return`` at ``index`` ends, in the
-        functions that call it, as (operation, operand). None: it ends the program or a region."""
+        """Return the operations that read the results of a function, in the functions that call it: (index of
+        the operation, index of the call) for each. The function is the one that the ``return`` at ``index``
+        ends. Return None if this ``return`` ends the program or a region."""
         op = self.module.ops[index]
         calls = self._called[op.function]
         if op.parent is not None or not calls:
@@ -116,8 +113,8 @@ class Flow:
 
 
 def users(module: Module) -> dict[int, list[int]]:
-    """Return a dict: index of an operation -> the indices of the operations that read its results, without
-    calls and returns being followed."""
+    """Return the indices of the operations that read the results of each operation: index -> indices. An
+    operation that reads a value in a called function is not included, but the call is."""
     found: dict[int, list[int]] = {}
     for index, op in enumerate(module.ops):
         for operand in op.operands:
@@ -127,8 +124,8 @@ def users(module: Module) -> dict[int, list[int]]:
 
 
 def _operand(ops: tuple[Op, ...], index: int, k: int) -> int | None:
-    """Return operand ``k`` of an operation as ``Op.operands`` has it; None: it is an argument of a region, or
-    not known.
+    """Return operand ``k`` of an operation as ``Op.operands`` has it: the index of an operation, or -1 - k
+    for argument k of the function. Return None if the operand is an argument of a region, or unknown.
 
     ``Op.operands`` leaves arguments of regions out. If there are any, the other operands are found by their
     types.

@@ -15,7 +15,7 @@ from jaxscope.analysis.stablehlo.values import Value as Array
 
 _ZERO = re.compile(r"dense<(0|-?0\.0+[eE]\+00)>")
 _SAME = frozenset({"stablehlo.broadcast_in_dim", "stablehlo.convert", "stablehlo.negate"})
-DEPTH = 20  # how many operations a value is followed
+DEPTH = 20  # through how many operations a value is followed
 
 
 class FrozenUpdates(msgspec.Struct, frozen=True):
@@ -23,7 +23,7 @@ class FrozenUpdates(msgspec.Struct, frozen=True):
 
     Attributes:
       paths: the paths of the arguments, the largest first.
-      bytes: their bytes on one device.
+      bytes: the bytes of these parameters on one device.
       moments: bytes on one device of changed results with the same shapes and the same names behind the root
         of their paths: the state of the optimizer for these parameters.
     """
@@ -34,11 +34,11 @@ class FrozenUpdates(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, arguments: Sequence[Array], results: Sequence[Array]) -> FrozenUpdates | None:
-    """Return the parameters to which the program adds zeros; None: there are none, or the program computes no
-    state of an optimizer for them.
+    """Return the parameters to which the program adds zeros. Return None if there are none, or if the program
+    computes no state of an optimizer for them.
 
     Args:
-      arguments, results: those of the program, in order.
+      arguments, results: the arguments and the results of the program, in order.
     """
     main = module.main()
     end = module.ops[main.end - 1] if main is not None and main.end > main.first else None
@@ -69,8 +69,8 @@ def find(module: Module, arguments: Sequence[Array], results: Sequence[Array]) -
 
 
 def _added_zeros(flow: Flow, index: int, op: Op) -> int | None:
-    """Return the position of the program's argument to which ``op``, the operation ``index``, adds zeros;
-    None: it does something else."""
+    """Return the position of the program's argument to which ``op``, the operation ``index``, adds zeros.
+    Return None if it does something else."""
     if op.name != "stablehlo.add" or len(op.operands) != 2:
         return None
     for argument, k in ((op.operands[0], 1), (op.operands[1], 0)):

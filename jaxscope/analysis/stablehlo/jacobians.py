@@ -28,7 +28,7 @@ _SCALED = frozenset(
     f"stablehlo.{name}"
     for name in ("reshape", "convert", "multiply", "divide", "negate", "broadcast_in_dim", "transpose")
 )
-DEPTH = 12  # how many operations a value is followed
+DEPTH = 12  # through how many operations a value is followed
 
 
 class Shifted(msgspec.Struct, frozen=True):
@@ -37,7 +37,7 @@ class Shifted(msgspec.Struct, frozen=True):
 
     Attributes:
       evaluations: how often the function is evaluated.
-      source: the user's line that adds to the argument.
+      source: the line of the user's code that adds to the argument.
     """
 
     evaluations: int
@@ -45,12 +45,13 @@ class Shifted(msgspec.Struct, frozen=True):
 
 
 class Jacobian(msgspec.Struct, frozen=True):
-    """A Jacobian.
+    """A Jacobian that the program computes with ``jax.jacrev`` or ``jax.jacfwd``.
 
     Attributes:
-      passes: the rows of the identity matrix: how many passes through the derivative it takes.
+      passes: how often the derivative is evaluated: once for each output of the function with ``jacrev``,
+        once for each input with ``jacfwd``.
       others: the size of the Jacobian in its other dimension.
-      source: the user's line that calls ``jacrev`` or ``jacfwd``.
+      source: the line of the user's code that calls ``jacrev`` or ``jacfwd``.
     """
 
     passes: int
@@ -87,7 +88,8 @@ def find(module: Module, sources: Sources) -> list[Jacobian]:
 
 
 def shifted(module: Module, sources: Sources) -> list[Shifted]:
-    """Return the gradients that the program estimates from shifted arguments."""
+    """Return the gradients that the program estimates by finite differences: it evaluates a function with
+    each element of an argument a little larger, and a little smaller."""
     flow = Flow(module)
     signs: dict[tuple[int, int], dict[str, Frame]] = {}  # (function, elements) -> operation -> its line
     for index, op in enumerate(module.ops):
@@ -110,8 +112,9 @@ def shifted(module: Module, sources: Sources) -> list[Shifted]:
 
 
 def _subtracts(module: Module, function: int, n: int) -> bool:
-    """Return whether a function of the module subtracts two lists of ``n`` results. One that only compares
-    the results, as a pattern search does, estimates no gradient."""
+    """Return whether the function ``module.functions[function]`` subtracts two arrays that begin with a
+    dimension of size ``n``, such as the results for ``n`` arguments. A program that only compares the
+    results, as a pattern search does, estimates no gradient."""
     f = module.functions[function]
     results = [op for op in module.ops[f.first : f.end] if op.name == "stablehlo.subtract" and op.outputs]
     shapes = [types.tensor(op.outputs[0]).shape or () for op in results]
@@ -119,8 +122,7 @@ def _subtracts(module: Module, function: int, n: int) -> bool:
 
 
 def _is_identity(flow: Flow, value: Value | None, n: int, depth: int) -> bool:
-    """Return whether ``value`` is an identity matrix with ``n`` rows, also scaled, or with its rows in
-    another shape."""
+    """Return whether ``value`` is an identity matrix with ``n`` rows, which may be scaled or reshaped."""
     if value is None or depth == 0:
         return False
     op = flow.module.ops[value.at]

@@ -48,7 +48,7 @@ class LargeValue(msgspec.Struct, frozen=True):
 
 def find(module: Module, sources: Sources) -> list[LargeValue]:
     """Return the largest values of a program that XLA has to store in memory, the largest first. If a line
-    computes several equal ones, only one is returned."""
+    computes several values of the same shape by the same operation, only one is returned."""
     found: set[LargeValue] = set()
     for index, op in enumerate(module.ops):
         if op.name not in IN_MEMORY or not sources.times[op.function]:

@@ -40,7 +40,7 @@ def unquote(text: str) -> str:
 
 
 def closing(text: str, start: int) -> int:
-    """Return the index of the bracket that closes the bracket at index ``start``; -1: there is none."""
+    """Return the index of the bracket that closes the bracket at index ``start``, or -1 if there is none."""
     depth = 0
     for token in TOKEN.finditer(text, start):
         kind = token[0]

@@ -49,8 +49,8 @@ class _Node(msgspec.Struct, frozen=True):
     """A parsed location. A location may contain other locations, each of which is a ``_Node`` too.
 
     Attributes:
-      kind: ``file`` (a line), ``function`` (a name and a line) or ``place`` (anything else). Whether the name
-        in a ``function`` is a Python function's or an operation's, depends on the location around it.
+      kind: ``file`` (a line), ``function`` (a name and a line) or ``place`` (anything else). The location
+        around a ``function`` decides whether its name is that of a Python function or of an operation.
       place: the origin that is known from this location.
     """
 
@@ -139,7 +139,7 @@ class Locations:
 
     def _parse(self, text: str, at: int, depth: int) -> tuple[_Node, int]:
         """Parse the location that begins at index ``at`` of ``text``, inside ``depth`` other locations.
-        Return (location, index of its end). Raises _Unread if there is none."""
+        Return (location, index of its end). Raise ``_Unread`` if no location begins there."""
         if depth > MAX_NESTED:
             raise _Unread
         if found := ALIAS.match(text, at):
@@ -164,8 +164,8 @@ class Locations:
 
     def _fused(self, text: str, at: int, depth: int) -> tuple[_Node, int]:
         """Parse the locations of operations that were fused into one, ``fused[a, b]``. Return (location,
-        index behind the closing bracket). The location is the first of them with Python frames, else the
-        first with a name.
+        index behind the closing bracket). The result is the first location with Python frames, else the first
+        with a name.
 
         Args:
           at: the index in ``text`` behind the word ``fused``.
@@ -208,8 +208,8 @@ def _renamed(place: Place, name: str | None, function: str) -> Place:
     ``"f"("a.py":3:4)``, whose name replaces the names in the location inside it.
 
     Args:
-      name: the name of the operation; None: unknown.
-      function: the name of the Python function of the frame; "": unknown.
+      name: the name of the operation, or None if it is unknown.
+      function: the name of the Python function of the frame, or "" if it is unknown.
     """
     frame = place.frames[0]
     return Place(name, (Frame(file=frame.file, line=frame.line, function=function),), place.span)

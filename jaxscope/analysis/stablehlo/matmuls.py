@@ -34,8 +34,8 @@ class Product(msgspec.Struct, frozen=True):
       precision: a precision of StableHLO (``HIGHEST``), or the requested algorithm (``tf32_tf32_f32 x3``).
       count: number of products, with called functions inlined and loop bodies counted once.
       source: the line; None: unknown.
-      flops: the flops of the whole arrays in one call, on all devices together; None: unknown, because of a
-        loop or a branch, because they are in ``shard_map``, or because it is a convolution.
+      flops: the flops of the whole arrays in one call, on all devices together; None for a convolution, for
+        products in ``shard_map``, and if a loop or a branch makes the number unknown.
     """
 
     operands: str

@@ -30,7 +30,7 @@ class Op(msgspec.Struct, frozen=True, gc=False):
       line: the line in the text, counted from 1.
       function: index of the function that contains the operation, in ``Module.functions``.
       block: number of the region that contains the operation.
-      parent: index of the operation that has this region; None: the region is the function's body.
+      parent: index of the operation that has this region; None if the region is the function's body.
       results: number of results.
       operands: indices of the operations that produce the operands; -1 - k is argument k of the function.
         Operands that are arguments of regions are left out.
@@ -38,7 +38,7 @@ class Op(msgspec.Struct, frozen=True, gc=False):
       detail: the text behind the operation's name, without types and location, with ``%`` for each value's
         name.
       location: the text in ``loc(...)``.
-      callee: the called function, or the target of a custom call; None: the operation calls nothing.
+      callee: the called function, or the target of a custom call; None if the operation calls nothing.
       picks: for each operand of a return, its number among the results of one operation: 2 for ``%5#2``,
         0 for ``%5``. Empty if all are 0, and for operations other than a return.
     """
@@ -119,8 +119,8 @@ class Module(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
 
     def main(self) -> Function | None:
-        """Return the function with which the program begins: ``@main``, else the only public function; None:
-        there is neither."""
+        """Return the function with which the program begins: ``@main``, else the only public function, else
+        None."""
         named = [f for f in self.functions if f.name == "main"]
         public = named or [f for f in self.functions if f.public]
         return public[0] if len(public) == 1 or named else None

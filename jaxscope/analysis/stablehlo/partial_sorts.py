@@ -17,7 +17,7 @@ SORT = "stablehlo.sort"
 SLICE = "stablehlo.slice"
 SAME_ORDER = frozenset(
     {"stablehlo.convert", "stablehlo.negate", "stablehlo.reverse"}
-)  # or the opposite order
+)  # these keep or reverse the order of the elements
 SHUFFLE = "_shuffle"  # JAX's function behind jax.random.permutation and jax.random.choice without replacement
 FEW = 8  # a sort is worth replacing if at least FEW times as many elements are sorted as are used
 _DIMENSION = re.compile(r"dimension = (\d+)")
@@ -32,7 +32,7 @@ class PartialSort(msgspec.Struct, frozen=True):
       length: number of elements in each row.
       used: the largest number of elements of a row that the program uses: the first or the last ones.
       shuffles: whether the sort shuffles the row (``jax.random.permutation``, ``jax.random.choice``).
-      source: the user's line; None: unknown.
+      source: the line of the user's code; None: unknown.
     """
 
     rows: int
@@ -65,11 +65,8 @@ def _used(
     module: Module, sources: Sources, users: dict[int, list[int]], index: int, axis: int, length: int
 ) -> int | None:
     """Return how many elements along ``axis`` of the results of the operation ``index`` the program uses, if
-    these are the first or the last of ``length`` elements. None: it also uses others, or that is unknown.
-
-    Args:
-      users: index of an operation -> indices of the operations that read its results.
-    """
+    these are the first or the last of ``length`` elements. Return None if it also uses others, or if this is
+    unknown. ``users`` is index of an operation -> indices of the operations that read its results."""
     most, left, seen = 0, [index], set[int]()
     while left:
         value = left.pop()
@@ -90,8 +87,8 @@ def _used(
 
 
 def _at_an_end(detail: str, axis: int, length: int) -> int | None:
-    """Return how many elements along ``axis`` a slice takes, whose text is ``detail``
-    (``%1 [0:500, 0:20]``). None: it does not begin or end at an end of the ``length`` elements."""
+    """Return how many elements along ``axis`` a slice takes, whose text is ``detail`` (``%1 [0:500, 0:20]``).
+    Return None if the slice includes neither the first nor the last of the ``length`` elements."""
     bounds = _BOUNDS.findall(detail)
     if axis >= len(bounds) or bounds[axis][2] not in ("", "1"):
         return None

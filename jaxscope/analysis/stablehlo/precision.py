@@ -39,9 +39,9 @@ class Upcast(msgspec.Struct, frozen=True):
       source: the line; None: unknown.
       backward: whether differentiation created the conversions; None: unknown.
       name: JAX's name of the first conversion: ``jit(f)/convert_element_type``; None: unknown.
-      stays_wide: whether a matrix product, a loop or a result of the program may get the wider values. False:
-        they only reach reductions and conversions back, as in a normalization or a loss that computes in
-        float32.
+      stays_wide: whether a matrix product, a loop or a result of the program may get the wider values. If
+        False, they only reach reductions and conversions back, as in a normalization or a loss that computes
+        in float32.
     """
 
     before: str
@@ -143,7 +143,7 @@ def _bits(dtype: str) -> int:
 
 
 def doubles(module: Module, sources: Sources) -> Doubles | None:
-    """Return where a program uses 64-bit floating point; None: nowhere."""
+    """Return where a program uses 64-bit floating point, or None if it does not."""
     operations = 0
     origins: dict[tuple[str, str, Frame | None], int] = {}
     for index, op in enumerate(module.ops):

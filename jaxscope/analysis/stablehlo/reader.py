@@ -23,7 +23,7 @@ class _Open:
 
     Attributes:
       owner: index of the operation that has the region; None: the region is a function's body.
-      last: index of the last operation that was read in the region; None: none so far.
+      last: index of the last operation that was read in the region; None if none was read so far.
     """
 
     __slots__ = ("block", "last", "owner")

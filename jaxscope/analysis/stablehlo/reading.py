@@ -48,20 +48,22 @@ class Reading(msgspec.Struct, frozen=True):
         bodies are counted once.
       located: number of operations with a location.
       resolved: number of operations for which a line of the user's code is known.
-      arguments, results: those of the program.
+      arguments, results: the arguments and the results of the program.
       shardings: the shardings stated inside the program.
       sharding_constraints: the sharding constraints with a known line.
       uneven: sharding constraints that split a dimension into unequal parts.
       repeated: blocks of operations that the text repeats, such as a Python loop.
       constants: arrays that the traced function closed over.
-      doubles: where the program uses 64-bit floating point; None: nowhere.
+      doubles: where the program uses 64-bit floating point; None if it does not.
+      upcasts: conversions to wider floating-point types.
       callbacks: calls into Python on the host.
       products: matrix products and convolutions.
       accumulated: all-reduces in loops that only add up their results.
       residuals: scans that keep values of all iterations for the gradient.
-      argument_work: the operations by the arguments on which their results depend.
+      large: the largest values that XLA has to store in memory.
+      argument_work: the number of operations, by the arguments on which their results depend.
       jacobians: Jacobians of ``jax.jacrev`` and ``jax.jacfwd``.
-      shifted: gradients that are estimated from shifted arguments.
+      shifted: gradients that the program estimates by finite differences.
       cheaper_forms: products of matrices and Fourier transforms that have a cheaper form.
       partial_sorts: sorts of which only few elements are used.
       frozen: parameters to which the program adds zeros; None: there are none.

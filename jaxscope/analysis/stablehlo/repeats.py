@@ -49,8 +49,10 @@ class Repeated(msgspec.Struct, frozen=True):
       first, end: the operations are in ``Module.ops[first:end]``.
       backward: whether differentiation created the block.
       under: the lines of the user's code on the stacks of most of the block's operations, outermost first.
-      library: the library whose modules the body of the loop calls: ``flax.nnx``; None: none, or unknown.
-      grows: whether arrays become longer in each iteration, for example because it appends to a sequence.
+      library: the library whose modules the body of the loop calls: ``flax.nnx``; None if it calls none, or
+        this is unknown.
+      grows: whether arrays become longer in each iteration, for example because the loop appends to a
+        sequence.
     """
 
     length: int
@@ -173,7 +175,8 @@ def _is_jax_own(sources: Sources, iteration: Sequence[int]) -> bool:
     number generator or a polynomial. The user can do nothing about such a block. ``iteration`` has the
     indices of one iteration's operations.
 
-    It is JAX's own if no operation has a frame of the user, or if all operations belong to one expression.
+    The block is JAX's own if no operation has a frame of the user, or if all operations belong to one
+    expression.
     """
     ops = sources.module.ops
     if not any(ops[i].location for i in iteration):
@@ -248,8 +251,8 @@ def _carried(module: Module, iterations: Sequence[Sequence[int]]) -> bool:
 def _source(
     sources: Sources, iteration: Sequence[int], inside: Sequence[int], repeated: set[int]
 ) -> Frame | None:
-    """Return the line of the user's code that repeats a block of operations; None: no operation has a frame
-    of the user.
+    """Return the line of the user's code that repeats a block of operations. Return None if no operation has
+    a frame of the user.
 
     The stacks of the block's operations have the same outer frames. If the innermost of these causes no other
     operations, it is a call in the body of the Python loop, and is returned. Otherwise it is a call of the
@@ -308,7 +311,8 @@ def _under(sources: Sources, iteration: Sequence[int]) -> list[Frame]:
 
 
 def _library(sources: Sources, iteration: Sequence[int], source: Frame) -> str | None:
-    """Return the library whose modules the body of a loop calls most often; None: it calls none.
+    """Return the library whose modules the body of a loop calls most often, or None if it calls no library's
+    module.
 
     Args:
       sources: the lines and calls of the module's operations.
@@ -329,7 +333,7 @@ def _elsewhere(
     sources: Sources, shared: list[Frame], below: set[Frame], inside: Sequence[int], repeated: set[int]
 ) -> bool:
     """Return whether the innermost of the ``shared`` frames also causes operations outside of a repeated
-    block. Then that frame is not the loop's own line.
+    block. If so, that frame is a call of the function that contains the loop, not a line of the loop's body.
 
     An operation of an iteration that differs a little (the last of a backward pass) does not count as
     outside: its next frame is in ``below``.

@@ -18,8 +18,8 @@ MANY_ITERATIONS = 64  # from here on, what the loop carries is worth computing a
 
 
 class Residuals(msgspec.Struct, frozen=True):
-    """A loop that keeps intermediate values of all iterations, because a loop of the backward pass reads
-    them.
+    """A loop that keeps intermediate values of all its iterations, because the gradient's loop, which runs
+    later, reads them.
 
     Attributes:
       bytes: bytes of the values that are kept, on all devices together.

@@ -50,7 +50,8 @@ class Spec(msgspec.Struct, frozen=True):
     Attributes:
       text: the sharding as JAX prints it, ``P('data', None)``, else the text itself.
       mesh: (axis, size) of each axis; None: unknown.
-      dimensions: for each dimension the mesh axes that split it; None: not read (a GSPMD string).
+      dimensions: for each dimension the mesh axes that split it; None if the text is a GSPMD string, which is
+        not parsed.
       open: whether the partitioner may split the value further.
       groups: (name, axes) of further groups of axes: ``replicated``, ``unreduced``.
       order: the devices along the mesh, each as a position in the program's device order; None: 0, 1, 2, ...
@@ -129,7 +130,7 @@ def partition_spec(
 ) -> str | None:
     """Write a sharding as JAX prints it: for each dimension the mesh axes that split it, and the axes over
     which the values are still to be summed. ``(("data",), (), ("x", "y"))`` -> ``P('data', None, ('x',
-    'y'))``; ``((),), ("x",)`` -> ``P(None, unreduced={'x'})``. No dimensions (None) give None."""
+    'y'))``; ``((),), ("x",)`` -> ``P(None, unreduced={'x'})``. Return None if ``dimensions`` is None."""
     if dimensions is None:
         return None
     parts = ["None" if not d else repr(d[0]) if len(d) == 1 else repr(d) for d in dimensions]
@@ -139,8 +140,8 @@ def partition_spec(
 
 
 def of_attributes(attributes: Mapping[str, str], meshes: Mapping[str, Mesh]) -> Spec | None:
-    """Return the sharding in the ``attributes`` (name -> text) of a program's argument or result; None: there
-    is none. ``meshes``: name -> mesh of the module."""
+    """Return the sharding in the ``attributes`` (name -> text) of a program's argument or result, or None if
+    it has no sharding. ``meshes``: name -> mesh of the module."""
     text = attributes.get("sdy.sharding") or attributes.get("mhlo.sharding")
     return None if text is None else spec(text, meshes)
 
@@ -158,8 +159,8 @@ def marks(module: Module, sources: Sources, meshes: Mapping[str, Mesh]) -> list[
 
 
 def stated(op: Op, meshes: Mapping[str, Mesh]) -> Spec | None:
-    """Return the sharding that a ``sharding_constraint`` or ``reshard`` operation requests; None: it cannot
-    be read. ``meshes``: name -> mesh of the module."""
+    """Return the sharding that a ``sharding_constraint`` or ``reshard`` operation requests. Return None if
+    the sharding cannot be read. ``meshes``: name -> mesh of the module."""
     if op.name.startswith("sdy."):
         at = op.detail.find("<")
         return spec(op.detail[at:], meshes) if at >= 0 else None

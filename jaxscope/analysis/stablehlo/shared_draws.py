@@ -11,13 +11,14 @@ from jaxscope.analysis.stablehlo.module import CALLS, Module
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
 
-# JAX's functions that draw from a key, their first argument. A lowered program has one of its own for each.
+# JAX's functions that draw from a key, their first argument. A lowered program may have several copies:
+# ``_normal``, ``_normal_1``, ...
 DRAWS = frozenset(
     {"_normal", "_uniform", "_bernoulli", "_randint", "_truncated_normal", "_gumbel", "_exponential"}
     | {"_laplace", "_gamma", "_beta", "_cauchy", "_dirichlet", "_poisson", "_logistic", "_rademacher"}
 )
 _NUMBER = re.compile(r"_\d+$")
-WORDS = frozenset({2, 4})  # the words of a key: of Threefry, of RBG
+WORDS = frozenset({2, 4})  # the number of words in a key: 2 for Threefry, 4 for RBG
 
 
 class SharedDraws(msgspec.Struct, frozen=True):
@@ -27,7 +28,7 @@ class SharedDraws(msgspec.Struct, frozen=True):
     Attributes:
       functions: the functions of ``jax.random`` that draw, by their names in the program: ``_normal``.
       source: the line; None: unknown.
-      in_loop: whether a loop of the program draws, so that there are several draws in one call.
+      in_loop: whether some of the draws are in a loop, so that one call of the program draws several times.
     """
 
     functions: tuple[str, ...]

@@ -112,8 +112,8 @@ class Sources:
         return found
 
     def frame(self, index: int) -> Frame | None:
-        """Return the line of the user's code that causes the operation ``module.ops[index]``; None: there is
-        none, or there are several."""
+        """Return the line of the user's code that causes the operation ``module.ops[index]``. Return None if
+        there is no such line, or if there are several."""
         found = self.blames(index)
         return found[0].frame if len(found) == 1 else None
 
@@ -135,7 +135,7 @@ class Sources:
     def backward(self, index: int) -> bool | None:
         """Return whether differentiation created the operation ``module.ops[index]``: whether JAX wrote
         ``transpose(...)`` into its name, or into the name of every call of the function that contains it.
-        None: only some calls have such a name, or there are no names."""
+        Return None if only some calls have such a name, or if there are no names."""
         name = self.place(index).name
         if name is not None and "transpose(" in name:
             return True
@@ -210,8 +210,8 @@ class Sources:
     def _inside(
         self, names: Collection[str], calls: Callable[[list[bool]], bool]
     ) -> tuple[list[bool], list[bool]]:
-        """Return two lists of bools, one item for each operation of the module and one for each function:
-        whether it is inside a loop, or inside a branch of a conditional.
+        """Return (operations, functions), two lists of bools: for each operation and for each function of the
+        module, whether it is inside an operation with one of these ``names``.
 
         Args:
           names: the names of the operations to look for: loops, or conditionals.
@@ -229,8 +229,8 @@ class Sources:
         return inside, looped
 
     def _differentiated(self) -> None:
-        """Fill ``_backward`` for each function. True: differentiation created all calls of the function;
-        False: it created none of them; None: it created some, or this is unknown."""
+        """Fill ``_backward`` for each function: True if differentiation created all calls of the function,
+        False if it created none of them, None if it created some or if this is unknown."""
         for f in self.order:
             by_call = {self.backward(i) for i in self.called[f]}
             self._backward[f] = by_call.pop() if len(by_call) == 1 else None

@@ -12,7 +12,7 @@ from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS, NOT_OPERATIONS,
 from jaxscope.analysis.stablehlo.sources import LOOPS, Sources
 from jaxscope.schema.keys import Frame
 
-READ = 0.25  # share of the elements: the most that is little
+READ = 0.25  # the largest share of the elements that counts as little
 MOST = 20
 MOST_FOLLOWED = 200  # operations
 # Operations that read only as many elements of their first operand as their result has.
@@ -25,12 +25,12 @@ class StackedResult(msgspec.Struct, frozen=True):
     """Arrays of one type that a loop fills, and of which the program reads little.
 
     Attributes:
-      bytes: the bytes of the arrays that are not read, on all devices together.
+      bytes: the bytes of those parts of the arrays that the program does not read, on all devices together.
       shape: the shape of one array.
       arrays: number of arrays.
-      share: the share of their elements that is read.
+      share: the share of the arrays' elements that is read, from 0 to 1.
       source: the line of the user's code that calls the scan; None: unknown.
-      read_at: a line that reads them; None: unknown.
+      read_at: a line of the user's code that reads them; None: unknown.
     """
 
     bytes: int
@@ -109,7 +109,8 @@ def _of_type(
 
 
 def _is_filled(module: Module, index: int, type: str) -> bool:
-    """Return whether the operation ``index`` makes an array of the MLIR type ``type`` with one number."""
+    """Return whether the operation ``index`` creates an array of the MLIR type ``type`` with equal
+    elements."""
     op = module.ops[index] if index >= 0 else None
     return op is not None and op.outputs == (type,) and op.name in ("stablehlo.broadcast_in_dim", *CONSTANTS)
 

@@ -21,7 +21,8 @@ class Tensor(msgspec.Struct, frozen=True):
 
     Attributes:
       text: the type as text: ``tensor<4x?xbf16>``.
-      shape: the sizes, with None for a dynamic size. None instead of a tuple: no tensor, or an unranked one.
+      shape: the sizes, with None for a dynamic size. None if the type is not a tensor, or is a tensor of
+        unknown rank.
       dtype: JAX's name of the element type: ``bfloat16``; None: unknown.
       elements: number of elements; None: unknown.
       bytes: bytes of the whole tensor. A bool is one byte; types narrower than a byte are packed. None:
@@ -37,8 +38,8 @@ class Tensor(msgspec.Struct, frozen=True):
 
 @functools.lru_cache(maxsize=8192)
 def tensor(text: str) -> Tensor:
-    """Parse a type: ``tensor<4x?xbf16>`` -> shape (4, None), dtype ``bfloat16``. A type that is no tensor
-    gives a ``Tensor`` with only its text."""
+    """Parse a type: ``tensor<4x?xbf16>`` -> shape (4, None), dtype ``bfloat16``. A type that cannot be read,
+    or is not a tensor, gives a ``Tensor`` with only its text."""
     if not (text.startswith("tensor<") and text.endswith(">")):
         return Tensor(text)
     body = text[7:-1]
@@ -61,8 +62,8 @@ def tensor(text: str) -> Tensor:
 
 
 def _element(name: str) -> tuple[str | None, int | None]:
-    """Return (dtype, bits of one element) of an element type: ``bf16`` -> ``("bfloat16", 16)``; None:
-    unknown."""
+    """Return (dtype, bits of one element) of an element type: ``bf16`` -> ``("bfloat16", 16)``. Both are None
+    if the type is unknown."""
     if name in FLOATS:
         return FLOATS[name], BITS[FLOATS[name]]
     if name == "i1":

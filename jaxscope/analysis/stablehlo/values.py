@@ -35,9 +35,9 @@ class Value(msgspec.Struct, frozen=True):
       memory_kind: the memory kind in the text; None: there is none.
       role: user, token (of an ordered effect), constant (an array that the function closed over, which JAX
         passes as an argument) or dimension (of a symbolic shape).
-      asked: the sharding that a constraint inside the program requests for this value (module
-        ``constraints``); None: there is none.
-      asked_at: the line of that constraint.
+      asked: the sharding that a sharding constraint inside the program requests for this value; None if there
+        is no such constraint.
+      asked_at: the line of that constraint in the user's code.
       also_without: whether the program also uses the argument without that constraint.
     """
 
@@ -127,8 +127,9 @@ def _role(attributes: Mapping[str, str]) -> str:
 def device_shape(
     shape: tuple[int | None, ...] | None, sharding: shardings.Spec | None
 ) -> tuple[int | None, ...] | None:
-    """Return the shape of the part of an array on one device (None: unknown), from the shape of the whole
-    array and its sharding. An array without a sharding is not split, so its whole shape is returned."""
+    """Return the shape of the part of an array on one device, from the shape of the whole array and its
+    sharding. Return None if it is unknown. An array without a sharding is not split, so its whole shape is
+    returned."""
     if shape is None or sharding is None:
         return shape
     cut = parts(sharding, len(shape))
@@ -138,8 +139,8 @@ def device_shape(
 
 
 def parts(sharding: shardings.Spec, rank: int) -> list[int] | None:
-    """Return into how many parts a sharding splits each dimension of an array with ``rank`` dimensions; None:
-    the sharding cannot be read."""
+    """Return into how many parts a sharding splits each dimension of an array with ``rank`` dimensions.
+    Return None if the sharding cannot be read."""
     if sharding.dimensions is None:
         if found := TILES.search(sharding.text):
             tiles = [int(n) for n in found[1].split(",") if n and len(n) < 10]

@@ -9,7 +9,7 @@ from jaxscope.analysis.stablehlo import types
 from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS, NOT_OPERATIONS, PRODUCTS, Module, Op
 from jaxscope.analysis.stablehlo.sources import Sources
 
-# Operations that compute nothing; those with regions have the operations inside.
+# Operations that compute nothing. For those with regions, the operations inside are counted instead.
 _MOVES = frozenset(
     f"stablehlo.{name}"
     for name in ("broadcast_in_dim", "reshape", "transpose", "iota", "slice", "concatenate", "convert")
@@ -27,11 +27,12 @@ COMPARED = 20  # A comparison of a sort takes as long as about so many flops (a 
 
 
 def operations(op: Op) -> int:
-    """Return the operations of one execution of ``op``; 0 if it computes nothing, or a shape is unknown.
+    """Return how many arithmetic operations one execution of ``op`` needs; 0 if it computes nothing, or if a
+    shape is unknown.
 
-    These are elements of the result for an elementwise operation, flops for a matrix product, n^3 for the
-    decomposition of a matrix with n rows, 5 n log2(n) for a Fourier transform of n numbers, 20 n log2(n) for
-    a sort of n numbers.
+    The number is the elements of the result for an elementwise operation, flops for a matrix product, n^3 for
+    the decomposition of a matrix with n rows, 5 n log2(n) for a Fourier transform of n numbers, 20 n log2(n)
+    for a sort of n numbers.
     """
     if op.name in CONSTANTS or op.name in CALLS or op.name in NOT_OPERATIONS or op.name in _MOVES:
         return 0
@@ -56,11 +57,11 @@ def operations(op: Op) -> int:
 
 
 class Shares:
-    """The shares of single operations in all operations of a program.
+    """The share of single operations of a program in the program's arithmetic operations.
 
     Attributes:
-      counts: for each operation of the module, how many operations it computes, in all copies of its
-        function.
+      counts: for each operation of the module, how many arithmetic operations it needs, in all copies of the
+        function that contains it.
     """
 
     def __init__(self, module: Module, sources: Sources) -> None:
@@ -73,11 +74,13 @@ class Shares:
         self._total = sum(self.counts) + (0 if users else (ROUNDS - 1) * sum(self.counts[i] for i in looped))
 
     def of(self, index: int, count: int | None = None) -> float | None:
-        """Return the share of the operation ``module.ops[index]``. If the user's code has loops, this is its
-        share of the operations in loops; None: it is in no loop, so that its share is unknown.
+        """Return the share of the operation ``module.ops[index]`` in all arithmetic operations of the
+        program, from 0 to 1. If the user's code has loops, return its share in the operations in loops, or
+        None if it is in no loop. Return None also if nothing is counted.
 
         Args:
-          count: how many operations it stands for, in all copies of its function; None: its own.
+          count: the number of arithmetic operations whose share is returned; None: those of the operation
+            itself, in all copies of its function.
         """
         if self._looped and not self._in_loop(index):
             return None
@@ -86,8 +89,8 @@ class Shares:
 
 
 def sizes(pattern: re.Pattern[str], detail: str) -> list[int]:
-    """Return the numbers that the first group of ``pattern`` lists in the text of an operation: ``[0,
-    2]``."""
+    """Return the numbers that the first group of ``pattern`` matches in the text ``detail`` of an operation:
+    ``dims = [0, 2]`` -> ``[0, 2]``. Return an empty list if nothing matches."""
     found = pattern.search(detail)
     return [int(n) for n in found[1].split(",") if n.strip()] if found is not None else []
 
@@ -106,7 +109,8 @@ def _contracted(op: Op) -> int:
 
 def convolution(op: Op) -> tuple[dict[str, int], dict[str, int]] | None:
     """Return the sizes of the input and of the kernel of a convolution by the names of their dimensions:
-    ``b``, ``f``, ``0``, ``1`` and ``o``, ``i``, ``0``, ``1``. None: ``op`` is none, or a size is unknown."""
+    ``b``, ``f``, ``0``, ``1`` and ``o``, ``i``, ``0``, ``1``. Return None if ``op`` is not a convolution, or
+    if a size is unknown."""
     found = _LABELS.search(op.detail) if op.name == "stablehlo.convolution" else None
     shapes = [types.tensor(text).shape or () for text in op.inputs]
     if found is None or len(shapes) != 2:

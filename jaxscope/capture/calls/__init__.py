@@ -1,2 +1,2 @@
 """Describe one call of a jitted function that missed JAX's fast path (the C++ cache, which runs no Python):
-the call's cache key, function and phases."""
+its cache key, its function, and its phases (trace, lowering, compilation)."""

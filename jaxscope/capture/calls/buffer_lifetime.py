@@ -16,12 +16,15 @@ from typing import Any
 
 from jaxscope.schema.events import ArgumentFate
 
-MAX_PENDING = 64
+MAX_PENDING = 64  # calls that wait for a check; if there are more, the oldest is dropped
 
 
 class BufferLifetimes:
-    """The calls whose array arguments are still to be checked: whether the arrays were deleted by the call,
-    were released, or are kept. ``bool()`` of this object is True while there are calls to check.
+    """Finds out what became of the array arguments of calls: whether they were deleted (donated) or released,
+    or are still alive. ``bool()`` of this object is True while there are calls to check.
+
+    Args:
+      emit: is called with the event ``ArgumentFate`` of each call that was checked.
 
     Attributes:
       fresh: whether a call was added since the last check.
@@ -38,8 +41,8 @@ class BufferLifetimes:
         return bool(self._pending)
 
     def expect(self, call: int, refs: list[tuple[str, weakref.ref[Any]]]) -> None:
-        """Note that the next ``look`` has to check the array arguments of the call number ``call``. ``refs``
-        has one pair for each of these arrays: (path of the argument, weak reference to the array)."""
+        """Add the call number ``call``, whose array arguments the next ``look`` is to check. ``refs`` has one
+        pair for each of these arrays: (path of the argument, weak reference to the array)."""
         if refs:
             self._pending.append((call, threading.get_ident(), refs))
             self.fresh = True
@@ -52,9 +55,9 @@ class BufferLifetimes:
         self._pending = []
 
     def look(self, seen: str, running: set[int]) -> None:
-        """Check the array arguments of calls that are over, and write for each call an event
-        ``ArgumentFate``: which arrays were deleted, released or kept. At exit the calls of all threads are
-        checked, else only those of this thread.
+        """Check the array arguments of calls that are over. For each call, write an event ``ArgumentFate``:
+        which arrays were deleted, which were released, and which are still alive. At exit the calls of all
+        threads are checked, else only those of this thread.
 
         Args:
           seen: the occasion of this check, for the event: ``next_call``, ``next_event`` or ``exit``.

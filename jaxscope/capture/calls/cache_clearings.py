@@ -1,8 +1,9 @@
 """Detect whether JAX's caches were cleared between two calls, and which caches are nearly full. Only calls
 that missed the fast path (JAX's C++ cache) are seen.
 
-JAX announces neither. Its cache of call signatures counts misses, and clearing the cache sets this count to
-0. Each call that traces adds one. If the count has not grown since the last trace, the cache was cleared.
+JAX does not announce that it clears a cache. But its cache of call signatures counts its misses: each call
+that traces adds one, and clearing the cache sets the count to 0. So the cache was cleared if the count has
+not grown since the last trace.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ class Clearings:
         self._misses = -1
 
     def look(self, traces: bool) -> dict[str, tuple[int, int]]:
-        """Check at the beginning of a call whether JAX's caches were cleared since the previous ``look``, and
-        increase ``count`` if so. Return the caches that are nearly full: name -> (entries, capacity).
-        ``traces`` is whether this call will trace its function. Such a call adds one to JAX's count of
-        misses."""
+        """Check, at the beginning of a call, whether JAX's caches were cleared since the previous ``look``,
+        and increase ``count`` if so. Return the caches that are nearly full: name -> (entries, capacity).
+
+        ``traces`` is whether this call will trace its function, which adds one to JAX's count of misses.
+        """
         gauge = jax_internals.cache_gauge()
         if gauge.misses < self._misses or (traces and gauge.misses == self._misses):
             self.count += 1

@@ -76,10 +76,10 @@ class Serials:
     def equal_with_another_hash(self, path: str, value: Any, hashed: int | None) -> bool:
         """Return whether the class of ``value`` has a ``__hash__`` that contradicts its ``__eq__``: ``value``
         is equal to the value of the same class that was seen before at ``path`` in the arguments, but has
-        another hash. JAX's cache then misses although the values are equal. ``hashed`` is the hash of
-        ``value``; None: it has none.
+        another hash. JAX's cache then misses although the values are equal.
 
-        This calls an ``__eq__`` that the value's class defines in Python, as JAX has done before.
+        ``hashed`` is the hash of ``value``, or None if ``value`` has no hash. This calls an ``__eq__`` that
+        the value's class defines in Python, as JAX has done before.
         """
         kind = type(value)
         if hashed is None or not isinstance(getattr(kind, "__eq__", None), FunctionType):
@@ -117,7 +117,7 @@ def defined_in(function: Any) -> str:
 
 
 def _label(layer: Any) -> str:
-    """Return the public name of ``layer``, a wrapper around the user's function: ``jax.grad`` for the
+    """Return the public name of ``layer``, a wrapper around the user's function: ``"jax.grad"`` for the
     function ``grad_f`` that ``jax.grad`` returns."""
     if defined_in(layer) == jax_internals.TRIMS_TRACEBACKS:
         # This is JAX's api_boundary. The transform, such as grad_f, is in its closure.
@@ -176,8 +176,9 @@ def _held(layer: Any) -> list[Any]:
 
 
 def _step_in(layer: Any) -> tuple[Any, str] | None:
-    """Return (the object that ``layer`` wraps, the name of the wrapper ``layer``). The name of a bound method
-    is empty. Return None if ``layer`` wraps nothing, which means that ``layer`` is the user's function."""
+    """Remove one wrapper. Return (the object that ``layer`` wraps, the name of ``layer``); the name of a
+    bound method is empty. Return None if ``layer`` wraps nothing, which means that it is the user's function.
+    """
     if isinstance(layer, functools.partial):
         return layer.func, "functools.partial"
     if isinstance(layer, MethodType):
@@ -239,10 +240,15 @@ def unwrap(function: Any) -> Layers:
 
 
 def _place(code: Any, line: int | None) -> int | str | None:
-    """Return the part of a function's id that distinguishes it from the other functions of its file: its
-    first line, ``12``. For a lambda, the column is added: ``12:8``. For code that was run by ``exec``, a hash
-    of the code is added: ``1#1f0c9a``. ``code`` is the function's code and ``line`` its first line; None:
-    unknown."""
+    """Return the part of a function's id that distinguishes the function from others in its file.
+
+    This is its first line: ``12``. For a lambda, the column is added: ``"12:8"``. For code that was run by
+    ``exec``, a hash of the code is added: ``"1#1f0c9a"``.
+
+    Args:
+      code: the function's code; None: unknown.
+      line: the function's first line; None: unknown.
+    """
     if code is None:
         return line
     if code.co_name == "<lambda>":
@@ -256,13 +262,13 @@ def _place(code: Any, line: int | None) -> int | str | None:
 
 def is_jitted_where_defined(function: Any) -> bool:
     """Return whether the name of ``function``, in its module, class or object, refers to a jitted function,
-    as after ``@jax.jit``. Then the function was passed to jit by its author, and not by the author of the
-    code that calls it.
+    as after ``@jax.jit``. Then the author of ``function`` passed it to jit, and not the author of the code
+    that calls it.
 
-    If JAX defines ``function``, the result is also True if the name refers to an object that is neither a
+    If JAX defines ``function``, the result is also True if its name refers to an object that is neither a
     plain function nor a class, such as a ufunc: this object may contain the jitted function. The result is
-    False for a function that is defined inside another function (``<locals>``): its name cannot be looked up
-    from outside.
+    False for a function that is defined inside another function (``<locals>``), because its name cannot be
+    looked up from outside.
     """
     if isinstance(function, MethodType):
         own = vars(function.__self__) if hasattr(function.__self__, "__dict__") else {}
@@ -293,12 +299,12 @@ def _is_jitted(value: Any) -> bool:
 
 
 def is_defined(pattern: str) -> bool:
-    """Return whether a Python function with the name ``pattern`` exists in this process, so that a message
-    can report a misspelled name. ``pattern`` is a name, the end of a dotted name, or a shell pattern such as
-    ``train_*``. For the id of a function (with ``@``), the result is True.
+    """Return whether this process has a Python function with the name ``pattern``, so that a message can
+    report a misspelled name.
 
-    This visits all objects of the process. Use it only for a message that ends a test or a block, not in a
-    call.
+    ``pattern`` is a name, the end of a dotted name, or a shell pattern such as ``train_*``. For the id of a
+    function (with ``@``), the result is always True. This function visits all objects of the process, so call
+    it only for a message that ends a test or a block.
     """
     wanted = pattern.strip()
     if "@" in wanted:
@@ -321,10 +327,10 @@ def function_id(
     Args:
       qualname: the qualified name of the function: ``step``.
       file: the file that defines it; None: unknown.
-      line: the line, as ``_place`` returns it: ``12``, or ``12:8`` for a lambda at column 8; None: unknown.
+      line: its first line: ``12``, or ``"12:8"`` for a lambda at column 8; None: unknown.
       wrappers: the names of the wrappers around the function: ``["jax.vmap"]``.
-      captured: text for the functions in the closure (``_code_of``), equal for equal functions; the id
-        contains a hash of it.
+      captured: a text that describes the functions in the closure, equal for equal functions. If it is not
+        empty, the id contains a hash of it.
     """
     around = "".join(f" | {w}" for w in wrappers)
     digest = f" | captures {hashlib.sha256(captured.encode()).hexdigest()[:8]}" if captured else ""
@@ -344,12 +350,14 @@ def _captures(function: Any) -> dict[str, Any]:
 
 def _code_of(value: Any, seen: list[Any]) -> str:
     """Return a text that shows which functions a captured value is or contains. Two values with the same
-    functions have the same text. For a value without functions, the text is empty. Functions are compared by
-    their code, callable objects by their class; lists and tuples are searched.
+    functions have the same text; for a value without functions, the text is empty.
 
-    Numbers, arrays and other data do not count. So a function that is defined again for each learning rate
-    counts as one function, but a function that is defined again for another loss function as a new one.
-    ``seen`` are the values read so far, to which ``value`` is added; at most MAX_CAPTURED are read.
+    Functions are compared by their code, callable objects by their class; lists and tuples are searched.
+    Numbers, arrays and other data do not count. So a function that is defined again with another learning
+    rate counts as the same function, but a function that is defined again with another loss function counts
+    as a new one.
+
+    ``seen`` has the values read so far, to which ``value`` is added; at most MAX_CAPTURED are read.
     """
     if len(seen) >= MAX_CAPTURED or any(s is value for s in seen):
         return ""
@@ -372,9 +380,9 @@ def _code_of(value: Any, seen: list[Any]) -> str:
 
 
 def _functions_of(instance: Any) -> dict[str, Any]:
-    """Return those attributes stored in ``instance`` that are or contain functions: ``{"self.loss":
-    squared}``. A method of ``instance`` that is stored in it, bound or jitted, is left out, because the
-    method belongs to the class."""
+    """Return the attributes stored in ``instance`` that are or contain functions: ``{"self.loss": squared}``.
+    A method of ``instance`` that is stored in it (bound or jitted) is left out, because it belongs to the
+    class."""
     attributes = _own(instance, "__dict__")
     found = {}
     for name, value in itertools.islice(
@@ -431,9 +439,11 @@ def _signature_text(function: Any) -> str:
 
 
 def describe(function: Any, extra_wrappers: list[str] | None = None) -> FunctionSeen:
-    """Return the event ``FunctionSeen`` that describes the user's function inside ``function``: id, name,
-    file, line, wrappers, signature. ``extra_wrappers`` are names of further wrappers around ``function``,
-    which the event lists first."""
+    """Return the event ``FunctionSeen`` (an entry of the log) that describes the user's function inside
+    ``function``: id, name, file, line, wrappers, signature.
+
+    ``extra_wrappers`` are names of further wrappers around ``function``, which the event lists first.
+    """
     eager = jax_internals.is_eager(function)
     layers = unwrap(function)
     inner = layers.function
@@ -485,8 +495,9 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
 
 
 def describe_traced(jaxpr: Any) -> FunctionSeen:
-    """Return the event ``FunctionSeen`` that describes the function that was traced to ``jaxpr``. It is used
-    where the function object is unknown: under grad and vmap, or in a lowering ahead of time."""
+    """Return the event ``FunctionSeen`` (an entry of the log) that describes the function that was traced to
+    ``jaxpr``. It is used where the function object is unknown: under grad and vmap, or in a lowering ahead of
+    time."""
     name, file, line = jax_internals.function_source(jaxpr)
     library = frames.library_of(file)
     return FunctionSeen(

@@ -1,8 +1,9 @@
 """Find the call of a jitted function that an event of JAX belongs to.
 
-The call is identified by the ``id()`` of its frame on the stack. When the call is over, another frame may get
-the same ``id()``. So the order of a call's events is used too: trace < miss < lower < compile, each at most
-once per call. Only numbers and text of a call are kept, never an argument, a frame or a function.
+A call is identified by the ``id()`` of its frame on the stack. When the call is over, another frame may get
+the same ``id()``, so the order of a call's events is used too: trace, miss of the fast path (JAX's C++
+cache), lowering, compilation, each at most once per call. Only numbers and text of a call are kept, never an
+argument, a frame or a function.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from jaxscope.capture import frames
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Key
 
-# The order of a call's events. The end of a phase has the rank of its beginning plus one.
+# The position of each event in the order of a call's events. The end of a phase has the position of its
+# beginning plus one.
 TRACE_RANK, MISS_RANK, LOWER_RANK, COMPILE_RANK = 1, 3, 4, 6
 RANKS = {ev.TRACE: TRACE_RANK, ev.LOWER: LOWER_RANK, ev.COMPILE: COMPILE_RANK}
 
@@ -27,20 +29,22 @@ Place = tuple[int, int]  # id() of a call's frame and of its function, valid whi
 
 
 def place(frame: FrameType | None) -> Place:
-    """Return what identifies the call at ``frame``: (``id()`` of its frame, ``id()`` of its function). Return
-    (0, 0) if there is no frame. Two calls, one after the other, may have frames with the same address, but
-    rarely also the same function."""
+    """Return (``id()`` of ``frame``, ``id()`` of its function), which identifies the call at ``frame``; (0,
+    0) if there is no frame. Two calls, one after the other, may have frames with the same address, but rarely
+    also the same function."""
     if frame is None:
         return 0, 0
     return id(frame), jax_internals.function_identity(frame)
 
 
 def how_entered(frame: FrameType | None, nested: bool, key: Key | None) -> str:
-    """Return how a call of a jitted function was made, for ``Missed.entry``: ``nested`` (inside another
-    trace), ``aot`` (ahead of time), ``transform`` (under grad or vmap) or ``call`` (directly).
+    """Return how a call of a jitted function was made: ``nested`` (inside another trace), ``aot`` (ahead of
+    time), ``transform`` (under grad or vmap) or ``call`` (directly). The field ``entry`` of the event
+    ``Missed`` has this text.
 
     Args:
       frame: the frame of the call; None: the call lowers or compiles ahead of time.
+      nested: whether the call was made inside another trace.
       key: the cache key of the call; None: it could not be read.
     """
     if nested:
@@ -58,13 +62,15 @@ class Call:
     """A call of a jitted function that missed JAX's fast path (the C++ cache).
 
     Attributes:
-      frame: what identifies the call: the ids of its frame and of its function (``place``).
+      number: the number of the call in the log.
+      frame: what identifies the call: (``id()`` of its frame, ``id()`` of its function).
       function: the id of the function in the log.
-      detail: whether the function is the user's. The compiled text of a program is stored only then.
+      detail: whether the function is the user's. Only then is the compiled text of the program stored.
       keeps_lowered: whether the lowered text is stored: for a function of the user, and for one of a library
         other than JAX, which may contain the user's code (a model, a loss).
       paths: the paths of the flat arguments; None: unknown.
-      rank: the position of the call's last event in the order trace < miss < lower < compile (``RANKS``).
+      rank: the position of the call's latest event in the order trace, miss, lowering, compilation
+        (``RANKS``).
       retraced: whether the Python function was run.
       trace_written: whether the end of the trace is in the log.
       ending: how the end of the trace is detected, if JAX does not announce it (``nested_traces.Ending``).
@@ -107,12 +113,13 @@ class Calls(threading.local):
         self._over = over
 
     def find(self, frame: FrameType, rank: int) -> Call | None:
-        """Return the call in progress that an event of JAX belongs to; None if the event begins a new call.
-        JAX announced the event at ``frame``.
+        """Return the call in progress to which an event of JAX belongs; None if the event begins a new call.
 
-        ``rank`` is the position of the event in the order of a call's events: TRACE_RANK, MISS_RANK, ... If
-        the known call at ``frame`` has had this event or a later one already, that call is over, and
-        ``frame`` belongs to a new call.
+        Args:
+          frame: the frame of the call for which JAX announced the event.
+          rank: the position of the event in the order of a call's events (TRACE_RANK, MISS_RANK, ...). If the
+            known call at ``frame`` has had this event or a later one already, that call is over, and
+            ``frame`` belongs to a new call.
         """
         here = place(frame)
         for i in range(len(self.open) - 1, -1, -1):
@@ -136,8 +143,8 @@ class Calls(threading.local):
         return None
 
     def begin(self, call: Call, frame: FrameType | None) -> None:
-        """Add ``call``, which was made at ``frame``, to the calls in progress. End the calls whose frames are
-        no longer among the callers of ``frame``, because they have returned or raised."""
+        """Add ``call``, which was made at ``frame``, to the calls in progress. First end the calls whose
+        frames are no longer among the callers of ``frame``, because they have returned or raised."""
         self.prune(frame)
         self.open.append(call)
 

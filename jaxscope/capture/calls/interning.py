@@ -1,5 +1,5 @@
-"""Write each function, each JAX configuration and the backend to the log when they first occur. Later events
-refer to them by an id."""
+"""Write each function, each configuration of JAX and the backend to the log when they first occur. Later
+entries of the log refer to them by an id."""
 
 from __future__ import annotations
 
@@ -39,13 +39,15 @@ class Introductions:
         self._by_place: dict[tuple[str | None, int | None, str], ev.FunctionSeen] = {}
         self._contexts: dict[tuple[tuple[str, str], ...], str] = {}
         self._backend = False
-        # Called with the index of this process and the number of processes, if there are several.
+        # Called once, when a backend is first seen.
         self.on_backend: Callable[[], object] = lambda: None
+        # Called with the index of this process and the number of processes, if there are several.
         self.of_job: Callable[[int, int], object] = lambda index, count: None
         self._files: set[str] = set()
 
     def describe(self, function: Any, user: UserCall | None = None) -> ev.FunctionSeen:
-        """Return the event ``FunctionSeen`` for an object that was passed to jit. The event is not written.
+        """Return the event ``FunctionSeen``, which describes an object that was passed to jit. The event is
+        not written to the log.
 
         Args:
           function: the object.
@@ -63,24 +65,24 @@ class Introductions:
         return known[around]
 
     def traced(self, jaxpr: Any) -> ev.FunctionSeen:
-        """Return the event ``FunctionSeen`` that describes the function traced to ``jaxpr``. Write it, unless
-        the log already describes a function with the same file, line and name."""
+        """Return the event ``FunctionSeen``, which describes the function that was traced to ``jaxpr``. Write
+        it to the log, unless the log already describes a function with the same file, line and name."""
         seen = functions.describe_traced(jaxpr)
         return self._by_place.get((seen.file, seen.line, seen.name)) or self.introduce(seen)
 
     def wrapped(self, function: Any, seen: ev.FunctionSeen) -> None:
         """Remember that ``function``, a wrapper of a library, runs the user's function, which the event
-        ``seen`` describes. Under a transform such as grad, JAX shows only the name and line of ``function``;
-        ``traced`` returns ``seen`` for jaxprs with this name and line."""
+        ``seen`` describes. Under a transform such as grad, JAX shows only the name and the line of
+        ``function``. From now on, ``traced`` returns ``seen`` for a jaxpr with this name and line."""
         code = getattr(function, "__code__", None)
         if code is not None:
             name = str(function.__qualname__).rpartition(".")[2]
             self._by_place[code.co_filename, code.co_firstlineno, name] = seen
 
     def jitted_by_user(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
-        """Return ``seen``, the event ``FunctionSeen`` for a library's function that the user passed to jit,
-        with ``library`` set to False so that the function counts as the user's. Write this event the first
-        time."""
+        """Return a copy of ``seen`` in which ``library`` is False, so that the function counts as the user's.
+        Write it to the log the first time. ``seen`` describes a function of a library that the user passed to
+        jit."""
         users = msgspec.structs.replace(seen, library=False)
         if seen.function not in self._users:
             self._users.add(seen.function)
@@ -90,13 +92,13 @@ class Introductions:
         return users
 
     def of_installed(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
-        """Return ``seen``, the event ``FunctionSeen`` for a function that an installed package itself passes
-        to jit, with ``library`` set to True. Write this event the first time."""
+        """Return a copy of ``seen`` in which ``library`` is True, and write it to the log the first time.
+        ``seen`` describes a function that an installed package itself passes to jit."""
         return self.introduce(msgspec.structs.replace(seen, library=True))
 
     def introduce(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
-        """Write ``seen``, the event that describes a function, unless it was written for this function
-        already. Return ``seen``."""
+        """Return ``seen``, the event that describes a function. Write it to the log, unless the log already
+        has an event for this function."""
         if seen.function not in self._functions:
             self._functions.add(seen.function)
             self._by_place.setdefault((seen.file, seen.line, seen.name), seen)
@@ -133,9 +135,9 @@ class Introductions:
         return known
 
     def backend(self, stack: dict[str, FrameType]) -> None:
-        """Write the platform and its devices (``BackendSeen``) and call ``on_backend``, once: as soon as a
-        frame of JAX refers to a backend. Because only frames are read, jaxscope never starts a backend
-        itself. ``stack`` has JAX's frames by function name."""
+        """Write the platform and its devices (``BackendSeen``) to the log and call ``on_backend``, as soon as
+        a frame of JAX refers to a backend, and only once. Because only frames are read, jaxscope never starts
+        a backend itself. ``stack`` has JAX's frames by function name."""
         if self._backend:
             return
         backend = jax_internals.backend(stack)

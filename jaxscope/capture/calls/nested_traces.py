@@ -1,10 +1,11 @@
 """Detect the end of traces that JAX does not announce: those inside another trace, and those under a
 transform such as grad or vmap.
 
-For each of these traces, ``Traced`` or ``PhaseFailed`` is written at the next event. To find out whether a
-trace returned or raised an exception, a weak reference is made to an object that only a local variable of the
-trace's frame refers to. If the frame returns, the object dies at once, while the caller's frame is the
-running one. If the frame raises, the traceback keeps the object alive. The object then dies later, while
+For each of these traces, the event ``Traced`` or ``PhaseFailed`` is written when JAX next sends an event.
+
+To find out whether a trace returned or raised an exception, a weak reference is made to an object that only a
+local variable of the trace's frame refers to. If the frame returns, the object dies at once, while the
+caller's frame is running. If the frame raises, the traceback keeps the object alive: it dies later, while
 another frame is running.
 """
 
@@ -28,8 +29,8 @@ from jaxscope.schema import events as ev
 
 
 class Ending(NamedTuple):
-    """A call that is being watched, to find out later whether it returned or raised an exception. If the
-    object of ``ref`` dies while the caller's code is running, the call returned.
+    """Tells later whether a call returned or raised an exception: it returned if the object of ``ref`` died
+    while the caller's code was running.
 
     Attributes:
       ref: a weak reference to an object that only the call's frame refers to.
@@ -74,16 +75,18 @@ class Endings:
 
 class NestedTraces:
     """Watches calls of jitted functions whose end of trace JAX does not announce, and writes these ends to
-    the log. ``ended`` is called with the number of a call and with True if its trace returned, False if it
-    raised."""
+    the log.
+
+    Args:
+      ended: is called at the end of such a trace with the number of the call, and with True if the trace
+        returned or False if it raised.
+    """
 
     def __init__(self, writer: Writer, ended: Callable[[int, bool], None]) -> None:
         self._writer = writer
         self._ended = ended
         self._endings = Endings()
-        self.waiting = (
-            0  # calls whose end is not written yet; if it is 0, events of calls with effects need no check
-        )
+        self.waiting = 0  # watched calls whose end of trace is not in the log yet
 
     def begins(self, call: Call, trace_frame: FrameType) -> None:
         """Watch ``call``, whose Python function is about to run, and write that its trace begins.
@@ -106,9 +109,9 @@ class NestedTraces:
                 self._settled(call, self._endings.returned(call.ending))
 
     def over(self, call: Call) -> None:
-        """Write the end of the trace of ``call``, whose frame is no longer on the stack. A trace that did not
-        return has raised an exception. If the call could not be watched, write ``Traced``, because it is
-        known only that the call's Python function ran."""
+        """Write the end of the trace of ``call``, whose frame is no longer on the stack. If the trace has not
+        returned, it has raised an exception. If the call could not be watched, write ``Traced`` all the same:
+        it is known only that the call's Python function ran."""
         if call.ending is not None:
             self._settled(call, bool(self._endings.returned(call.ending)))
         elif call.retraced and not call.trace_written:

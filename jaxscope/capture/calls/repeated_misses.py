@@ -3,8 +3,8 @@ each of them.
 
 A function with effects (``debug.print``, callbacks, Refs) misses the fast path in every call. After UNCHANGED
 repetitions in a row with arguments of the same types, each further call is only counted, by a dictionary
-look-up and an addition. No change is overlooked: other shapes, dtypes or weak types give another jaxpr, and
-JAX announces lowerings and compilations by other events.
+look-up and an addition. This overlooks no change: arguments with another shape, dtype or weak type give
+another jaxpr, and JAX announces lowerings and compilations by other events.
 """
 
 from __future__ import annotations
@@ -56,10 +56,11 @@ class RepeatedMisses:
         self._misses: dict[str, Count] = {}  # by function, because the counts outlive the jaxprs
 
     def counted(self, jaxpr: Any, arguments: tuple[Any, ...]) -> str | None:
-        """Count a call that missed JAX's fast path (the C++ cache), if it needs no description in the log,
-        and return the id of its function. This is so if the log already describes enough calls in a row with
-        the same ``jaxpr`` and the same types of ``arguments``. Otherwise return None: the caller has to
-        describe the call."""
+        """Count a call that missed JAX's fast path (the C++ cache), if the log already describes enough calls
+        in a row with the same ``jaxpr`` and the same types of ``arguments``. Return the id of its function.
+
+        Return None if the call was not counted: the caller then has to describe it in the log.
+        """
         repeat = self.known.get(id(jaxpr))
         if repeat is None or repeat.jaxpr() is not jaxpr or repeat.types != (*map(type, arguments),):
             return None

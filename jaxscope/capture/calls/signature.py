@@ -31,6 +31,7 @@ class Read(NamedTuple):
     """A cache key as data, and weak references to the arrays in it.
 
     Attributes:
+      key: the cache key.
       refs: (position among ``key.arguments``, weak reference) of each jax.Array.
     """
 
@@ -40,8 +41,11 @@ class Read(NamedTuple):
 
 def type_name(value: Any) -> str:
     """Return the type of ``value``, an argument, as text for the log: ``jax.Array``, ``Tracer``, ``float``,
-    ``numpy.ndarray``. In ``f.lower()``, JAX replaces the arguments by objects of its own. For such an object,
-    this is the type of the argument that it replaces."""
+    ``numpy.ndarray``.
+
+    In ``f.lower()``, JAX replaces the arguments by objects of its own. For such an object, the result is the
+    type of the argument that it replaces.
+    """
     import jax
 
     if isinstance(value, jax.core.Tracer):
@@ -119,8 +123,8 @@ def _bool(value: object) -> bool | None:
 
 def parameter_names(signature: inspect.Signature | None, count: int) -> list[str]:
     """Return names for the first ``count`` positional arguments of a function: ``["x", "args[0]"]``. An
-    argument is named after its parameter in ``signature``. Arguments without a parameter of their own, such
-    as those in ``*args``, are named ``args[0]``, ``args[1]``, ..."""
+    argument is named after its parameter in ``signature``. Arguments that go to ``*args``, and all arguments
+    if ``signature`` is None, are named ``args[0]``, ``args[1]``, ..."""
     names: list[str] = []
     variadic = "args"
     for p in signature.parameters.values() if signature is not None else ():
@@ -199,7 +203,7 @@ def options(info: JitInfo) -> dict[str, str] | None:
 
 
 def _option_sharding(value: Any) -> str:
-    """Return ``value`` as text: one element of jit's in_shardings, out_shardings, in_layouts or
+    """Return ``value`` as text. It is one element of jit's in_shardings, out_shardings, in_layouts or
     out_layouts."""
     if value is None or "Unspecified" in type(value).__name__:
         return "unspecified"
@@ -241,8 +245,8 @@ class Flat(NamedTuple):
 
 
 def flatten(info: JitInfo | JitOptions, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Flat:
-    """Flatten the dynamic arguments of ``jit(f)(*args, **kwargs)`` as JAX does. ``info`` has the options of
-    jit, which determine the static ones among ``args`` and ``kwargs``."""
+    """Flatten the dynamic (not static) arguments of ``jit(f)(*args, **kwargs)`` as JAX does. ``info`` has the
+    options of jit, which tell which of ``args`` and ``kwargs`` are static."""
     import jax
 
     signature = known_or_none(info.fun_signature)
@@ -284,10 +288,11 @@ def of_call(
     serials: Serials,
     context: str | None,
 ) -> Read:
-    """Return the cache key of ``jit(function)(*args, **kwargs)`` with the options ``info`` of jit, and weak
-    references to the arrays.
+    """Return the cache key of the call ``jit(function)(*args, **kwargs)``, and weak references to the arrays
+    in it.
 
     Args:
+      info: the options of jit.
       user: the user's call, if a library's wrapper such as ``nnx.jit`` called ``jit(function)``. The
         arguments then get their names in the user's call. None: no such wrapper.
       serials: numbers objects that are compared by identity.
@@ -341,13 +346,13 @@ def of_call(
 def _leaves(
     call: Flat, users_names: dict[paths.Identity, list[str]], shardings: Shardings
 ) -> tuple[list[Leaf], list[tuple[int, weakref.ref[Any]]]]:
-    """Return (the leaves of a call's arguments as data, [(position among these leaves, weak reference) of
-    each jax.Array]).
+    """Return (the leaves of a call's arguments as data, the jax.Arrays among them). Each array is given as
+    (position among the leaves, weak reference).
 
     Args:
       call: the flattened arguments of the call.
-      users_names: for a call by a library's wrapper: ``paths.identity`` of an array -> its paths in the
-        user's own call. Leaves that are not in this dict keep JAX's paths.
+      users_names: for a call by a library's wrapper: what identifies an array (``paths.identity``) -> the
+        array's paths in the user's own call. Leaves that are not in this dict keep JAX's paths.
       shardings: the table to which the shardings of the leaves are added.
     """
     leaves: list[Leaf] = []
@@ -393,9 +398,12 @@ def _behind_wrapper(
 
 
 def _users_names(user: UserCall, hashed: Hashed) -> paths.Found:
-    """Return the paths of the arrays and other values in the arguments of the user's call. Values that JAX
-    compares as one object (``hashed.whole``) are not searched, because their contents do not matter for JAX's
-    cache."""
+    """Return the paths of the arrays and other values in the arguments of the user's call of a library's
+    wrapper such as ``nnx.jit``.
+
+    A value that JAX compares as one object is not searched, because what is inside it does not matter for
+    JAX's cache. ``hashed`` tells which values these are.
+    """
     roots = list(zip(parameter_names(user.signature, len(user.args)), user.args, strict=True))
     roots += [(keyword_name(user.signature, k), v) for k, v in user.kwargs.items()]
     return paths.walk(roots, is_array, whole=hashed.whole)

@@ -1,7 +1,7 @@
 """Describe static arguments, which JAX compares by their own ``==`` and ``hash``, in texts of limited length.
 
-Like JAX, this calls ``__hash__``. It calls no ``__repr__`` of the program. If a ``__hash__`` raises an
-exception, the field ``hash`` stays empty.
+Like JAX, this calls ``__hash__``; if it raises an exception, the recorded hash is None. No ``__repr__`` of
+the program is called.
 """
 
 from __future__ import annotations
@@ -66,9 +66,11 @@ def _is_array(value: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """Return a short text that shows ``value``, without memory addresses and without calling a ``__repr__``
-    of the program. A ``__repr__`` of the program may call JAX. JAX's caches would then contain programs that
-    the program itself has not compiled yet."""
+    """Return a short text that shows ``value``, without memory addresses.
+
+    No ``__repr__`` of the program is called, because it may call JAX. JAX's caches would then contain
+    programs that the program itself has not compiled yet.
+    """
     try:
         text = ADDRESS.sub("", _shown(value, LEVELS))
     except Exception as e:  # a hostile metaclass, or a repr of a library
@@ -129,9 +131,12 @@ def _shown(value: Any, level: int) -> str:
 
 
 def _sequence(value: Any, plain: type, level: int) -> str:
-    """Return the text that shows ``value``, a list, tuple, set or deque: ``[1, 2]``; for a class derived from
-    the builtin type ``plain``, ``Row([1, 2])``. Containers inside ``value`` are shown up to the depth
-    ``level``."""
+    """Return the text that shows ``value``, a list, tuple, set or deque. Containers inside ``value`` are
+    shown up to the depth ``level``.
+
+    ``plain`` is the builtin type of which ``value`` is an instance: a list is shown as ``[1, 2]``, an
+    instance of a derived class ``Row`` as ``Row([1, 2])``.
+    """
     kind, (opening, closing) = type(value), BRACKETS[plain]
     if not value and plain not in (list, tuple):
         return f"{kind.__qualname__}()"
@@ -159,8 +164,8 @@ def _string(value: str | bytes, limit: int) -> str:
 
 
 def _mesh(value: Any) -> str:
-    """Return the text that shows ``value``, a mesh, with its devices in order, which its own repr does not
-    show."""
+    """Return the text that shows ``value``, a mesh, and its devices in order. The mesh's own repr does not
+    show the devices."""
     axes = ", ".join(f"{n!r}: {s}" for n, s in zip(value.axis_names, value.axis_sizes, strict=True))
     kinds = ", ".join(str(getattr(t, "name", t)) for t in value.axis_types)
     devices = getattr(value, "devices", None)
@@ -213,11 +218,11 @@ def _plain_fields(value: Any) -> str:
 
 
 def parts(path: str, value: Any, serials: Serials) -> list[Static]:
-    """Describe the static value at ``path``: one ``Static`` for the value, and for a partial one more for
-    each bound value. So the bound value that changed between two calls has a path of its own:
-    ``f.keywords['n']``.
+    """Describe the static value at ``path`` by entries of the log: one ``Static`` for the value, and for a
+    partial one more for each bound value. So the bound value that changed between two calls has a path of its
+    own: ``f.keywords['n']``.
 
-    A graph definition of flax is described by one ``Static`` for each of its attributes, too. ``serials``
+    For a graph definition of flax, there is also one ``Static`` for each of its attributes. ``serials``
     numbers objects that are compared by identity.
     """
     inside = nnx_graphdef.attributes(value) if nnx_graphdef.is_definition(value) else []
@@ -233,9 +238,9 @@ def parts(path: str, value: Any, serials: Serials) -> list[Static]:
 
 
 def static(path: str, value: Any, serials: Serials) -> Static:
-    """Describe the value at ``path``, a static argument: its text, type and hash, and whether it is equal to
-    a copy (compared by value) or only to itself (by identity). JAX compares it by its own ``__eq__`` and
-    ``__hash__``.
+    """Describe ``value``, a static argument at ``path`` or a part of one: its text, type and hash, and how
+    JAX compares it. JAX uses the value's own ``__eq__`` and ``__hash__``: the value is equal either to a copy
+    of itself (compared by value) or only to itself (by identity).
 
     An object that is compared by identity gets a serial number from ``serials``. A container gets the highest
     serial number of such objects in it, so that a new object in it is noticed.
@@ -286,9 +291,11 @@ def _hash(value: Any) -> int | None:
 
 def compared_parts(path: str, value: Any) -> list[tuple[str, Any]]:
     """Return (path, part) of all values that ``value == another`` compares: ``value`` itself at ``path``, and
-    the items of containers in it at any depth. Tuples, lists, sets, dicts and dataclasses compare their
-    items. What another class with an ``__eq__`` compares is unknown, so its attributes are not in the
-    result."""
+    the items of containers in it at any depth up to LEVELS.
+
+    Tuples, lists, sets, dicts and dataclasses compare their items. It is unknown what other classes with an
+    ``__eq__`` compare, so their attributes are not in the result.
+    """
     found: list[tuple[str, Any]] = []
     queue = collections.deque([(path, value, 0)])
     while queue and len(found) < MAX_COMPARED:

@@ -1,9 +1,10 @@
-"""Read the pytrees in JAX's cache key: the containers (dicts, lists, custom nodes), and the static data of
+"""Read the pytrees in JAX's cache key: the containers (dicts, lists, custom nodes) and the static data of
 custom nodes, each by its path.
 
 The static data of a custom node (aux data: a dataclass's meta fields, equinox's static fields, nnx's graph
-definition) has no names in JAX. Each part is named after the attribute of the object that has the same value.
-This reads ``PyTreeDef.node_data``, ``children`` and attributes, and runs no flatten function of the user.
+definition) has no names in JAX. Here each part is named after the attribute of the object that has the same
+value. Only ``PyTreeDef.node_data``, ``children`` and attributes are read; no flatten function of the user
+runs.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ class Nodes:
     """The containers in the arguments of a call, and the static data of those that are custom pytree nodes.
 
     Attributes:
-      kinds: path of a container -> its class: ``dict``, ``list``, ``None``, ``optax.EmptyState``.
-      static: the static data, one entry for each named part and one for the whole of each node.
+      kinds: path of a container -> the name of its class: ``dict``, ``list``, ``None``, ``optax.EmptyState``.
+      static: the static data of the custom nodes: one entry for each named part, and one for the whole of
+        each node.
     """
 
     def __init__(self, serials: Serials) -> None:
@@ -44,13 +46,13 @@ class Nodes:
 
     def read(self, path: str, tree: Any, value: Any, leaves: list[Below], depth: int = 0) -> None:
         """Add the container at ``path`` and all containers below it, each with its static data. Do nothing
-        for a leaf. ``leaves`` has (key path, value) of each leaf below ``path``, from
-        ``tree_flatten_with_path``.
+        for a leaf.
 
         Args:
           tree: the container's PyTreeDef.
           value: the object that was flattened to ``tree``; None: unknown.
-          depth: the number of entries at the beginning of each key path that lead to this container.
+          leaves: (key path, value) of each leaf below ``path``, as from JAX's ``tree_flatten_with_path``.
+          depth: how many entries at the beginning of each key path lead to this container.
         """
         data = tree.node_data()
         if data is None or len(self.kinds) >= MAX_NODES:
@@ -90,13 +92,14 @@ class Nodes:
             self._static(path, kind, aux, value, steps)
 
     def _static(self, path: str, kind: type, aux: Any, value: Any, traced: set[str]) -> None:
-        """Add ``aux``, the static data that the flatten function of the class ``kind`` returned for the
-        custom pytree node at ``path``, to the static values of the call.
+        """Add the static data of the custom pytree node at ``path`` to the static values of the call.
 
         Args:
-          value: the object that was flattened, whose attributes name the parts of ``aux``.
-          traced: the last parts of the paths of the node's children, such as ``.w``. They are left out,
-            because JAX traces the children.
+          kind: the class of the node.
+          aux: the static data, which the flatten function of ``kind`` returned.
+          value: the object that was flattened. The parts of ``aux`` are named after its attributes.
+          traced: the steps that lead from the node to its children, such as ``.w``. These attributes are left
+            out, because JAX traces the children.
         """
         if nnx_graphdef.is_definition(value):
             parts = [(step[1:], held) for step, held in nnx_graphdef.attributes(value)]
@@ -125,24 +128,24 @@ class Nodes:
 
 
 def _plain(value: Any) -> bool:
-    """Return whether ``value`` is a number or string, or a tuple of these only. Such a tuple is shown as a
-    whole, because that is clearer than item by item."""
+    """Return whether ``value`` is a number or a string, or a tuple of these only. The log shows such a tuple
+    as a whole, because this is easier to read than item by item."""
     if type(value) is tuple:
         return all(_plain(v) for v in value[:MAX_STATICS])
     return issubclass(type(value), paths.PLAIN)
 
 
 def attributes(value: Any) -> list[tuple[str, Any]]:
-    """Return (name, value) of the attributes that are stored in ``value`` itself, in their order. No code of
-    its class runs, so properties are left out."""
+    """Return (name, value) of the attributes that are stored in ``value`` itself, in their order. Properties
+    are left out: no code of the value's class runs."""
     found = paths.children(value)
     return [(step[1:], held) for step, held in found or () if step.startswith(".")]
 
 
 def named_parts(aux: Any, named: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Return (name, part) for each part of ``aux`` that is also the value of an attribute: ``[("rate",
-    0.1)]`` if ``aux`` is ``("relu", 0.1)`` and the object's attribute ``rate`` is 0.1. ``aux`` is the static
-    data that flattening the object has given, without names.
+    """Name the parts of ``aux``, the static data that flattening an object has given, after the attributes of
+    this object. Return (name, part) for each part that is also the value of an attribute: ``[("rate", 0.1)]``
+    if ``aux`` is ``("relu", 0.1)`` and the attribute ``rate`` of the object is 0.1.
 
     Args:
       aux: the static data. Containers in it are searched too.
@@ -154,9 +157,9 @@ def named_parts(aux: Any, named: list[tuple[str, Any]]) -> list[tuple[str, Any]]
 
 
 def _take(value: Any, left: list[tuple[str, Any]], found: list[tuple[str, Any]], depth: int) -> None:
-    """Find the attribute of an object whose value is ``value``, a part of the object's static data. If there
-    is one in ``left``, move it to ``found``. If there is none and ``value`` is a container, do the same for
-    each item of ``value``.
+    """Find the attribute of an object that has the value ``value``, a part of the object's static data, and
+    move it from ``left`` to ``found``. If there is no such attribute and ``value`` is a container, do the
+    same for each item of ``value``.
 
     Args:
       left: (name, value) of the attributes that are not found yet.
@@ -177,11 +180,12 @@ def _take(value: Any, left: list[tuple[str, Any]], found: list[tuple[str, Any]],
 
 
 def key_path(value: Any, keys: tuple[Any, ...], leaf: Any) -> str:
-    """Return ``jax.tree_util.keystr(keys)`` for the key path from the argument ``value`` to ``leaf``, but
-    with attribute names: ``.w`` instead of ``[<flat index 1>]``.
+    """Return the path from the argument ``value`` to its leaf ``leaf`` as text: ``['params'].w``. ``keys`` is
+    JAX's key path.
 
-    JAX numbers the children of a class that was registered without keys. Here such a child gets the name of
-    the attribute that leads to the same leaf. If there is no such attribute, the number stays.
+    This is ``jax.tree_util.keystr(keys)`` with one difference. JAX numbers the children of a class that was
+    registered without keys: ``[<flat index 1>]``. Here such a child gets the name of the attribute that leads
+    to the same leaf (``.w``); if there is no such attribute, the number stays.
     """
     import jax
 
@@ -195,13 +199,13 @@ def key_path(value: Any, keys: tuple[Any, ...], leaf: Any) -> str:
 
 
 def _child(value: Any, keys: tuple[Any, ...], leaf: Any) -> tuple[str, Any]:
-    """Return (step, child) for that child of the pytree node ``value`` to which the key path ``keys`` leads:
+    """Return (step, child) for the child of the pytree node ``value`` that the key path ``keys`` leads to:
     ``(".w", array)``. The child is None if it cannot be read.
 
     Args:
       keys: the key path from ``value`` to ``leaf``. Its first entry leads to the child.
-      leaf: a leaf of the child, or the child itself. If JAX has given the child only a number, the child is
-        found as the attribute of ``value`` that leads to this leaf.
+      leaf: a leaf of the child, or the child itself. If JAX has only numbered the child, it is found as the
+        attribute of ``value`` that leads to this leaf.
     """
     import jax
 
@@ -217,8 +221,8 @@ def _child(value: Any, keys: tuple[Any, ...], leaf: Any) -> tuple[str, Any]:
 
 
 def _numbered(value: Any, index: int) -> list[tuple[str, Any]]:
-    """Return (name, value) of the attributes of ``value`` that may be its child number ``index``. JAX numbers
-    the children of a class that is registered without keys."""
+    """Return (name, value) of those attributes of ``value`` that may be its child number ``index``. JAX only
+    numbers the children of a class that is registered without keys."""
     if issubclass(type(value), functools.partial):
         return [("args", value.args), ("keywords", value.keywords)][index : index + 1]
     return attributes(value)
@@ -236,8 +240,8 @@ def _leads(value: Any, keys: tuple[Any, ...], leaf: Any) -> bool:
 
 
 def _fallback(kind: type, aux: Any, index: int) -> str:
-    """Return the step of a path from a pytree node to one of its children: ``['opt']`` or ``[2]``. It is used
-    for a child without leaves, such as an empty dict, because no key path leads to such a child.
+    """Return the step of a path from a pytree node to one of its children: ``['opt']`` or ``[2]``. This is
+    used for a child without leaves, such as an empty dict, because no key path leads to such a child.
 
     Args:
       kind: the class of the node.

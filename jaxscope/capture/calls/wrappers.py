@@ -126,17 +126,16 @@ ADAPTERS: tuple[tuple[str, str, tuple[str, ...], Callable[[FrameType], UserCall 
     (jax_internals.PmapFrame.module, "_fun", ("pmap.<locals>.wrapped",), _pmap),
 )
 MAX_HASHED = 100_000  # values of one key that are examined
-LOOK = 12  # frames that may be between the jitted function's call and the wrapper's own frame
+LOOK = 12  # how many frames further out than the call of the jitted function the wrapper's frame may be
 
 
 def jitted_by_user(function: object, frame: FrameType | None) -> bool:
-    """Return whether ``function``, which a library defines, was passed to jit by the user and not by the
-    library.
+    """Return whether the user passed ``function`` to jit, and not the library that defines ``function``.
 
-    The user did if two conditions hold. First, a line of the user calls the jitted function, perhaps through
-    a wrapper of jit or a transform of JAX. Second, the library has no jitted function of this name. A call
-    that comes from no Python line (``atexit``) is the user's. If there is no line of the user on the stack, a
-    line of an installed package counts as the user's.
+    Two conditions must hold. First, a line of the user calls the jitted function, perhaps through a wrapper
+    of jit or a transform of JAX. Second, the library itself has no jitted function of this name. A call that
+    comes from no Python line (``atexit``) counts as the user's. If there is no line of the user on the stack,
+    a line of an installed package counts as the user's.
 
     Args:
       function: the function; None: unknown, because the call is under a transform.
@@ -169,7 +168,8 @@ def _wrapper_call(frame: FrameType, module: str) -> UserCall | None:
 
 
 def _librarys(call: UserCall | None) -> object:
-    """Return the function of ``call`` if an installed package defines it; None if the user defines it."""
+    """Return the function of ``call`` if an installed package defines it. Return None if the user defines it,
+    or if ``call`` is None."""
     code = getattr(functions.unwrap(call.function).function, "__code__", None) if call is not None else None
     return call.function if call is not None and code and frames.is_library_file(code.co_filename) else None
 
@@ -180,8 +180,8 @@ _AROUND = frozenset({OWN_ROOT, "jaxtyping", "beartype", "typeguard"})
 
 
 def _made_by(function: object) -> tuple[str, str]:
-    """Return (module, qualified name) with which ``function`` was defined. These are read from its globals
-    and its code, because functools.wraps replaces ``__module__`` and ``__qualname__``. For an object without
+    """Return (module, qualified name) with which ``function`` was defined. They are read from its globals and
+    its code, because ``functools.wraps`` replaces ``__module__`` and ``__qualname__``. For an object without
     code, return those of its class."""
     while functions.defined_in(function) == jax_internals.TRIMS_TRACEBACKS:
         function = getattr(function, "__wrapped__", None)  # JAX's api_boundary, which only trims tracebacks
@@ -192,9 +192,12 @@ def _made_by(function: object) -> tuple[str, str]:
 
 
 def user_call(function: object, frame: FrameType | None) -> UserCall | Missing | None:
-    """Return the call that the user wrote, if the user called a known library wrapper such as ``nnx.jit``,
-    which then called ``jit(function)`` at ``frame``. Return None if no wrapper made the call, and a
-    ``Missing`` if the frame of the wrapper cannot be read."""
+    """Return the call that the user wrote, if the user called a known library wrapper such as ``nnx.jit`` and
+    this wrapper called ``jit(function)`` at ``frame``.
+
+    Return None if no such wrapper made the call, and a ``Missing`` if the frame of the wrapper cannot be
+    read.
+    """
     module, qualname = _made_by(function)
     for owner, part, endings, adapter in ADAPTERS:
         if module != owner or part not in qualname:
@@ -209,12 +212,11 @@ def user_call(function: object, frame: FrameType | None) -> UserCall | Missing |
 
 class Hashed:
     """The static values that JAX compares when it looks up a call in its cache: the static arguments, the
-    static data of the arguments' tree, and what is inside these. ``value in hashed`` tests whether a value is
+    static data of the arguments' tree, and what is inside these. ``value in hashed`` tells whether a value is
     one of them.
 
-    Containers are taken apart, also those of a library's wrapper (graph definitions, partitions), and so are
-    other objects that are compared by their contents. An object that is compared by identity is not taken
-    apart.
+    Containers and other objects that are compared by their contents are taken apart, also those of a
+    library's wrapper (graph definitions, partitions). An object that is compared by identity is not.
 
     Args:
       tree: the PyTreeDef of the arguments.
@@ -249,8 +251,8 @@ class Hashed:
 
     def whole(self, value: Any) -> bool:
         """Return whether ``value`` is a static value of the call that JAX compares without looking inside it:
-        a function, or an object that is equal only to itself. A search for arrays skips the contents of
-        ``value`` then."""
+        a function, or an object that is equal only to itself. A search for arrays then skips the contents of
+        ``value``."""
         return id(value) in self._objects and _whole(value)
 
 
@@ -270,9 +272,12 @@ def _hashed_with(value: Any) -> list[Any]:
 
 def _whole(value: Any) -> bool:
     """Return whether JAX compares the static value ``value`` as a whole, and not by what is inside it. This
-    is so for a number, a string, a function, and an object whose class has no ``__eq__``, which is compared
-    by identity. For an object of a library, such as a module of flax, the result is False, so that its
-    attributes are searched."""
+    is so for a number, a string, a function, and an object that is compared by identity because its class has
+    no ``__eq__``.
+
+    For an object of a library, such as a module of flax, the result is False, so that its attributes are
+    searched.
+    """
     kind = type(value)
     if issubclass(kind, (*paths.PLAIN, *paths.CODE)):
         return True

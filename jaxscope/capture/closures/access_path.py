@@ -31,10 +31,12 @@ _METHODS = (FunctionType, staticmethod, classmethod)
 
 
 def target(function: Any) -> tuple[FunctionType | None, list[Any], dict[str, Any]]:
-    """Return (the user's function inside ``function``, the positional arguments, the keyword arguments). The
-    arguments are those that partials and methods around the user's function pass to it in each call, such as
-    ``self``. ``function`` is an object that was passed to jit. If no function of the user is inside, the
-    result is (None, [], {})."""
+    """Return (the user's function inside ``function``, the positional arguments, the keyword arguments).
+    ``function`` is an object that was passed to jit. The arguments are those that partials and methods around
+    the user's function pass to it in each call, such as ``self``.
+
+    If no function of the user is inside, return (None, [], {}).
+    """
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
     for _ in range(functions.MAX_LAYERS):
@@ -79,7 +81,9 @@ def step(value: Any, how: str, key: Any) -> Any:
     ``config.lr``. Return MISSING if there is no such value, or if reading it would run code.
 
     Args:
-      how: the kind of the step: attribute, item, inside (a wrapper), self, global or closure.
+      how: the kind of the step: ``attribute``, ``item``, ``inside`` (from a wrapper to the user's function in
+        it), ``self`` (from a bound method to its object), ``global`` or ``closure`` (from a function to a
+        variable).
       key: the name of the attribute or global, the key of the item, or the number of the closure cell.
     """
     if how == bytecode.ATTRIBUTE:
@@ -126,8 +130,8 @@ def attribute(value: Any, name: str) -> Any:
 
 
 def dictionary(value: Any) -> dict[str, Any] | None:
-    """Return the ``__dict__`` of ``value``. Return None if it has none, or if its class defines ``__dict__``
-    as a property, because reading a property runs code of the program."""
+    """Return the ``__dict__`` of ``value``. Return None if ``value`` has none, or if its class defines
+    ``__dict__`` as a property: reading a property would run code of the program."""
     descriptor = of_class(type(value), "__dict__")
     if type(descriptor) is not GetSetDescriptorType:
         return None
@@ -139,8 +143,8 @@ def dictionary(value: Any) -> dict[str, Any] | None:
 
 
 def of_class(kind: type, name: str) -> Any:
-    """Return the attribute ``name`` of the class ``kind`` or of one of its bases, as it is stored there and
-    without calling code; MISSING if there is none."""
+    """Return the attribute ``name`` as the class ``kind`` or one of its bases stores it, without calling
+    code. Return MISSING if there is none."""
     for holder in type.__getattribute__(kind, "__mro__"):
         space = type.__getattribute__(holder, "__dict__")
         if name in space:
@@ -165,12 +169,13 @@ def item(value: Any, key: Any) -> Any:
 
 
 def resolve(function: FunctionType, bound: dict[str, Any], place: Place) -> Any:
-    """Return the value that is at the end of a path from ``function`` now; MISSING if there is none.
+    """Follow the path ``place`` from ``function``, and return the value that is at its end now. Return
+    MISSING if there is none.
 
     Args:
       bound: name -> a function without parameters that returns the value, for the arguments of ``function``
         that stay the same from call to call, such as a static ``self``.
-      place: the path: (kind of the step, key) pairs, such as ``(("global", "config"), ("attribute", "lr"))``.
+      place: (kind of the step, key) pairs: ``(("global", "config"), ("attribute", "lr"))`` is ``config.lr``.
     """
     value: Any = function
     for how, key in place:

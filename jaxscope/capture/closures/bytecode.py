@@ -44,11 +44,11 @@ class Name(NamedTuple):
 
 
 class Reads(NamedTuple):
-    """The names that the code of one function, and of the functions defined inside it, reads and writes.
+    """The names that the code of one function, and of the functions defined inside it, reads and assigns.
 
     Attributes:
       read: name -> (the line that reads it first, whether every run of the function executes that line).
-      written: the names that the code itself assigns.
+      written: the names to which the code assigns.
       attributes: all attribute names in the code.
     """
 
@@ -58,7 +58,7 @@ class Reads(NamedTuple):
 
 
 def of_code(code: CodeType) -> Reads:
-    """Return the names that the code of a function reads and writes, such as ``config['lr']``."""
+    """Return the names that the code of a function reads and assigns, such as ``config['lr']``."""
     found = Reads({}, set(), set())
     parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     outer: dict[str, Name | None] = {n: Name(CLOSURE, n) for n in code.co_freevars}
@@ -97,11 +97,11 @@ class _Scan:
     assigns, such as ``config['lr']``. A simulated stack has these expressions in place of their values.
 
     Args:
-      local: parameter of the function -> the Name to note when the code reads it. Empty for a function that
-        is defined inside another one.
-      outer: closure variable -> the Name to note when the code reads it, such as ``self.layer`` for a
-        variable ``layer`` of the function around; None: unknown.
-      found: the result, which is extended.
+      local: parameter of the function -> the Name (expression) that is recorded when the code reads the
+        parameter. Empty for a function that is defined inside another one.
+      outer: closure variable -> the Name that is recorded when the code reads the variable, such as
+        ``self.layer`` for a variable ``layer`` of the function around; None: unknown.
+      found: the result, to which this object adds.
       straight: whether every run of the outermost function executes this code, up to the first jump.
       depth: how many functions are around this one.
     """
@@ -130,7 +130,7 @@ class _Scan:
         self.local: dict[str, Name | None] = {n: v for n, v in local.items() if n not in stores}
 
     def run(self) -> None:
-        """Follow all instructions of the function, and note the names that they read and write."""
+        """Follow all instructions of the function, and record the expressions that they read and assign."""
         for i in self.instructions:
             if i.is_jump_target:
                 self._forget()
@@ -148,19 +148,19 @@ class _Scan:
 
     def _use(self, count: int) -> None:
         """Remove ``count`` entries from the simulated stack (expressions such as ``config['lr']`` in place of
-        values), and note that the code reads the values of these entries."""
+        values), and record that the code reads the values of these entries."""
         for _ in range(count):
             self._read(self._pop())
 
     def _forget(self) -> None:
-        """Empty the simulated stack (expressions such as ``config['lr']`` in place of values), and note that
-        the code reads the values of all entries. It is used where it is unknown what the code does with them,
-        such as at a jump."""
+        """Empty the simulated stack (expressions such as ``config['lr']`` in place of values), and record
+        that the code reads the values of all its entries. This is done where it is unknown what the code does
+        with them, such as at a jump."""
         self._use(len(self.stack))
 
     def _read(self, entry: _Entry) -> None:
-        """Note that the code reads the value of ``entry``, an entry of the simulated stack. Do nothing if the
-        entry is not a Name (the expression by which the value was read, such as ``config['lr']``)."""
+        """Record that the code reads the value of ``entry``, an entry of the simulated stack. Do nothing if
+        the entry is not a Name (the expression by which the value was read, such as ``config['lr']``)."""
         if isinstance(entry, Name):
             if entry.kind == PARAMETER and not entry.steps:
                 return  # an argument that is passed on
@@ -169,7 +169,7 @@ class _Scan:
                 self.found.read[entry] = (self.line, self.straight)
 
     def _write(self, entry: _Entry) -> None:
-        """Note that the code assigns to ``entry``, an entry of the simulated stack. Do nothing if the entry
+        """Record that the code assigns to ``entry``, an entry of the simulated stack. Do nothing if the entry
         is not a Name (an expression such as ``config['lr']``)."""
         if isinstance(entry, Name):
             self.found.written.add(entry)
@@ -277,8 +277,8 @@ class _Scan:
                 self.stack.append(self._variable(name))
 
     def _read_alias(self, entry: Name) -> None:
-        """Note the attribute names in ``entry``, a name that the code assigns to a local variable: ``layer``
-        in ``x = self.layer``."""
+        """Record the attribute names in ``entry``, an expression that the code assigns to a local variable:
+        ``layer`` in ``x = self.layer``."""
         # After ``layer = self.layer``, attributes of it are read later by the name ``layer``.
         self.found.attributes.update(str(k) for how, k in entry.steps if how == ATTRIBUTE)
 
@@ -296,8 +296,8 @@ class _Scan:
             self.stack.append(None)
 
     def _item(self, base: _Entry, key: _Entry) -> Name | None:
-        """Return the name of ``base[key]``, such as ``config['lr']``, if ``base`` has a name and ``key`` is a
-        constant. Otherwise note that the code reads both, and return None."""
+        """Return the expression ``base[key]``, such as ``config['lr']``, if ``base`` is an expression and
+        ``key`` is a constant. Otherwise record that the code reads both, and return None."""
         if isinstance(base, Name) and isinstance(key, _Const) and type(key.value) in KEYS:
             return base._replace(steps=(*base.steps, (ITEM, key.value)))
         self._read(base)

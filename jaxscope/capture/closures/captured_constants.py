@@ -1,7 +1,7 @@
-"""Name the arrays that a trace captured as constants by the variables that refer to them.
+"""Find the names of the variables that refer to the arrays which a trace captured as constants.
 
-JAX keeps the user's own object among the constants of the trace. So the name is found by comparing
-identities: with a closure cell, a global that the code reads, or something inside these.
+JAX keeps the user's own object among the constants of the trace. So a name is found by looking for the same
+object in the closure cells, in the globals that the code reads, and inside their values.
 """
 
 from __future__ import annotations
@@ -37,10 +37,13 @@ CALLING = frozenset(
 
 
 def named_roots(function: Any) -> list[tuple[str, str, Any]]:
-    """Return (name, where, value) of the values that ``function`` can reach without its arguments. The search
-    for captured arrays begins at these values. They are closure cells, globals that the code names, default
-    values, and the values bound by a method or a partial. If one of them is a function, its own values are
-    added in the same way. ``where`` is ``closure``, ``global``, ``default``, ``attribute`` or ``partial``."""
+    """Return (name, where, value) of the values that ``function`` can reach without its arguments: closure
+    cells, globals that the code names, default values, and the values bound by a method or a partial. The
+    search for captured arrays begins at these values.
+
+    ``where`` is ``closure``, ``global``, ``default``, ``attribute`` or ``partial``. If one of the values is a
+    function, the values that it can reach are added, too.
+    """
     found: list[tuple[str, str, Any]] = []
     queue: list[Any] = [function]
     seen: set[int] = set()
@@ -108,13 +111,13 @@ def _reached(function: FunctionType) -> list[tuple[str, str, Any]]:
 
 
 def _attributes(name: str, where: str, owner: Any, wanted: set[str]) -> list[tuple[str, str, Any]]:
-    """Return (name, kind, value) of those attributes of a module or class ``owner`` that some code may read:
-    ``("config.lr", "global", 0.1)``.
+    """Return (name, kind, value) of those attributes of ``owner``, a module or class, that some code may
+    read: ``("config.lr", "global", 0.1)``.
 
     Args:
       name: the name of ``owner`` in the code.
-      where: the kind of the variable that refers to ``owner``: closure, global or attribute. It becomes the
-        kind of each attribute.
+      where: the kind of the variable that refers to ``owner``: closure, global or attribute. Each attribute
+        gets the same kind.
       wanted: the attribute names that occur in the code.
     """
     found: dict[str, Any] = {}
@@ -126,7 +129,7 @@ def _attributes(name: str, where: str, owner: Any, wanted: set[str]) -> list[tup
 
 
 def _global_names(code: CodeType) -> set[str]:
-    """Return the names of globals and attributes in ``code`` and in the code of functions that are defined in
+    """Return the names of globals and attributes in ``code`` and in the code of the functions defined in
     it."""
     names = set(code.co_names)
     for const in code.co_consts:
@@ -139,13 +142,13 @@ class Drawn(NamedTuple):
     """The random keys from which a traced function draws random numbers. Each field is None if it is unknown.
 
     Attributes:
-      constants: positions, among the captured constants, of keys that are not combined with an argument (as
-        by ``jax.random.fold_in(key, argument)``), so that each call draws the same numbers.
+      constants: positions, among the captured constants, of keys from which each call draws the same numbers:
+        they are not combined with an argument, as by ``jax.random.fold_in(key, argument)``.
       arguments: positions, among the flat arguments, of keys that are not combined with another argument.
       of: the number of flat arguments.
-      on_devices: positions, among the flat arguments, of keys that a shard_map uses like this: all devices
-        draw equal numbers from the key, but combine them element by element with an array that is split over
-        the devices, as in a dropout mask.
+      on_devices: positions, among the flat arguments, of keys from which all devices of a shard_map draw
+        equal numbers, and combine them element by element with an array that is split over the devices, as in
+        a dropout mask.
     """
 
     constants: frozenset[int] | None = None
@@ -179,9 +182,8 @@ def keys_drawn_from(jaxpr: Any) -> Drawn:
 
 
 def _draws_alike(body: Any, keys: dict[int, int], found: set[int]) -> None:
-    """Find random keys that a shard_map uses like this: all devices draw equal numbers from the key, but
-    combine them with an array that is split over the devices (``Drawn.on_devices``). Add to ``found`` the
-    positions of the arguments that are such keys.
+    """Find random keys from which all devices of a shard_map draw equal numbers, and combine them with an
+    array that is split over the devices. Add to ``found`` the positions of the arguments that are such keys.
 
     Args:
       body: a jaxpr, which may contain a shard_map.
@@ -232,14 +234,15 @@ def _draws_on_split(
     with a part of a split array, as in a dropout mask. This is usually a mistake. Return for each result of
     ``body`` whether it is equal on all devices (a _Uniform) or not (_SPLIT).
 
-    An array of random numbers counts only if it is at least as large as the part of the split array. Other
-    random numbers have to be equal on all devices: noise for weights that all devices have, an order, a
-    random projection.
+    An array of random numbers counts only if it is at least as large as the part of the split array. Smaller
+    ones are meant to be equal on all devices: noise for weights that all devices have, an order, a random
+    projection.
 
     Args:
-      body: the jaxpr of a shard_map, or one inside it.
+      body: the jaxpr of a shard_map, or a jaxpr inside it.
       operands: for each argument of ``body``, a _Uniform or _SPLIT.
-      found: the ``sources`` of such random numbers are added to this set.
+      found: for each such array of random numbers, its ``sources`` (the operands of the shard_map from which
+        it is computed) are added to this set.
     """
     known: dict[int, _Uniform | None] = dict(zip(map(id, body.invars), operands, strict=False))
     for equation in body.eqns:
@@ -273,12 +276,13 @@ def _may_be_key(aval: Any) -> bool:
 
 
 def _draws(body: Any, known: dict[int, frozenset[int]], found: set[frozenset[int]]) -> None:
-    """Find the operations in ``body`` that draw random numbers. For each, add one set to ``found``: the
-    positions of the random keys from which the key of this operation is made.
+    """Find the operations in ``body`` that draw random numbers. For each, add to ``found`` the positions of
+    the random keys from which the operation's key is made.
 
     Args:
-      known: for each variable that is computed from random keys and nothing else (but literals): ``id()`` of
-        the variable -> the positions of these keys in [*constants, *arguments] of the outermost jaxpr.
+      body: a jaxpr.
+      known: for each variable that is computed from nothing but random keys and literals: ``id()`` of the
+        variable -> the positions of these keys in [*constants, *arguments] of the outermost jaxpr.
     """
     for equation in body.eqns:
         sources = [known.get(id(v)) for v in equation.invars]
@@ -325,8 +329,8 @@ def of_trace(
 
     Args:
       constants: the arrays that ``function`` itself captured.
-      is_array: returns whether an object is an array.
-      jaxpr: the result of the trace. It is searched for arrays that inner jitted functions captured; None:
+      is_array: a function that returns whether an object is an array.
+      jaxpr: the result of the trace, in which arrays captured by inner jitted functions are searched; None:
         these arrays are left out.
       drawn: positions among ``constants`` of random keys from which the trace draws; None: unknown.
     """

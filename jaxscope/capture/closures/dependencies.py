@@ -1,6 +1,7 @@
 """Collect the values that a function reads besides its arguments: closure cells, globals, attributes.
 
-Functions of the user that it calls are searched too. Library functions, arrays and plain values are not.
+If the function calls other functions of the user, these are searched too. Library functions, arrays and plain
+values are not searched.
 """
 
 from __future__ import annotations
@@ -103,8 +104,13 @@ class _Walk:
         return any(place[:n] in self.written for n in range(1, len(place) + 1))
 
     def _function(self, function: FunctionType, place: Place, bound: dict[str, Variable]) -> None:
-        """Collect the values that ``function``, at the path ``place`` from the traced function, reads.
-        ``bound`` has the parameters of ``function`` whose values are known, such as ``self``, by name."""
+        """Collect the values that ``function`` reads.
+
+        Args:
+          place: the path to ``function`` from the traced function.
+          bound: parameter of ``function`` -> its value (a Variable), for the parameters whose values are
+            known, such as ``self``.
+        """
         receiver = next(iter(bound.values()))[0] if bound else None
         if (id(function), receiver) in self.seen:
             return
@@ -128,7 +134,7 @@ class _Walk:
         self, function: FunctionType, place: Place, bound: dict[str, Variable], name: bytecode.Name
     ) -> Variable | None:
         """Return the variable with which an expression begins: ``config`` for ``config.lr``. Return None if
-        the variable has no value, or is an argument that may be different in each call.
+        the variable has no value, or if it is an argument that may be different in each call.
 
         Args:
           function: the function whose code has the expression.
@@ -154,12 +160,14 @@ class _Walk:
         at: Frame,
         certain: bool,
     ) -> None:
-        """Follow an expression such as ``config.lr`` from ``variable``, with which it begins, and note the
-        value that the line ``at`` reads.
+        """Follow an expression such as ``config.lr`` step by step from ``variable``, with which it begins,
+        and add the value that the line ``at`` reads to the result.
 
         Args:
+          variable: the variable and its value.
           steps: (attribute or item, key) pairs.
-          where: the kind of the variable, for ``Found.where``.
+          where: the kind of the variable, for ``Found.where``: ``closure``, ``global`` or ``static``.
+          at: the line that reads the value.
           certain: whether every run of the traced function executes that line.
         """
         place, name, _, value = variable
@@ -188,15 +196,15 @@ class _Walk:
         self._leaf(Found(place, name, where, value, at, certain), 0)
 
     def _call(self, function: FunctionType, place: Place, receiver: Variable) -> None:
-        """Append ``function``, a method that the code calls, to the functions whose values are still to be
-        collected. ``place`` is its path from the traced function, ``receiver`` the value of its first
+        """Queue ``function``, a method that the code calls, so that the values that it reads are collected
+        too. ``place`` is its path from the traced function, and ``receiver`` the value of its first
         parameter, ``self``."""
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
         self.queue.append((function, place, {names[0]: receiver} if names else {}))
 
     def _leaf(self, found: Found, depth: int) -> None:
-        """Note the value ``found``, which has ``depth`` containers around it. If it is a function or a
-        callable object, collect what its code reads too."""
+        """Add the value ``found`` to the result. If it is a function or a callable object, also collect what
+        its code reads. ``depth`` is the number of containers around the value."""
         value, kind = found.value, type(found.value)
         if found.place in self.found or _is_code(value):
             return
@@ -222,8 +230,7 @@ class _Walk:
             self.whole.append((found, depth))
 
     def _follow_method(self, found: Found) -> None:
-        """Collect what the function of a bound method reads. ``found`` is the bound method, which the code
-        reads."""
+        """Collect what the function of ``found`` reads. ``found`` is a bound method that the code reads."""
         method = found.value
         if type(method.__func__) is FunctionType and _is_users(method.__func__):
             owner = (*found.place, (SELF, None))
@@ -233,9 +240,9 @@ class _Walk:
             )
 
     def _children(self, found: Found, depth: int) -> None:
-        """Note the parts of an object that the code reads as a whole. For a container, these are the items;
-        for another object, those attributes whose names occur in the code. ``found`` is the object, ``depth``
-        the number of containers around it."""
+        """Add the parts of an object to the result, because the code reads the object as a whole: the items
+        of a container, or those attributes of another object whose names occur in the code. ``found`` is the
+        object, and ``depth`` the number of containers around it."""
         value = found.value
         kind = type(value)
         pairs: list[tuple[Step, str, Any]] = []
@@ -308,7 +315,8 @@ _known: weakref.WeakKeyDictionary[Any, bytecode.Reads] = weakref.WeakKeyDictiona
 
 
 def reads_of(function: FunctionType) -> bytecode.Reads:
-    """Return the names that the code of ``function`` reads and writes, from a cache by code object."""
+    """Return the names that the code of ``function`` reads and assigns. They are determined once for each
+    code object."""
     code = function.__code__
     reads = _known.get(code)
     if reads is None:

@@ -1,6 +1,6 @@
-"""Find results of a shard_map that ``out_specs`` declares equal on several devices, but that are not equal: a
-``psum`` or ``pmean`` is missing. Only shard_maps with ``check_vma=False`` are examined, because otherwise JAX
-itself raises an error."""
+"""Find results of a shard_map that are not equal on several devices although ``out_specs`` declares them
+equal, because a ``psum`` or ``pmean`` is missing. Only shard_maps with ``check_vma=False`` are examined:
+otherwise JAX itself raises an error."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def find(jaxpr: Any) -> list[Differing]:
 
 def _in(body: Any, results: dict[int, int]) -> Iterator[Differing]:
     """Yield the results of shard_maps in ``body``, a jaxpr, that differ between devices although
-    ``out_specs`` declares them equal. ``results`` has the position of each result of the jitted function:
-    ``id()`` of the variable -> position."""
+    ``out_specs`` declares them equal. ``results`` has ``id()`` of a variable -> position, for each variable
+    of ``body`` that is a result of the jitted function."""
     for equation in body.eqns:
         name, params = equation.primitive.name, equation.params
         if name == "shard_map" and params.get("check_vma") is False:
@@ -172,8 +172,8 @@ def _repeated(body: Any, values: list[_Differs], constants: int, carried: int) -
 
 
 def _joined(values: Sequence[_Differs]) -> _Differs:
-    """Return the mesh axes along which a value differs between devices, if it is computed from several other
-    values. ``values`` has these axes for each of the other values; None: unknown."""
+    """Return the mesh axes along which a value differs between devices if it is computed from several other
+    values. ``values`` has these axes for each of the other values. The axes are None if they are unknown."""
     found: frozenset[str] = frozenset()
     for v in values:
         if v is None:
@@ -183,14 +183,14 @@ def _joined(values: Sequence[_Differs]) -> _Differs:
 
 
 def _each(values: list[_Differs], n: int) -> list[_Differs]:
-    """Return, for each of the ``n`` results of a collective, the mesh axes along which its operand differs
-    between devices. ``values`` has these axes for each operand. If the numbers of operands and results
-    differ, each result gets the axes of all operands."""
+    """Return, for each of the ``n`` results of a collective operation, the mesh axes along which its operand
+    differs between devices. ``values`` has these axes for each operand. If there are more or fewer operands
+    than results, each result gets the axes of all operands."""
     return values if len(values) == n else [_joined(values)] * n
 
 
 def _names(params: dict[str, Any]) -> frozenset[str]:
-    """Return the mesh axes of a collective with the parameters ``params``."""
+    """Return the names of the mesh axes in ``params``, the parameters of a collective operation."""
     found: set[Any] = set()
     for key in _AXES:
         names = params.get(key, ())

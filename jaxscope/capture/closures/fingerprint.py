@@ -31,12 +31,12 @@ class Mark:
     """A remembered value, with which a later value can be compared.
 
     Attributes:
-      ref: a function that returns the remembered object while it is alive; the object is compared only by
-        ``is``.
+      ref: a function that returns the remembered object, or None when it is dead. The object is compared only
+        by ``is``.
       text: the value as text of limited length.
-      code: the code, if the value is a Python function.
-      facts: data that is equal for equal values, such as (type, value) or the keys of a dict. None if the
-        value is equal only to itself.
+      code: the code, if the value is a Python function; else None.
+      facts: data that is equal for equal values, such as (type, value) or the keys of a dict; None: the value
+        is equal only to itself.
       crc: checksum of the contents of a NumPy array; None: the contents are not compared.
       watched: whether ``ref`` refers to the object, so that another object is noticed. False for a list or a
         dict, which can have no weak reference.
@@ -79,7 +79,7 @@ class Mark:
 
     def contents(self, value: Any) -> bool:
         """Return whether ``value``, the remembered NumPy array, still has the same contents. Return True also
-        if the contents are not compared, or if ``value`` is another object."""
+        if the contents are not compared, or if ``value`` is not the remembered object."""
         return self.crc is None or self.ref() is not value or checksum(value) == self.crc
 
 

@@ -1,10 +1,12 @@
 """Detect that a value which a trace has captured was changed afterwards: JAX goes on using the old value.
 
 At each trace of a watched function (``jaxscope.watch``), the values that its code reads from outside are
-remembered by weak reference. After calls of the function, the variables are checked for another object. The
-contents of NumPy arrays are also compared at the ends of steps, at growing intervals. If the watched function
-is called by a jitted function, its calls are not seen when JAX runs the compiled program without Python (fast
-path). Then all checks are made at the ends of steps.
+remembered, most of them by weak reference. After calls of the function, it is checked whether the variables
+have another object now. At the ends of training steps, at growing intervals, the contents of NumPy arrays are
+compared, too.
+
+If a jitted function calls the watched function, no Python runs when JAX executes the compiled program, so
+jaxscope does not see these calls. Then all checks are made at the ends of steps.
 """
 
 from __future__ import annotations
@@ -38,10 +40,11 @@ CALL, STEP, EXIT = "call", "step", "exit"  # the occasion of a check
 
 class Guard:
     """Checks whether the values that a watched function (``jaxscope.watch``) read from outside during its
-    trace (closures, globals) have changed since. A check is made after some of its calls; each check decides
-    when the next one is made.
+    trace (closures, globals) have changed since. A check is made after some of the function's calls; each
+    check decides when the next one is made.
 
     Args:
+      monitor: the monitor of the recording, which writes the events.
       counter: counts the calls of the watched function, and determines after which of them a check is made.
 
     Attributes:
@@ -157,12 +160,12 @@ class Guard:
             self.monitor.check_soon()
 
     def compare(self, snapshot: Snapshot, read: Read, seen: str) -> None:
-        """Compare one value that the trace has read with the present value of its variable, and report a
-        change if they are not equal.
+        """Compare one value that the trace read with the present value of its variable. If they are not
+        equal, report a change.
 
         Args:
           snapshot: all values that the trace read.
-          read: the one of these values to compare.
+          read: the value to compare, one of those in ``snapshot``.
           seen: the occasion: CALL, STEP or EXIT.
         """
         function = snapshot.function()
@@ -177,8 +180,8 @@ class Guard:
             read.remember(value)  # another object with an equal value: compare with this one from now on
 
     def report(self, snapshot: Snapshot, read: Read, value: Any, seen: str, how: str) -> None:
-        """Write the event ``CaptureChanged`` for a captured value that is different now. From then on this
-        value is not checked any more.
+        """Write the event ``CaptureChanged``: a captured value is different now. From then on this value is
+        not checked any more.
 
         Args:
           snapshot: the values that the trace read.
@@ -212,8 +215,9 @@ class Guard:
         )
 
     def contents(self, snapshot: Snapshot, seen: str) -> None:
-        """Compare the contents of the NumPy arrays in ``snapshot``, the values that a trace read, with those
-        at the trace, and report changes. ``seen`` is the occasion: CALL, STEP or EXIT."""
+        """Compare the contents of the NumPy arrays that a trace read with their contents at the trace, and
+        report changes. ``snapshot`` has the values that the trace read; ``seen`` is the occasion: CALL, STEP
+        or EXIT."""
         snapshot.calls = self.counter.value
         for read in list(snapshot.arrays):
             value = read.ref()
@@ -221,8 +225,8 @@ class Guard:
                 self.report(snapshot, read, value, seen, "in place")
 
     def step_ended(self) -> bool:
-        """Make the checks that are made at the end of a step, and not after calls. Return whether this guard
-        has to make such checks at the ends of later steps, too."""
+        """Make, at the end of a training step, the checks that are not made after calls. Return whether this
+        method has to be called at the ends of later steps, too."""
         current = self._current()
         tracker = self.monitor.tracker
         if not self.inside and tracker is not None and tracker.caller is self.counter:
@@ -254,13 +258,14 @@ class Guard:
 
 
 class Pending:
-    """A trace, begun and not ended, of a function wrapped by ``jaxscope.watch``.
+    """A trace that has begun and not ended, of a function wrapped by ``jaxscope.watch``.
 
     Args:
+      function: the user's function.
       bound: name -> a function that returns the value, for arguments that stay the same from call to call.
       static: position of an argument, such as a static ``self``, for each of whose values the function is
         traced again; None: there is none.
-      owner: a function that returns the value of that argument; None: there is none.
+      owner: a function that returns the value of that argument; None: there is no such argument.
       call: the number of the call in which the trace began.
     """
 
@@ -277,7 +282,11 @@ class Pending:
 class ClosureMonitor:
     """Checks whether values that functions read from outside (closures, globals) have changed since the
     trace. Only functions wrapped by ``jaxscope.watch`` are checked, each by one Guard. ``bool()`` of this
-    object is True if there are such functions."""
+    object is True if there are such functions.
+
+    Attributes:
+      tracker: the StepTracker, which counts training steps; None: steps are not counted.
+    """
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -289,9 +298,9 @@ class ClosureMonitor:
         return bool(self._by_function.values())
 
     def guard(self, watched: Any, counter: Counter) -> Guard | None:
-        """Return a new Guard for ``watched``, an object wrapped by ``jaxscope.watch``: the Guard checks the
-        values that the function in ``watched`` captures. Return None if ``watched`` contains no function of
-        the user. ``counter`` counts the calls of ``watched``."""
+        """Create and return a Guard for ``watched``, an object wrapped by ``jaxscope.watch``. The Guard
+        checks the values that the function in ``watched`` captures. Return None if ``watched`` contains no
+        function of the user. ``counter`` counts the calls of ``watched``."""
         inner, positional, _ = access_path.target(watched)
         if inner is None:
             return None
@@ -307,7 +316,7 @@ class ClosureMonitor:
         return guard
 
     def began(self, call: int, source: dict[str, Any], frame: FrameType | None) -> None:
-        """Note, in the guards of the traced function, that the trace of the call number ``call`` begins. Do
+        """Record that the trace of the call number ``call`` begins, in the Guards of the traced function. Do
         nothing if the function is not watched (``jaxscope.watch``).
 
         Args:
@@ -348,9 +357,9 @@ class ClosureMonitor:
             guard.counter.look_in(1)
 
     def traced(self, call: int, captured: Iterable[Any] = ()) -> None:
-        """Remember the values that the trace of the call number ``call`` read, in the guards of the traced
-        function, which check these values later. This is called at the end of the trace. ``captured`` are the
-        arrays that the trace captured as constants."""
+        """Remember, at the end of a trace, the values that it read. The Guards of the traced function check
+        these values later. ``call`` is the number of the call that was traced; ``captured`` are the arrays
+        that the trace captured as constants."""
         constants = {paths.identity(c) for c in captured}
         for guard in self._guards():
             pending = guard.pending
@@ -365,8 +374,8 @@ class ClosureMonitor:
             (self.traced if returned else self.failed)(call)
 
     def failed(self, call: int) -> None:
-        """Note that the trace of the call number ``call`` raised an exception. The values that the previous
-        trace read continue to be checked."""
+        """Record that the trace of the call number ``call`` raised an exception. The values that the previous
+        trace read are still checked."""
         for guard in self._guards():
             if guard.pending is not None and guard.pending.call == call:
                 guard.pending = None
@@ -382,24 +391,26 @@ class ClosureMonitor:
     # -- steps ----------------------------------------------------------------------------------------
 
     def check_soon(self) -> None:
-        """Let all guards check, at the end of this step and then at the ends of later steps at growing
-        intervals, whether the values that their functions captured have changed. This is called after a trace
-        in two cases: it captured NumPy arrays, which can change without a call; or its function is called by
-        a jitted function, so that jaxscope does not see the calls."""
+        """Let all Guards check, at the end of this step and then at the ends of later steps at growing
+        intervals, whether the values that their functions captured have changed.
+
+        This is called after a trace in two cases: the trace captured NumPy arrays, which can change without a
+        call; or a jitted function calls the traced function, so that jaxscope does not see the calls.
+        """
         if self.tracker is not None:
             self._since = self.tracker.ended
             self.tracker.look_after(1)
 
     def step_ended(self) -> None:
         """Check, at the end of a training step, whether the values that the watched functions
-        (``jaxscope.watch``) have captured are changed, and schedule the next check."""
+        (``jaxscope.watch``) have captured have changed, and schedule the next check."""
         looked = [guard.step_ended() for guard in self._guards()]
         if any(looked) and self.tracker is not None:
             self.tracker.look_after(max(1, self.tracker.ended - self._since))
 
     def exit(self) -> None:
         """Check a last time, before the recording ends, whether the values that the watched functions
-        (``jaxscope.watch``) have captured are changed."""
+        (``jaxscope.watch``) have captured have changed."""
         for guard in self._guards():
             guard.exit()
 
@@ -414,7 +425,7 @@ class ClosureMonitor:
 
 def _reference(value: Any) -> Any:
     """Return a function that returns ``value`` and keeps no array alive: a weak reference, or a plain
-    function for a number or string. Return None if ``value`` can have no weak reference."""
+    function for a number or a string. Return None if no weak reference to ``value`` is possible."""
     if type(value) in paths.PLAIN:
         return lambda: value
     try:
@@ -424,8 +435,8 @@ def _reference(value: Any) -> Any:
 
 
 def _directly(function: Any) -> Any:
-    """Return the function inside partials, bound methods and wrappers of ``jaxscope.watch``. Other wrappers
-    are not removed."""
+    """Remove partials, bound methods and wrappers of ``jaxscope.watch`` from ``function``, and return the
+    function inside. Other wrappers are not removed."""
     while type(function) in (functools.partial, MethodType) or hasattr(type(function), access_path.WATCHED):
         if type(function) is functools.partial:
             function = function.func

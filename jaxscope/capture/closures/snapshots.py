@@ -47,13 +47,14 @@ class Snapshot:
 
     The variables in the function's own closure cells and globals are compared directly, other values by their
     path from the function. A snapshot refers to the cells, which may refer to the function. So only an object
-    that refers to the function anyway may refer to a snapshot; any other would keep the function alive.
+    that refers to the function anyway may refer to a snapshot; any other object would keep the function
+    alive.
 
     Args:
       bound: name -> a function that returns the value, for arguments that stay the same from call to call.
       call: the number of the call in which the trace was made.
       calls: the number of calls of the function so far.
-      constants: identifies the arrays that the trace captured (``paths.identity``).
+      constants: what identifies the arrays that the trace captured (``paths.identity``).
 
     Attributes:
       eager: how many more checks compare all values.
@@ -106,14 +107,14 @@ class Snapshot:
                     self.arrays.append(read)
 
     def contents_later(self, calls: int) -> None:
-        """Schedule the next comparison of the contents of arrays. ``calls`` is the number of calls so far;
-        the contents have just been compared. The interval doubles each time."""
+        """Schedule the next comparison of the contents of arrays, after they have just been compared.
+        ``calls`` is the number of calls so far. The interval doubles each time."""
         self.contents_at = calls + self._gap
         self._gap *= 2
 
     def drop(self, read: Read) -> bool:
-        """Remove ``read`` from the values that are checked. Return True if this was done, False if another
-        thread had removed it already."""
+        """Remove ``read`` from the values that are checked. Return True if it was removed, and False if
+        another thread had removed it already."""
         if self.reads.pop(read.found.place, None) is None:
             return False
         self.cells = [c for c in self.cells if c[1] is not read]
@@ -156,8 +157,7 @@ class Snapshot:
 
 
 def _is_one_of(value: Any, constants: set[paths.Identity]) -> bool:
-    """Return whether ``value`` is an array that is among ``constants``, which identifies arrays
-    (``paths.identity``)."""
+    """Return whether ``value`` is one of the arrays that ``constants`` identifies (by ``paths.identity``)."""
     try:
         return bool(constants) and paths.identity(value) in constants
     except Exception:  # an array in a dead buffer

@@ -1,6 +1,6 @@
-"""Take one snapshot of the live arrays: shapes, shardings, and the variables that lead to them.
+"""Take one snapshot of the live arrays: their shapes and shardings, and the variables that lead to them.
 
-Only metadata is read. Taking a snapshot waits for no device and fetches no buffer. Only numbers and texts are
+Only metadata is read: taking a snapshot waits for no device and fetches no buffer. Only numbers and texts are
 kept.
 """
 
@@ -43,7 +43,7 @@ _STEPS = re.compile(r"\[[^\[\]]*\]|\.?[^.\[]+")  # the parts of a path: state, .
 
 
 class _Kind(msgspec.Struct, eq=False):
-    """The properties of live arrays that have equal avals, shardings, layouts and committedness.
+    """The properties of live arrays that have equal shapes, dtypes, shardings, layouts and committedness.
 
     Attributes:
       bytes: the size of one of these arrays over all devices, replicas counted once; None: unknown.
@@ -51,6 +51,7 @@ class _Kind(msgspec.Struct, eq=False):
         unknown.
       sharding: the position of the sharding in the snapshot's table of shardings.
       layout: the order of the dimensions in memory, as text.
+      committed: whether the arrays are committed to their devices; None: unknown.
     """
 
     shape: tuple[int | str, ...] | None
@@ -63,8 +64,8 @@ class _Kind(msgspec.Struct, eq=False):
 
 
 class Look:
-    """One snapshot of the live arrays. ``Look()`` only counts the arrays (``count``), which is cheap.
-    ``take`` reads their properties and finds the variables that lead to them."""
+    """One snapshot of the live arrays. Creating a ``Look`` only counts the arrays (``count``), which is
+    cheap. ``take`` then reads their properties and finds the variables that lead to them."""
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()
@@ -85,9 +86,9 @@ class Look:
         return (time.thread_time_ns() - self._began - self._collecting) / 1e9
 
     def _collection(self, phase: str, _: dict[str, int]) -> None:
-        """Measure the CPU time of a garbage collection in the thread of this snapshot of the live arrays.
-        Python calls this at the beginning and at the end of each collection (``gc.callbacks``); ``phase`` is
-        start or stop."""
+        """Measure the CPU time of a garbage collection during this snapshot of the live arrays, if it runs in
+        the same thread. Python calls this at the beginning and at the end of each collection
+        (``gc.callbacks``); ``phase`` is ``start`` or ``stop``."""
         if threading.get_ident() == self._thread:
             now = time.thread_time_ns()
             self._collecting += -now if phase == "start" else now
@@ -101,15 +102,15 @@ class Look:
         suspects: Collection[UnnamedKey] = (),
         **more: Any,
     ) -> ArraysSeen:
-        """Return the snapshot as an event ``ArraysSeen``. The variables of ``frame`` and of its callers are
-        searched for the arrays. This can be called only once.
+        """Return the snapshot as an event ``ArraysSeen`` (an entry of the log). This can be called only once.
 
         Args:
-          why: the reason for the snapshot, one of those in ``capture.sampler``.
+          frame: the variables of this frame and of its callers are searched for the arrays.
+          why: the reason for the snapshot, one of those in ``capture.sampler``, such as ``step``.
           step: the training step that has ended; None: steps are not counted.
           trace: a traceback whose frames are searched too; None: there is none.
-          suspects: the ``unnamed_key`` of arrays to which no variable leads and which may be a leak. The
-            objects that refer to these arrays are searched, which is slow.
+          suspects: (shape, dtype, origin) of arrays that may be a leak because no variable leads to them, as
+            from ``unnamed_key``. The objects that refer to these arrays are searched, which is slow.
           more: further fields of the event.
         """
         gc.callbacks.append(self._collection)
@@ -156,9 +157,9 @@ class Look:
 
 
 def unnamed_key(kind: _Kind | ArrayGroup, origin: Frame | None) -> UnnamedKey:
-    """Return a key by which live arrays to which no variable leads are recognized in several snapshots:
-    (shape, dtype, the line that created them). ``kind`` has the shape and dtype; ``origin`` is the line, None
-    if unknown."""
+    """Return (shape, dtype, ``origin``). Arrays to which no variable leads are recognized by this key in
+    several snapshots. ``kind`` has the shape and the dtype; ``origin`` is the line that created the arrays,
+    None if unknown."""
     return kind.shape, kind.dtype, origin
 
 
@@ -166,9 +167,10 @@ class _Batch:
     """Live arrays with equal properties that were created by one Python stack.
 
     Attributes:
-      arrays: the ids (``id()``) of the arrays.
-      origin: the user's line that created them.
-      devices: ids of this process's devices that hold them.
+      arrays: the ``id()`` of each array.
+      kind: the properties.
+      origin: the user's line that created the arrays; None: unknown.
+      devices: the ids of the devices that hold the arrays and belong to this process.
     """
 
     __slots__ = ("arrays", "devices", "kind", "origin")
@@ -183,15 +185,15 @@ class _Batch:
 class _Kinds:
     """Groups the live arrays by their properties. The arrays are kept alive until ``groups`` returns.
 
-    Some live arrays are only shards in the memory of another array, and no variable leads to them:
-    ``addressable_shards``, ``float``, ``np.asarray`` or a reshard has made them from that array, which refers
-    to them in C++ (JAX 0.10: up to two per device after one ``np.asarray``; 0.12: one). Such shards are
-    counted in ``parts`` and are in no group.
+    Some live arrays are only shards in the memory of another array. ``addressable_shards``, ``float``,
+    ``np.asarray`` or a reshard has made them from that array, which refers to them in C++ (JAX 0.10: up to
+    two per device after one ``np.asarray``; 0.12: one). No variable leads to such shards. They are counted in
+    ``parts`` and are in no group.
 
     Attributes:
       shared: which of the arrays share memory.
       parts: the number of arrays that are such shards.
-      lengths: the number of items of the containers that lead to arrays, by path.
+      lengths: path of a container that leads to arrays -> the number of its items.
       bounded: the paths of those containers that have a largest length, such as ``deque(maxlen=...)``.
     """
 
@@ -209,8 +211,8 @@ class _Kinds:
         self._arrays: list[Any] = []
 
     def add(self, live: list[Any]) -> None:
-        """Add the live arrays ``live``, except those that are deleted, each to the group of its
-        properties."""
+        """Add the arrays ``live``, each to the batch of arrays with its properties. Deleted arrays are left
+        out."""
         batches, makeup, keep = self._batches, jax_internals.makeup, self._arrays.append
         for array in live:
             try:
@@ -230,8 +232,8 @@ class _Kinds:
         return {n for batch in self._batches.values() for n in batch.arrays}
 
     def find_shared(self, named: variable_paths.VariablePaths) -> None:
-        """Find the arrays that share the memory of other arrays, and set ``shared``. ``named`` contains the
-        ids of the arrays to which a variable leads."""
+        """Find the arrays that share the memory of other arrays, and record them in ``shared``. ``named``
+        contains the ids of the arrays to which a variable leads."""
         sizes = [
             shared_buffers.SameSize(b.devices, b.kind.device_bytes or 0, b.arrays)
             for b in self._batches.values()
@@ -244,9 +246,12 @@ class _Kinds:
         return {id(self._arrays)}
 
     def _new_batch(self, array: Any, sharding: Any, key: tuple[Any, ...]) -> _Batch:
-        """Return a new batch, still without arrays, for the live arrays that have the properties of
-        ``array``. ``sharding`` is the sharding of ``array``. ``key`` identifies the batch: (id of the aval,
-        key of the sharding, committed, stack, layout)."""
+        """Return a new batch, still without arrays, for live arrays with the properties of ``array``.
+
+        Args:
+          sharding: the sharding of ``array``.
+          key: identifies the batch: (id of the aval, key of the sharding, committed, stack, layout).
+        """
         _, sharding_key, committed, stack, layout = key
         if sharding_key not in self._sharding_index:
             self._sharding_index[sharding_key] = self.shardings.index(sharding)
@@ -276,8 +281,8 @@ class _Kinds:
 
         Args:
           named: the paths of the arrays to which variables lead.
-          suspects: the ``unnamed_key`` of arrays to which no variable leads and which may be a leak. The
-            object that refers to these arrays is described in their group.
+          suspects: (shape, dtype, origin) of arrays that may be a leak because no variable leads to them.
+            Their group gets a description of the object that refers to them.
         """
         counts = self._count(named, MAX_GROUPS)
         short = counts is None
@@ -300,8 +305,8 @@ class _Kinds:
 
         Args:
           counts: all live arrays, counted by path.
-          holders: for suspected leaks: ``unnamed_key`` -> a description of the object that refers to the
-            arrays.
+          holders: for suspected leaks: (shape, dtype, origin) of arrays -> a description of the object that
+            refers to them.
         """
         unnamed: collections.Counter[tuple[_Kind, Frame | None]] = collections.Counter()
         for counted in counts:
@@ -342,13 +347,13 @@ class _Kinds:
     def _holders(
         self, counts: list[_Counted], suspects: Collection[UnnamedKey]
     ) -> dict[UnnamedKey, str | None]:
-        """For each suspected leak, describe the object that refers to its arrays. Return ``unnamed_key`` ->
-        description, such as ``a list of 40``; the description is None if unknown. At most MAX_SUSPECTS arrays
-        of a leak are examined.
+        """Describe, for each suspected leak, the object that refers to its arrays. Return (shape, dtype,
+        origin) -> description, such as ``a list of 40``, or None if unknown. At most MAX_SUSPECTS arrays of a
+        leak are examined.
 
         Args:
           counts: all live arrays, counted by path.
-          suspects: the ``unnamed_key`` of each suspected leak.
+          suspects: (shape, dtype, origin) of the arrays of each suspected leak.
         """
         samples: dict[UnnamedKey, set[int]] = {}
         for counted in counts if suspects else ():
@@ -444,14 +449,15 @@ def _first_steps(path: str) -> str:
 
 
 def _no_path(path: str) -> str:
-    """Return ``…`` for any path, so that all groups with the same sharding can be merged."""
+    """Return ``…`` for any path. ``_merged`` uses this so that all groups with the same sharding are
+    merged."""
     return "…"
 
 
 def _merged(groups: list[ArrayGroup], shorten: Callable[[str], str]) -> list[ArrayGroup]:
-    """Merge those of ``groups`` that have the same sharding and the same path, and return all groups. The
-    paths are first shortened by ``shorten``, so that more of them are equal. Groups with different shardings
-    are not merged, because the bytes on each device would become unknown."""
+    """Merge those of ``groups`` that have the same sharding and the same path, and return all groups. Before
+    that, ``shorten`` shortens each path, so that more paths are equal. Groups with different shardings are
+    not merged, because the bytes on each device would become unknown."""
     merged: dict[tuple[Any, ...], list[ArrayGroup]] = {}
     for g in groups:
         merged.setdefault((g.path if g.path is None else shorten(g.path), g.sharding), []).append(g)
@@ -504,9 +510,9 @@ def _device_ids(sharding: Any) -> tuple[int, ...]:
 
 
 def _stacks(frame: FrameType | None, trace: Any) -> list[list[FrameType]]:
-    """Return the user's frames whose variables are searched for arrays, as one list for each stack, innermost
-    frame first. The stacks are: that of the traceback ``trace`` (None: there is none), that of ``frame`` and
-    its callers, and those of the other threads."""
+    """Return the user's frames whose variables are searched for arrays: one list for each stack, innermost
+    frame first. The stacks are those of the traceback ``trace`` (if it is not None), of ``frame`` and its
+    callers, and of the other threads."""
     raised = []
     while trace is not None:
         if frames.is_user(trace.tb_frame):
@@ -526,8 +532,8 @@ def _on_cpu() -> bool:
 
 
 def _memory() -> list[DeviceMemory]:
-    """Return the memory in use, its peak and the limit, in bytes, of each device of this process that reports
-    them."""
+    """Return, for each device of this process that reports them: the memory in use, its peak and the limit,
+    in bytes."""
     return [
         DeviceMemory(
             d.id, *(stats.get(name) for name in ("bytes_in_use", "peak_bytes_in_use", "bytes_limit"))

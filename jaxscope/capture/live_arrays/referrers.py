@@ -1,8 +1,8 @@
-"""Find which objects refer to arrays that no variable leads to, by ``gc.get_referrers``, and describe these
+"""Find which objects refer to arrays to which no variable leads, by ``gc.get_referrers``, and describe these
 objects as text.
 
-The search visits every object of the program (about 50 ms per million), so it is made for suspected leaks
-only.
+The search visits every object of the program (about 50 ms per million), so it is made only for arrays that
+may be a leak.
 """
 
 from __future__ import annotations
@@ -23,9 +23,12 @@ IN_C = "nothing that Python sees: a cache or an object in C++"
 
 
 def held_by(arrays: list[Any], ignored: Any = None) -> str | None:
-    """Describe the kind of object that most often refers to one of ``arrays``: ``a list of 40``, ``a dict
-    under 'x'``, ``a variable of a closure``. If Python sees no such object, return that a cache or an object
-    in C++ refers to the arrays. ``ignored`` is jaxscope's own list of the arrays, which does not count."""
+    """Describe the kind of object that most often refers to one of ``arrays``: ``a list of 40``,
+    ``a dict under 'x'``, ``a variable of a closure``. If Python sees no such object, say that a cache or an
+    object in C++ refers to the arrays.
+
+    ``ignored`` is jaxscope's own list of the arrays, which does not count.
+    """
     ids = {id(a) for a in arrays}
     counts: collections.Counter[str] = collections.Counter()
     containers: dict[str, Any] = {}

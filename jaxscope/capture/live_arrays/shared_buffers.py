@@ -1,5 +1,5 @@
-"""Find live arrays that share memory. These are shards that were taken of an array on several devices, and
-several arrays on one buffer.
+"""Find live arrays that share memory: several arrays on one buffer, and shards that were taken of an array on
+several devices.
 
 Only addresses are read, and only those of arrays that have the same size on a device as another array. This
 waits for no device and fetches no buffer.
@@ -49,12 +49,12 @@ class SharedBuffers:
     def search(self, live: Iterable[Any], sizes: Iterable[SameSize], named: Container[int]) -> None:
         """Find the arrays of ``live`` that share memory, so that this memory is counted once.
 
-        One of the arrays that share memory counts as its owner: the one on the most devices; if there are
-        several, one to which a variable leads. The ids of the other arrays are added to ``within``. Where an
-        array shares the memory of another on some of its devices only, these bytes are added to ``overlap``,
-        by device.
+        Of several arrays that share memory, one counts as the owner: the one on the most devices, and among
+        equals one to which a variable leads. The ids of the other arrays are added to ``within``. If an array
+        shares memory on only some of its devices, its bytes there are added to ``overlap``, by device.
 
         Args:
+          live: the live arrays.
           sizes: the live arrays, grouped by size and devices.
           named: contains the ids of the arrays to which a variable leads.
         """
@@ -93,16 +93,16 @@ class SharedBuffers:
     def _without_addresses(
         self, array: Any, s: SameSize, unknown_shards: set[Any], named: Container[int]
     ) -> None:
-        """Find out whether ``array``, whose address is unknown, is a shard that was taken of another array.
-        If so, add it to ``within``.
-
-        Both arrays then have the same stack object, JAX's record of where an array was created.
+        """Find out whether ``array``, whose address is unknown, is a shard that was taken of another array,
+        and add it to ``within`` if so. It is such a shard if no variable leads to it, and if it has the same
+        stack object (JAX's record of where an array was created), dtype, shape and device as a shard of the
+        other array.
 
         Args:
           s: the size and the devices of ``array``.
-          unknown_shards: (``id()`` of the stack, dtype, shape, device) of each shard of the arrays on several
-            devices whose addresses are unknown. If ``array`` is one of these arrays, its shards are added
-            here. They are examined before the arrays on one device.
+          unknown_shards: (``id()`` of the stack, dtype, shape, device) of each shard of arrays on several
+            devices whose addresses are unknown. If ``array`` itself is on several devices, its shards are
+            added here; such arrays are examined before those on one device.
           named: contains the ids of the arrays to which a variable leads.
         """
         stack = id(jax_internals.made_at(array))

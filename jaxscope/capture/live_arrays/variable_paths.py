@@ -55,9 +55,9 @@ _CACHE = type(functools.lru_cache(lambda: None))  # the class of a function with
 _ATOMS = frozenset({*paths.PLAIN, *(np.dtype(c).type for c in "?bBhHiIlLefdFD")})
 
 
-# An object on the way to an array: (the node of the object that refers to it, the step from there, the kind
+# How the search reached an object: (the node of the object that refers to it, the step from there, the kind
 # of the step). The step is a part of the path as text (TEXT) or a key of a dict (KEY; ONE_OF_MANY if the dict
-# has many keys). The step None is "at some index". Paths become text only if they lead to an array.
+# has many keys). The step None means "at some index". Paths become text only if they lead to an array.
 Node = tuple[Any, Any, int]
 TEXT, KEY, ONE_OF_MANY = range(3)
 
@@ -128,8 +128,12 @@ class VariablePaths:
         return counts, unnamed
 
     def _node_text(self, node: Node | None, short: bool) -> str:
-        """Return the path from a variable to an object as text: ``state.params``. ``node`` is the object's
-        place in the search; None: the text is empty. If ``short``, numbers are written ``*``."""
+        """Return the path from a variable to an object as text: ``state.params``.
+
+        Args:
+          node: how the search reached the object (a chain of steps); None: the text is empty.
+          short: whether numbers are written ``*``.
+        """
         texts = self._texts[short]
         unwritten: list[Node] = []
         text = ""
@@ -147,9 +151,9 @@ class VariablePaths:
 
     def lengths(self, short: bool) -> tuple[dict[str, int], list[str]]:
         """Return (path -> number of items, the paths of bounded containers) for the containers that lead to
-        arrays. A container that grows may be a leak.
+        arrays. A container whose number of items grows may be a leak.
 
-        A bounded container (``deque(maxlen=...)``, ``lru_cache(maxsize=...)``) is counted with the largest
+        For a bounded container (``deque(maxlen=...)``, ``lru_cache(maxsize=...)``), the number is the largest
         length that it can have. If ``short``, numbers in paths are written ``*``.
         """
         above: set[int] = set()
@@ -169,8 +173,9 @@ class VariablePaths:
         return lengths, sorted(bounded)
 
     def _note_length(self, node: Node | None, value: Any, length: int) -> None:
-        """Note the ``length`` of the container ``value`` if it has at least SIZED items, and whether it has a
-        largest length. ``node`` is its place in the search; None: it has no path."""
+        """Remember the ``length`` of the container ``value``, or the largest length that it can have, if this
+        is at least SIZED. ``node`` is how the search reached it (a chain of steps); None: it has no path, so
+        nothing is remembered."""
         most = None
         if issubclass(type(value), collections.deque):
             most = collections.deque.maxlen.__get__(value)
@@ -186,8 +191,8 @@ class VariablePaths:
         """Return one step of a path as text: ``.params``, ``['w']``, ``[*]``.
 
         Args:
-          step: the step: text, or the key of a dict; None: at some index.
-          raw: what ``step`` is: TEXT (text), KEY (a key) or ONE_OF_MANY (a key of a large dict).
+          step: the step: a text, or the key of a dict; None: at some index.
+          raw: the kind of ``step``: TEXT, KEY (a key) or ONE_OF_MANY (a key of a large dict).
           short: whether numbers are written ``*``.
         """
         if short and raw == ONE_OF_MANY and not (type(step) is str and _NUMBERED.fullmatch(step)):
@@ -204,9 +209,9 @@ class VariablePaths:
         return text
 
     def search(self, stacks: list[list[FrameType]]) -> None:
-        """Search for the arrays. ``stacks`` has the frames of each thread, innermost first. The local
-        variables of these frames are searched first, then the global variables of their modules, then those
-        of all other modules of the user, and last the insides of functions."""
+        """Search for the arrays: first in the local variables of the frames in ``stacks``, then in the global
+        variables of their modules, then in those of all other modules of the user, and last inside functions.
+        ``stacks`` has the frames of each thread, innermost first."""
         main = sys.modules.get("__main__")
         main_globals = [main.__dict__] if main is not None else []
         if main is not None and "get_ipython" in main.__dict__:
@@ -229,8 +234,13 @@ class VariablePaths:
                 self._walk(_inside_function(function), node)
 
     def _walk(self, roots: Iterable[tuple[str, Any]], holder: Node | None = None) -> None:
-        """Search for the arrays breadth first from ``roots``, (step of the path, value) pairs. ``holder`` is
-        the object that refers to these values; None: they are values of variables."""
+        """Search for the arrays breadth first, starting from ``roots``.
+
+        Args:
+          roots: (step of the path, value) pairs.
+          holder: how the search reached the object that refers to these values (a chain of steps); None: they
+            are values of variables.
+        """
         queue: collections.deque[tuple[Node | None, Any, int]] = collections.deque()
         self._enqueue(queue, holder, roots, TEXT, 0)
         while self._missing and queue:
@@ -263,14 +273,14 @@ class VariablePaths:
         raw: int,
         depth: int,
     ) -> None:
-        """Go through the children of one object (``pairs``). If a child is one of the arrays to find, note
-        its path; otherwise append it to ``queue``.
+        """Go through the children of one object. If a child is one of the arrays to find, record its path;
+        otherwise append it to ``queue``.
 
         Args:
           queue: what is still to be searched: (node, object, depth).
-          node: the object; None: the children are variables.
+          node: how the search reached the object (a chain of steps); None: the children are variables.
           pairs: (step of the path, child) of each child.
-          raw: what the steps are: TEXT, KEY or ONE_OF_MANY.
+          raw: the kind of these steps: TEXT, KEY or ONE_OF_MANY.
           depth: the number of objects on the path to the children.
         """
         missing, seen = self._missing, self._seen
@@ -287,8 +297,11 @@ class VariablePaths:
                 queue.append(((node, step, raw) if raw or step != "" else node, child, depth))
 
     def _children(self, node: Node | None, value: Any) -> Iterable[tuple[Any, Any]]:
-        """Return (step of the path, child) for the objects that ``value`` refers to; for a dict (key, value).
-        ``node`` is its place in the search. A function is not opened here but searched later."""
+        """Return (step of the path, child) for the objects that ``value`` refers to; for a dict, (key,
+        value). The result is empty for a function, which is remembered in order to be searched later.
+
+        ``node`` is how the search reached ``value`` (a chain of steps).
+        """
         kind = type(value)
         length = _length(value, kind)
         if length is not None:
@@ -320,8 +333,8 @@ class VariablePaths:
         return inner
 
     def _search_later(self, node: Node | None, value: Any) -> None:
-        """Note ``value``, a callable or a generator, so that it is searched after all variables. ``node`` is
-        its place in the search. If ``node`` is None, ``value`` is not searched at all."""
+        """Remember ``value``, a callable or a generator, so that it is searched after all variables. Do
+        nothing if ``node`` is None. ``node`` is how the search reached ``value`` (a chain of steps)."""
         if node is not None:
             self._functions.append((node, value))
 
@@ -331,8 +344,11 @@ _NUMBERED = re.compile(r"[^0-9]*[0-9]+")
 
 
 def _step(step: Any, raw: bool) -> str:
-    """Return one step of a path as text, with ``[*]`` for each index. ``step`` is this text already
-    (``.params``), or the key of a dict if ``raw`` is True, or None for any index of a sequence."""
+    """Return one step of a path as text, with ``[*]`` for each index.
+
+    ``step`` is the key of a dict if ``raw`` is True. Otherwise it is this text already (``.params``), or None
+    for any index of a sequence.
+    """
     if step is None:
         return "[*]"
     if not raw:
@@ -376,12 +392,12 @@ def _slots(value: Any, kind: type) -> list[tuple[str, Any]]:
 
 
 def _held_in_c(value: Any, kind: type, attributes: bool) -> Iterable[tuple[Any, Any]]:
-    """Return (step of the path, child) for the objects to which ``value``, of type ``kind``, refers other
-    than by attributes: the items of an object array, the variables of a frame, or what a C object such as an
-    iterator refers to.
+    """Return (step of the path, child) for the objects to which ``value``, of type ``kind``, refers in
+    another way than by attributes: the items of an object array, the variables of a frame, what a C object
+    such as an iterator refers to.
 
     For a C object, these are the objects that the garbage collector visits, which calls no code of the
-    program. This is only done if the C object has no attributes (``attributes`` is False).
+    program. They are only returned if the C object has no attributes (``attributes`` is False).
     """
     if issubclass(kind, BaseException):
         return [
@@ -460,9 +476,9 @@ def _inside_python_function(f: FunctionType) -> Iterator[tuple[str, Any]]:
 
 @functools.lru_cache(256)
 def _exposes(code: CodeType) -> bool:
-    """Return whether ``code`` uses its local variables as a dict: ``locals()``, ``vars()``, ``eval`` or
-    ``exec``, but not ``vars(args)`` or ``model.eval()``. Before Python 3.13, reading such a frame would
-    change this dict."""
+    """Return whether ``code`` uses its local variables as a dict: by ``locals()``, ``vars()``, ``eval`` or
+    ``exec``. ``vars(args)`` and ``model.eval()`` do not count. Before Python 3.13, reading the variables of
+    such a frame would change this dict."""
     names = ""
     for op in dis.get_instructions(code):
         if op.opname in ("PRECALL", "PUSH_NULL", "CACHE"):
@@ -493,9 +509,9 @@ def _locals(frame: FrameType) -> list[tuple[str, Any]]:
 
 
 def _in_notebook(stack: list[FrameType], variables: dict[str, Any]) -> list[FrameType]:
-    """Return the frames of ``stack`` (innermost first) up to the notebook's cell, without those of the
-    notebook's kernel, which refer to the same variables. Return all frames if no cell is on the stack.
-    ``variables`` are the global variables of the cells."""
+    """Return the frames of ``stack`` (innermost first) up to the notebook's cell. The frames further out
+    belong to the notebook's kernel and refer to the same variables. If no cell is on the stack, return all
+    frames. ``variables`` are the global variables of the cells."""
     cells = [n for n, frame in enumerate(stack) if frame.f_globals is variables]
     return stack[: cells[-1] + 1] if cells else stack
 

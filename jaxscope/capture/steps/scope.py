@@ -1,8 +1,8 @@
 """Collect the calls that miss the fast path (the C++ cache) in a part of a recording, such as a
-``no_recompiles`` block, and number the training steps inside this part.
+``with no_recompiles()`` block, and number the training steps inside this part.
 
-The StepTracker reports each such call when it happens. Which of the calls count as recompilations is decided
-later, by the code that reads the log.
+The StepTracker reports each such call when it happens. The code that reads the log decides later which of the
+calls count as recompilations.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ class Tracker(Protocol):
     def counters(self) -> Sequence[Any]: ...
 
 
-# The blocks that the running code is in. Two asyncio tasks on one thread are in different blocks. In a thread
-# that was started inside a block this is empty; its calls count for all open blocks.
+# The blocks (such as ``with no_recompiles()``) that the running code is in. Two asyncio tasks on one thread
+# are in different blocks. In a thread that was started inside a block this is empty; its calls count for all
+# open blocks.
 around: ContextVar[tuple[RecordingScope, ...]] = ContextVar("jaxscope_blocks", default=())
 
 
@@ -67,12 +68,13 @@ class Seen(NamedTuple):
 
 
 class RecordingScope:
-    """A part of a recording (a block such as ``no_recompiles``), with training steps that are numbered inside
-    it. The block is open from ``tracker.open`` to ``tracker.close``, and can be opened several times.
+    """A part of a recording (a block such as ``with no_recompiles()``), with training steps that are numbered
+    inside it. The block is open from ``tracker.open`` to ``tracker.close``, and can be opened several times.
 
     Args:
-      alarm: checks the calls that missed the fast path (JAX's C++ cache). If there was such a call since the
-        last check, it is called at the end of a step and before a call of a watched function
+      tracker: the StepTracker, which counts the training steps of the whole recording.
+      alarm: a function that checks the calls which missed the fast path (JAX's C++ cache). If there were such
+        calls since the last check, it is called at the end of a step and before a call of a watched function
         (``jaxscope.watch``). It returns whether it could check, and may raise RecompileError. None: nothing
         is checked.
       own: whether only calls inside this block count. If False, all calls made while it is open count, also
@@ -97,8 +99,8 @@ class RecordingScope:
 
     @property
     def runs_here(self) -> bool:
-        """Whether the code that runs now is inside this block (such as ``no_recompiles``), and not in another
-        block or asyncio task."""
+        """Whether the code that runs now is inside this block (such as ``with no_recompiles()``), and not in
+        another block or asyncio task."""
         if not self._own:
             return True
         inside = around.get()
@@ -108,8 +110,8 @@ class RecordingScope:
         return task is None or self._task is None or task() is self._task()
 
     def missed(self, call: int, marks: int, calls: Mapping[Any, int]) -> None:
-        """Note that the call number ``call`` missed the fast path (the C++ cache), if the code that runs now
-        is inside this block.
+        """Record the call number ``call``, which missed the fast path (the C++ cache), if the code that runs
+        now is inside this block.
 
         Args:
           marks: the number of calls of ``jaxscope.step()`` so far.
@@ -121,8 +123,8 @@ class RecordingScope:
 
     @property
     def settled(self) -> bool:
-        """Whether it is certain what ends the steps of this block: ``jaxscope.step()``, or the calls of a
-        function. It is uncertain if the program called ``jaxscope.step()`` before the block, but has not
+        """Whether it is certain what ends the training steps in this block: ``jaxscope.step()``, or the calls
+        of a function. It is uncertain if the program called ``jaxscope.step()`` before the block, but has not
         called it inside the block so far."""
         counting = self.counting
         return bool(counting.marks or not self._marks or counting.steppers)
@@ -139,10 +141,12 @@ class RecordingScope:
         return Counting(self._tracker.marks - self._marks, called, steppers)
 
     def steps(self, inside: Callable[[int, str], bool] = lambda call, function: False) -> dict[int, Step]:
-        """Return, for each call in this block that missed the fast path (the C++ cache), the step of the
-        block in which the call was made: number of the call -> step. ``inside`` is called with the number of
-        a call and the id of a function, and returns whether the call was made while a call of the function
-        was running."""
+        """Return the training step in which each call in this block that missed the fast path (the C++ cache)
+        was made: number of the call -> step, counted inside the block.
+
+        ``inside`` is called with the number of a call and the id of a function, and returns whether the call
+        was made while a call of this function was running.
+        """
         counting = self.counting
         return {
             call: counting.step(

@@ -1,9 +1,9 @@
 """Count the calls of the function of ``--step-function NAME`` as training steps.
 
-There are three kinds of calls. Calls of a jitted function on JAX's fast path (the C++ cache) are counted by
-JAX's post hook. Other calls of a jitted function are counted by the events that JAX sends for them. Calls of
-a plain Python function are counted by ``sys.monitoring`` (Python 3.12). If some calls cannot be counted, the
-log has the reason instead of a number that is too small.
+Three kinds of calls are counted in three ways. Calls of a jitted function on JAX's fast path (the C++ cache)
+are counted by JAX's post hook, other calls of a jitted function by the events that JAX sends for them, and
+calls of a plain Python function by ``sys.monitoring`` (from Python 3.12 on). If some calls cannot be counted,
+the log has the reason instead of a number that is too small.
 """
 
 from __future__ import annotations
@@ -24,8 +24,14 @@ from jaxscope.schema.events import FunctionSeen
 
 
 class StepFunction:
-    """Counts the calls of one function as training steps. ``name`` is its name or its qualified name. If a
-    function wrapped by ``jaxscope.watch`` counts the steps already, nothing is counted here."""
+    """Counts the calls of one function as training steps. If a function wrapped by ``jaxscope.watch`` counts
+    the steps already, nothing is counted here.
+
+    Args:
+      name: the name or the qualified name of the function.
+      tracker: counts the training steps of the recording.
+      introductions: writes each function to the log when it first occurs.
+    """
 
     def __init__(self, name: str, tracker: StepTracker, introductions: Introductions) -> None:
         self._name = name
@@ -64,9 +70,9 @@ class StepFunction:
                 self._count(self._introductions.describe(jax_internals.given_to_jit(jitted)))
 
     def began(self, code: CodeType) -> bool:
-        """Count a call of a plain Python function with the code ``code``, if the function has the name of the
-        step function. Return False if it has another name: then this method is not called again for this
-        code."""
+        """Count a call of a plain Python function with the code ``code``, if this function has the name of
+        the step function. Return False if it has another name, so that this method is not called again for
+        this code."""
         if self._name not in (code.co_name, code.co_qualname):
             return False
         if any(jax_internals.in_jax(f) for f in frames.walk(sys._getframe(1))):
@@ -91,8 +97,9 @@ class StepFunction:
             )
 
     def _count(self, seen: FunctionSeen) -> None:
-        """Count a call of the function of ``--step-function``, which ``seen`` describes. If some of its calls
-        cannot be counted from outside, report this and stop counting."""
+        """Count a call of the function of ``--step-function``. ``seen`` is the event that describes the
+        function. If it is wrapped so that some of its calls cannot be counted from outside, report this and
+        stop counting."""
         if self._given_up or self._tracker.stepper is not self._own:
             return  # a watched function counts the steps
         if self._own is not None and self._own.function != seen.function:
@@ -122,9 +129,9 @@ _TOOLS = (3, 4)  # the tool numbers that sys.monitoring does not suggest for a p
 
 
 def listen(began: Callable[[CodeType], bool]) -> Callable[[], None]:
-    """From now on, call ``began`` with the code of each Python function that begins to run. Return a function
-    that ends this. If ``began`` returns False, it is not called again for this code, so that further calls
-    cost no time.
+    """From now on, call ``began`` with the code of each Python function that begins to run. If ``began``
+    returns False, it is not called again for this code, so that further calls cost no time. Return a function
+    that ends all this.
 
     Raises:
       RuntimeError: other tools use all tool numbers of ``sys.monitoring``, or Python has no

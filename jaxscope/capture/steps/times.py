@@ -1,7 +1,7 @@
 """Write when training steps ended, and how long copies between host and devices had taken until then.
 
-The first steps are all written. Later, a step is written when the number of steps has grown by a quarter:
-about forty of 10,000 steps.
+The first steps are all written. Later, a step is written only when the number of steps has grown by a
+quarter: about forty of 10,000 steps are written.
 """
 
 from __future__ import annotations
@@ -16,8 +16,12 @@ from jaxscope.schema.events import StepTimed
 
 
 class StepTimes:
-    """Writes the times at which the training steps of one recording ended. ``transfers`` counts the copies
-    between host and devices; None: they are not counted."""
+    """Writes the times at which the training steps of one recording ended.
+
+    Args:
+      tracker: counts the steps.
+      transfers: counts the copies between host and devices; None: they are not counted.
+    """
 
     def __init__(self, tracker: StepTracker, transfers: Transfers | None) -> None:
         self._tracker = tracker
@@ -25,8 +29,8 @@ class StepTimes:
         self._due = 0
 
     def step_ended(self, step: int) -> int:
-        """Write to the log the time at which the step number ``step`` ended, if this is one of the steps
-        whose time is written. Return after how many more steps this is to be called again."""
+        """Write to the log when the training step number ``step`` ended, if the time of this step is to be
+        written. Return after how many more steps this method is to be called again."""
         if step >= self._due:
             self._due = int(step * GROWN) + 1
             shield.attempt("step_times", self._write, step)

@@ -1,5 +1,6 @@
-"""Count the calls of ``jaxscope.step()`` (marks) and of functions wrapped by ``jaxscope.watch``. The counts
-are stored in files that are mapped into memory (capture.count).
+"""Count the training steps of a recording: the calls of ``jaxscope.step()`` (marks), and the calls of
+functions wrapped by ``jaxscope.watch``. The counts are stored in files that are mapped into memory
+(``capture.count``).
 
 This module does not use JAX.
 """
@@ -29,11 +30,12 @@ NEVER = sys.maxsize
 class Counter(Count):
     """Counts the calls of one function wrapped by ``jaxscope.watch``.
 
-    In most calls, it only adds one, stores the count and compares it with ``due``. More memory reads would
-    miss the CPU's caches after a long computation. Other work, such as ending a step, is done in the calls
-    whose number has reached ``due``.
+    In most calls, it only adds one, stores the count and compares it with ``due``. Reading more memory would
+    miss the CPU's caches after a long computation. So other work, such as ending a step, is done only in
+    calls whose number has reached ``due``.
 
     Args:
+      tracker: the StepTracker, which counts the training steps.
       function: the id of the function.
 
     Attributes:
@@ -79,22 +81,25 @@ class Counter(Count):
         self.due = self.next = 0
 
     def add(self) -> bool:
-        """Count one more call. Return True if it has to be checked, after the call, whether values that the
-        function read from outside during its trace have changed. The wrapper that ``jaxscope.watch`` returns
-        does not call this method but does the same itself before each call (capture.warm)."""
+        """Count one more call. Return True if, after this call, jaxscope has to check whether values that the
+        function read from outside during its trace have changed.
+
+        The wrapper that ``jaxscope.watch`` returns does not call this method: it does the same itself before
+        each call (``capture.warm``).
+        """
         self.value = value = self.value + 1
         self.cells[self.index] = value
         return value >= self.due and self.came_due(value)
 
     def look_in(self, calls: int) -> None:
-        """Arrange that ``add`` returns True for the ``calls``-th call from now on. After that call it is
-        checked whether values that the function read from outside during its trace have changed."""
+        """Arrange that ``add`` returns True for the ``calls``-th call from now on. After that call, jaxscope
+        checks whether values that the function read from outside during its trace have changed."""
         self.look_at = self.value + calls
         self.set_due()
 
     def step_in(self, calls: int) -> None:
-        """Arrange that ``step_ended`` of the tracker is called at the beginning of the ``calls``-th call from
-        now on, because a training step ends there."""
+        """Arrange that a training step ends at the beginning of the ``calls``-th call from now on: the
+        tracker's ``step_ended`` is called there."""
         self.step_at = self.value + calls
         self.set_due()
 
@@ -107,7 +112,7 @@ class Counter(Count):
         self.due = self.next if self.each is None else 0
 
     def missed(self, given: tuple[Any, Any], numpy_leaves: int) -> None:
-        """Note the bytes of the NumPy arguments of the latest call, which missed the fast path (the C++
+        """Record the bytes of the NumPy arguments of the latest call, which missed the fast path (the C++
         cache). ``given`` is (positional arguments, keyword arguments) of this call, and ``numpy_leaves`` the
         number of NumPy arrays among their leaves."""
         if self.arguments is not None:
@@ -121,7 +126,7 @@ class Counter(Count):
             count.flush()
 
     def came_due(self, value: int) -> bool:
-        """Do what has to be done before the call number ``value`` besides counting: end a step, run the
+        """Do what is due before the call number ``value`` besides counting: end a training step, run the
         checks of blocks such as ``no_recompiles``, check the arguments of earlier calls. Return True if the
         values that the function read from outside have to be checked after the call."""
         if value < self.next:
@@ -152,8 +157,8 @@ class Counter(Count):
 
 
 class MainSteps:
-    """Reads the current training step of another process of the run: the one that the user started. The step
-    is read from the file in which that process counts its steps."""
+    """Reads the current training step of another process of the run: the process that the user started. That
+    process stores its number of steps in a file, which is read here."""
 
     def __init__(self, run: RunDir) -> None:
         self._run = run
@@ -177,20 +182,20 @@ class StepTracker:
     0.
 
     Args:
-      buffer_lifetimes: the calls whose array arguments are to be checked for deletion or release.
+      buffer_lifetimes: finds out what became of the array arguments of calls.
       look: checks the array arguments of the calls in ``buffer_lifetimes``.
-      step_ended: is called at the ends of steps that ``look_after`` requests.
+      step_ended: is called at the ends of the steps that ``look_after`` selects.
       transfers: whether NumPy arguments that are copied to devices are counted.
 
     Attributes:
       stepper: the counter whose calls are the steps; None: not known yet.
       waits: whether ``first_called`` is to be called at the next call of a watched function. True while no
         watched function has been called in the recording or in one of the open blocks.
-      blocks: the open blocks, such as ``no_recompiles``.
+      blocks: the open blocks, such as ``with no_recompiles()``.
       alarmed: whether the blocks' alarms (checks that may raise RecompileError) run at the next mark or call
         of a watched function.
-      after_step: is called with the number of a step that has ended, and returns after how many more steps to
-        call it again; None: nothing is called.
+      after_step: is called with the number of a step that has ended, and returns after how many more steps it
+        is to be called again; None: nothing is called.
       before: the number of steps that the parent had counted when this process was forked.
     """
 
@@ -225,8 +230,11 @@ class StepTracker:
 
     def watch(self, function: str, step: bool) -> Counter:
         """Return the counter of a function wrapped by ``jaxscope.watch``, and count its calls from now on.
-        ``function`` is its id. The training steps are the calls of the first function for which ``step`` is
-        True; if there is none, the calls of the watched function that is called first."""
+        ``function`` is the id of the function.
+
+        The training steps are the calls of the first function for which ``step`` is True. If there is none,
+        they are the calls of the watched function that is called first.
+        """
         counter = self._counters.get(function)
         if counter is None:
             counter = self._counters[function] = Counter(self, function, step)
@@ -275,8 +283,8 @@ class StepTracker:
             self.ring()
 
     def look_after(self, steps: int) -> None:
-        """Call ``step_ended``, the function given to this object, at the end of the ``steps``-th step from
-        now on."""
+        """Call ``step_ended``, the function that was passed to this object, at the end of the ``steps``-th
+        training step from now on."""
         self._marks_due = self._marks.value + steps
         if self.stepper is not None:
             self.stepper.step_in(steps)
@@ -326,8 +334,10 @@ class StepTracker:
         self._set_alarm(self.alarmed and any(b.alarm is not None for b in self.blocks))
 
     def first_called(self, counter: Counter) -> None:
-        """Note that the function of ``counter`` is called now. In each open block in which no watched
-        function (``jaxscope.watch``) was called before, it is the first one; likewise in the recording."""
+        """Handle the first call of a watched function (``jaxscope.watch``) in the recording or in an open
+        block. ``counter`` counts the calls of this function. If no function is known yet whose calls are the
+        training steps, it is this one. In each open block without a watched function so far, it is the first
+        one."""
         self.waits = False
         if self.stepper is None:
             self.stepper = counter
@@ -337,18 +347,22 @@ class StepTracker:
                 block.first = counter
 
     def brought(self, function: str, given: tuple[Any, Any], numpy_leaves: int) -> None:
-        """Note the bytes of the NumPy arguments of a call that missed the fast path (the C++ cache). Do
-        nothing if ``function``, the id of the called function, is not watched (``jaxscope.watch``). ``given``
-        is (positional arguments, keyword arguments) of the call, and ``numpy_leaves`` the number of NumPy
-        arrays among their leaves."""
+        """Record the bytes of the NumPy arguments of a call that missed the fast path (the C++ cache). Do
+        nothing if the called function is not watched (``jaxscope.watch``).
+
+        Args:
+          function: the id of the called function.
+          given: (positional arguments, keyword arguments) of the call.
+          numpy_leaves: the number of NumPy arrays among the leaves of the arguments.
+        """
         counter = self._counters.get(function)
         if counter is not None:
             counter.missed(given, numpy_leaves)
 
     def missed(self, call: int) -> None:
-        """Report to the open blocks that the call number ``call`` missed the fast path (the C++ cache). If a
-        block has an alarm (a function that checks such calls), the alarms run at the next end of a step or
-        call of a watched function."""
+        """Report to the open blocks (such as ``with no_recompiles()``) that the call number ``call`` missed
+        the fast path (the C++ cache). If a block has an alarm (a function that checks such calls), the alarms
+        run at the next end of a step or call of a watched function."""
         if self.blocks:
             calls = {counter: counter.value for counter in self.counters}
             for block in self.blocks:
@@ -356,17 +370,17 @@ class StepTracker:
             self._set_alarm(self.alarmed or any(b.alarm is not None for b in self.blocks))
 
     def ring(self) -> None:
-        """Run the alarms of the open blocks such as ``no_recompiles``. An alarm checks the calls that missed
-        the fast path (the C++ cache), and may raise RecompileError."""
+        """Run the alarms of the open blocks such as ``with no_recompiles()``. An alarm checks the calls that
+        missed the fast path (the C++ cache), and may raise RecompileError."""
         self._set_alarm(False)
         for block in list(self.blocks):
             if block.alarm is not None and not block.alarm():
                 self._set_alarm(True)  # the alarm could not check here: run it again at the next occasion
 
     def _set_alarm(self, on: bool) -> None:
-        """Set whether (``on``) the alarms of the open blocks run at the next end of a step or call of a
-        watched function. An alarm is a function that checks the calls in a block such as ``no_recompiles``
-        for recompilations."""
+        """Set whether the alarms of the open blocks run at the next end of a step or call of a watched
+        function. An alarm is a function that checks the calls in a block such as ``with no_recompiles()`` for
+        recompilations."""
         if on != self.alarmed:
             self.alarmed = on
             for counter in self.counters:
@@ -374,13 +388,14 @@ class StepTracker:
 
     def began(self, counter: Counter) -> None:
         """Handle the first call of the function that ``counter`` counts. If the calls of this function are
-        the steps, let other processes read the step from the counter's cell of the mapped file."""
+        the training steps, let other processes read the number of the step from this counter's place in the
+        mapped file."""
         if counter is self.caller:
             self._count_in(counter)
 
     def _count_in(self, count: Count) -> None:
-        """Let other processes read the step from ``count``: store the index of its cell in the mapped
-        file."""
+        """Let other processes read the number of the current step from ``count``: store the index of its
+        place in the mapped file."""
         if count.cell is not None:
             self.writer.steps_in(count.cell, marks=count is self._marks)
 
@@ -393,12 +408,13 @@ class StepTracker:
 
     @property
     def main_step(self) -> int | None:
-        """The current step of the process that the user started; None in that process itself."""
+        """The current training step of the process that the user started; None in that process itself, or if
+        the step is unknown."""
         return self._main.now() if self._main is not None else None
 
     def beside(self, run: RunDir) -> None:
-        """Note that another process, which also records to ``run``, started this process. ``main_step`` is
-        then read from the files of the process that the user started."""
+        """Record that this process was started by another process, which also records to ``run``. From now
+        on, ``main_step`` is read from the files of the process that the user started."""
         self._main = MainSteps(run)
 
     @property

@@ -1,8 +1,8 @@
 """Count copies between host and devices by the program's line, and write the events ``Transferred``.
 
-The copies are observed by ``device_to_host`` and ``host_to_device``. Each event has the totals of one line so
-far. The next event for this line is written when its number of copies has grown by a quarter. So a loop of
-100,000 ``float(x)`` writes about fifty events.
+``device_to_host`` and ``host_to_device`` observe the copies. Each event has the totals of one line so far.
+The next event for this line is written when its number of copies has grown by a quarter. So a loop of 100,000
+``float(x)`` writes about fifty events.
 """
 
 from __future__ import annotations
@@ -65,14 +65,23 @@ class _Code(NamedTuple):
 
 class Row:
     """The totals of the copies in one direction (to host, to device, between devices) that one line of the
-    program has caused. The fields are those of the event ``Transferred``. Times are in ns of
-    ``time.perf_counter_ns``.
+    program has caused. Times are in ns of ``time.perf_counter_ns``.
 
     Args:
       direction: TO_HOST, TO_DEVICE or BETWEEN.
       via: the kind of the copies, such as ``item``.
       site: the program's line; None: no line of the program.
       text: the expression on this line; None: unknown.
+
+    Attributes:
+      views: the number of copies in which nothing was copied, because the host uses the device's memory.
+      waits: the number of copies that took longer than WAITED_NS.
+      close: the number of these that took at least 1/CLOSE of the time since the line's previous copy.
+      checks: the number of these after which it was checked whether a device was still computing.
+      ahead: the number of these checks that found a device computing.
+      caller: the line that called the function of ``site``; None: unknown, or several lines.
+      step_ns: how long the copies in the thread that ends the training steps took.
+      steps: the number of training steps with such a copy.
     """
 
     __slots__ = (
@@ -101,8 +110,8 @@ class Row:
 
 
 class WayToCallback(NamedTuple):
-    """Two code objects of JAX. If both are on the stack, JAX is copying an array for a callback of the
-    program.
+    """A pair of functions of JAX, as code objects. If both are on the stack, JAX is copying an array for a
+    callback of the program.
 
     Attributes:
       above: how many frames further out ``function`` is than the frame that announces the copy.
@@ -119,7 +128,8 @@ class Transfers:
     """The copies between host and devices in one recording, added up by the program's line.
 
     Args:
-      step: returns the number of the current training step; None: steps are not counted.
+      emit: is called with each event ``Transferred``.
+      step: returns the number of the current training step, or None if steps are not counted.
       marked: returns whether steps end at calls of ``jaxscope.step()``. If so, copies before the first such
         call were made in step 1.
 
@@ -243,11 +253,11 @@ class Transfers:
         number of copies has grown enough since the last one.
 
         Args:
+          count: the number of copies; 0 for a further shard of a copy that was counted.
           size: the bytes of all these copies; None: unknown.
           ns: how long the copies took; None: unknown.
           began: when the copies began, by ``time.perf_counter_ns``; needed if ``ns`` is known.
           view: whether nothing was copied, because the host's array shares the memory of the device.
-          count: the number of copies; 0 for a further shard of a copy that was counted.
         """
         step = self._step()
         event = None
@@ -284,8 +294,8 @@ class Transfers:
             self.after(sys._getframe(1))
 
     def _alone(self, began: int, ns: int) -> int:
-        """Return the time of a copy without the time of other copies that were made during it and are counted
-        already. The copy took ``ns`` and began at ``began``, by ``time.perf_counter_ns``."""
+        """Return the duration of a copy in ns, without that of other copies that were made during it and are
+        counted already. The copy took ``ns`` and began at ``began``, by ``time.perf_counter_ns``."""
         inside = 0
         while self._latest and self._latest[-1][0] >= began:
             inside += self._latest.pop()[1]
@@ -301,16 +311,16 @@ class Transfers:
             self._emit(event)
 
     def _figures(self, row: Row) -> tuple[int, int | None, int | None, int]:
-        """Return those totals in ``row``, the totals of a line, that decide whether a new event is written:
-        (copies, bytes, steps with a copy, ns of copies in the thread that ends the steps). If they are the
-        same as in the last event of this line, no event is written. Bytes or steps are None if unknown."""
+        """Return (copies, bytes, steps with a copy, ns of copies in the thread that ends the steps) from
+        ``row``, the totals of a line. If they are the same as in the last event of this line, ``flush``
+        writes no further event. Bytes and steps are None if they are unknown."""
         counted = self._step() is not None
         steps = row.steps + (row.unnumbered and self._marked()) if counted else None
         return row.count, row.bytes, steps, row.step_ns
 
     def _event(self, row: Row) -> Transferred:
-        """Return the event ``Transferred`` with the totals of a source line, which are in ``row``. Also set
-        the number of copies at which the next event for this line is written."""
+        """Return the event ``Transferred`` with the totals of a source line, which are in ``row``. Also
+        determine at how many copies the next event for this line is written."""
         row.written = figures = self._figures(row)
         row.due = int(row.count * GROWN) + 1
         now, wall = time.perf_counter_ns(), time.time_ns()
@@ -351,9 +361,9 @@ class Transfers:
     def _totals(
         self, direction: str, via: str, site: Frame | None, text: str | None, caller: Frame | None = None
     ) -> Row:
-        """Return the object with the totals of a line for copies of the kind ``via``, such as ``item``, in
-        one ``direction`` (TO_HOST, TO_DEVICE or BETWEEN). It is created at the first copy of this line. If
-        there are MAX_ROWS lines already, return the totals for all further lines together.
+        """Return the Row that has the totals of a line for copies of the kind ``via``, such as ``item``, in
+        one ``direction`` (TO_HOST, TO_DEVICE or BETWEEN). It is created at the first such copy of the line.
+        If there are MAX_ROWS Rows already, all further lines share one Row for each direction and kind.
 
         Args:
           site: the program's line; None: no line of the program.
@@ -375,7 +385,8 @@ class Transfers:
             return row
 
     def _code(self, f: FrameType) -> _Code:
-        """Return the owner of the code that ``f`` runs (JAX, a package, the program), from a cache."""
+        """Return who owns the code that ``f`` runs (JAX, an installed package, the program or another
+        library), from a cache."""
         code = f.f_code
         known = self._codes.get(id(code))
         if known is not None and known.code is code:
@@ -405,8 +416,8 @@ class Transfers:
 
 
 class EndedCall(functools.partial[Any]):
-    """A callable that C code calls once and then releases. It runs a function, and when it is released, it
-    calls ``ended``. So the end of the function is noticed without a Python frame around it."""
+    """A callable that C code calls once and then releases. It runs a function; when it is released, it calls
+    ``ended``. So jaxscope learns that the function has ended without a Python frame of its own around it."""
 
     ended: Callable[[], None]
 

@@ -1,10 +1,10 @@
-"""Observe copies of arrays to the host, by replacing (and restoring) methods of JAX's array class.
+"""Observe copies of arrays to the host, by replacing (and later restoring) methods of JAX's array class.
 
-The C++ methods that copy, and ``item``, are replaced by descriptors. When JAX looks up such a method
-(``item``: when it is called), the descriptor notes the time and the program's line. The look-up returns a
-composition of C functions that runs JAX's own method and then notes the end. So no frame of jaxscope is on
-the stack while JAX copies or in a traceback, and exceptions pass unchanged. If the method is looked up on the
-class and not on an array, the descriptor returns JAX's method itself.
+The C++ methods that copy, and ``item``, are replaced by descriptors. When JAX looks up such a method, the
+descriptor stores the time and the program's line. (For ``item``, this is done when the method is called.) The
+look-up returns a composition of C functions, which runs JAX's own method and then stores when it ended. So no
+frame of jaxscope is on the stack while JAX copies, or in a traceback, and exceptions pass unchanged. If the
+method is looked up on the class and not on an array, the descriptor returns JAX's method itself.
 """
 
 from __future__ import annotations
@@ -25,8 +25,12 @@ from jaxscope.capture.transfers.by_line import TO_HOST, EndedCall, Row, Transfer
 
 
 class HostCopies:
-    """Counts copies to the host, by replacing the methods of JAX's array class that copy, from ``install`` to
-    ``remove``."""
+    """Counts copies to the host, by replacing the methods of JAX's array class that copy. They are replaced
+    from ``install`` to ``remove``.
+
+    Args:
+      transfers: adds up the copies by the program's line.
+    """
 
     def __init__(self, transfers: Transfers) -> None:
         self._transfers = transfers
@@ -91,8 +95,8 @@ class HostCopies:
     def _note(
         self, row: Row, array: Any, shard: int | None, whole: int | None, time: tuple[int, int], result: Any
     ) -> None:
-        """Add a copy of ``array`` to ``row``, the totals of the program's line. Nothing is added if JAX
-        copied nothing and the array's memory was read before.
+        """Add a copy of ``array`` to ``row``, the totals of the program's line. If JAX copied nothing (the
+        host uses the device's memory), this is done only the first time that the array is read.
 
         Args:
           shard: the number of the shard that was copied; None: the whole array was.
@@ -112,8 +116,11 @@ class HostCopies:
 
     def calling_item(self, method: Any, array: Any, frame: FrameType) -> Callable[..., Any] | None:
         """Return a callable that runs JAX's ``array.item`` (``method``) and counts the copy; None if the copy
-        is not to be counted. ``frame`` is the one that calls ``item``. ``item`` either reads the array's
-        memory directly, or calls another of the replaced methods, which counts the copy itself."""
+        is not to be counted. ``frame`` is the frame that calls ``item``.
+
+        JAX's ``item`` either reads the array's memory directly, or calls another of the replaced methods,
+        which counts the copy itself.
+        """
         if self._was_read(array) or shield.busy() or array.is_deleted():
             return None
         row = self._transfers.row(frame, TO_HOST, jax_internals.ITEM)
@@ -173,8 +180,13 @@ class HostCopies:
 
 
 class _Stand:
-    """Replaces one method of JAX's array class, to count the copies that it makes. ``copies``, which counts
-    them, is None after the recording."""
+    """Replaces one method of JAX's array class, to count the copies that the method makes.
+
+    Attributes:
+      name: the name of the method.
+      method: JAX's own method.
+      copies: counts the copies; None after the recording.
+    """
 
     def __init__(self, name: str, method: Any, copies: HostCopies) -> None:
         self.name = name
@@ -184,7 +196,7 @@ class _Stand:
 
 class _Copy(_Stand):
     """Replaces a method of JAX's array class that copies. JAX looks up such a method only in order to call
-    it, so the copy is noted at the look-up."""
+    it, so looking it up counts as the beginning of a copy."""
 
     def __get__(self, array: Any, owner: Any = None) -> Any:
         if array is not None and self.copies is not None:
@@ -196,8 +208,8 @@ class _Copy(_Stand):
 
 class _Item(_Stand):
     """Replaces ``item`` of JAX's array class. ``array.item`` is still a bound method; its function is a
-    ``_Bound``. The copy is noted when ``item`` is called and not when it is looked up, because the program
-    may look it up without calling it."""
+    ``_Bound``. A copy begins when ``item`` is called, not when it is looked up: the program may look it up
+    without calling it."""
 
     def __get__(self, array: Any, owner: Any = None) -> Any:
         if array is None or self.copies is None:
@@ -206,7 +218,7 @@ class _Item(_Stand):
 
 
 class _Bound:
-    """The function of a bound ``array.item``, which notes the copy when it is called. It has the attributes
+    """The function of a bound ``array.item``, which counts the copy when it is called. It has the attributes
     of JAX's method and is equal to this method."""
 
     __slots__ = ("_array", "_stand")

@@ -1,9 +1,10 @@
 """Count copies to devices and between devices.
 
-``device_put`` and functions that call it are counted from two of JAX's test events: the beginning and the end
-of copying the shards of one array to their devices. A third event announces arguments of a call that have the
-right sharding but are on other devices than the call needs. NumPy arguments of jitted calls are counted here
-only if the call misses the fast path (the C++ cache); ``model.transfers`` counts the others.
+Copies by ``device_put`` and by functions that call it are counted from two of JAX's test events: the
+beginning and the end of copying the shards of one array to their devices. A third event announces arguments
+of a call that have the right sharding but are on other devices than the call needs. NumPy arguments of jitted
+calls are counted here only if the call misses the fast path (the C++ cache); ``model.transfers`` counts the
+others.
 
 ``jnp.asarray`` and ``jnp.array`` of host arrays send no event. They run two primitives, whose implementation
 is replaced by JAX's ``Primitive.def_impl``, and restored afterwards.
@@ -44,8 +45,8 @@ class DevicePuts(threading.local):
         self.open: list[tuple[int, list[tuple[Row, int]]]] = []
 
     def began(self, event_frame: FrameType) -> None:
-        """Note that JAX begins to copy the shards of one array to their devices. ``event_frame`` is the frame
-        that announces this."""
+        """Handle JAX's event that it begins to copy the shards of one array to their devices. ``event_frame``
+        is the frame that announces this."""
         frame = jax_internals.nearest_frame(event_frame, (jax_internals.DevicePutFrame.function,))
         if frame is None:
             return
@@ -90,7 +91,7 @@ class DevicePuts(threading.local):
         return moved
 
     def copied(self, event_frame: FrameType) -> None:
-        """Count the arrays that JAX is about to copy to other devices, with the sharding that they have.
+        """Count the arrays that JAX is about to copy to other devices without changing their sharding.
         ``event_frame`` is the frame that announces this."""
         frame = jax_internals.nearest_frame(event_frame, (jax_internals.DeviceCopyFrame.function,))
         if frame is None:
@@ -168,9 +169,10 @@ class _Implementation:
     """Replaces ``method``, JAX's implementation of a primitive that ``jnp.asarray`` runs, to count the
     copies.
 
-    ``__call__`` is a property. Reading it notes that a copy begins, and returns what JAX then calls from C:
-    ``method``, or an object that runs it and notes the end. So no frame of jaxscope is on the stack while JAX
-    copies. ``staged``, which counts the copies, is None after the recording.
+    ``__call__`` is a property. JAX reads it from C and calls the result. Reading it starts to count a copy,
+    and returns ``method`` itself or an object that runs ``method`` and then counts the copy as ended. So no
+    frame of jaxscope is on the stack while JAX copies. ``staged``, which counts the copies, is None after the
+    recording.
     """
 
     __slots__ = ("method", "staged")
@@ -188,8 +190,8 @@ class _Implementation:
 
 
 def _numpy_bytes(part: Any) -> int:
-    """Return the size of ``part``, a NumPy array, in bytes. It is computed by NumPy's own ``nbytes``, because
-    a subclass of the program may override this property."""
+    """Return the size of ``part``, a NumPy array or scalar, in bytes. For an array, NumPy's own ``nbytes`` is
+    used, because a subclass of the program may override this property."""
     if isinstance(part, np.ndarray):
         return int(np.ndarray.nbytes.__get__(part))
     return int(part.nbytes)

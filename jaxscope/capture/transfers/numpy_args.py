@@ -1,10 +1,10 @@
 """Count the bytes of the NumPy arguments of a watched function (``jaxscope.watch``), if its calls do not all
 pass the same number of bytes.
 
-If all calls pass the same number, no call is examined: the total is the bytes of one call, from its cache
-key, times the number of calls (``model.transfers``). Otherwise, the calls are examined. Usually the size of
-one leaf of the arguments, such as an array of the batch, determines the bytes of the whole call. If there is
-such a leaf, only this leaf is examined.
+If all calls pass the same number, no call has to be examined: the total is the bytes of one call, from its
+cache key, times the number of calls (``model.transfers``). Otherwise, the calls are examined. Usually the
+size of one leaf of the arguments, such as an array of the batch, determines the bytes of the whole call. Then
+only this leaf is examined.
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ class Arguments:
             shield.switch_off("numpy_arguments", f"{type(e).__name__}: {str(e)[:300]}")
 
     def _find_indicator(self) -> tuple[Slot, list[Callable[[Any], Any]], dict[Sign, Count]] | None:
-        """Find a leaf of the arguments whose type and size determine how many bytes a call passes: this was
-        so in all calls so far. Later, only this leaf has to be examined in each call.
+        """Find a leaf of the arguments whose type and size determine how many bytes a call passes, judging by
+        all calls so far. Later, only this leaf has to be examined in each call.
 
         Return (the position or keyword of the argument that contains the leaf, functions that lead from this
         argument to the leaf, a dict: type and size of the leaf -> counter of the calls). Return None if there
@@ -144,8 +144,8 @@ class Arguments:
         return count
 
     def _event(self, size: int, count: int, cell: int | None) -> Brought:
-        """Return the event ``Brought``: ``count`` calls passed ``size`` bytes each. ``cell`` is the cell of
-        the mapped file in which later counts are stored; None: there is none."""
+        """Return the event ``Brought``: ``count`` calls passed ``size`` bytes each. ``cell`` is the index of
+        the place in the mapped file where later counts are stored; None: there is none."""
         return Brought(function=self._function, bytes=size, count=count, cell=cell)
 
     def _lose(self) -> None:
@@ -179,8 +179,9 @@ def _bytes(leaf: Any) -> int:
 
 
 def _getters(path: Iterable[Any]) -> list[Callable[[Any], Any]] | None:
-    """Return functions that lead from an argument to one of its leaves, at JAX's key path ``path``, to be
-    called one after the other; None if there is no such function for an entry of the path."""
+    """Return functions that lead from an argument to its leaf at JAX's key path ``path``: each is called with
+    the result of the one before. Return None if an entry of the path is of another kind than a dict's key, a
+    sequence's index or an attribute."""
     from jax import tree_util as tree
 
     getters: list[Callable[[Any], Any]] = []

@@ -66,16 +66,17 @@ def findings(baseline: Baseline, now: Extracted, chosen: Filter) -> list[Finding
 
 
 def failing(found: Iterable[Finding], *, strict: bool) -> list[Finding]:
-    """Return the findings in ``found`` that make a check fail: errors and warnings. With ``strict`` these are
-    also notes, except two kinds: notes about a figure that became better, and notes that depend on measured
-    seconds, so that another run may not have them."""
+    """Return the findings in ``found`` that make a check fail: errors and warnings, with ``strict`` also
+    notes. Two kinds never make it fail: notes about a figure that became better, and findings that depend on
+    measured seconds (``Finding.by_chance``), because another run may not have them."""
     sure = [f for f in found if not f.by_chance]
     return [f for f in sure if f.severity != NOTE or (strict and f.code != IMPROVED)]
 
 
 def compare(baseline: Baseline, now: Extracted) -> Comparison:
-    """Compare ``now``, the figures of a run, with ``baseline``, the saved figures of an earlier run. If JAX's
-    version, the platform or the devices differ, no figure is compared, and a note names the differences."""
+    """Compare ``now``, the figures of a run, with ``baseline``, the saved figures of an earlier run. If the
+    JAX version, the platform or the devices differ, no figure is compared, and a note names the
+    differences."""
     baseline, renamed = _with_current_names(baseline, now)
     different = _environment_differences(baseline, now.baseline)
     new, known = _split(baseline, now, raised=not different)
@@ -167,9 +168,9 @@ def _environment_differences(before: Baseline, after: Baseline) -> list[Message]
 
 
 def merged(found: list[Finding]) -> list[Finding]:
-    """Return ``found`` without findings that report the same recompiles a second time. The comparison with a
-    baseline reports recompiles as JX701. If a finding of a rule (JX10x to JX12x) reports the same ones, it is
-    removed, and its advice goes to the JX701 finding."""
+    """Return ``found`` without findings that report the same recompiles twice. The comparison with a baseline
+    reports recompiles as JX701. A finding of a rule (codes JX10x to JX12x) that reports the same recompiles
+    is removed, and its advice is given to the JX701 finding."""
     reported: dict[str | None, int] = {}
     for n, f in enumerate(found):
         if f.code == COMPILATIONS:

@@ -53,6 +53,7 @@ class Extracted(msgspec.Struct):
 
     Attributes:
       baseline: the figures of the run in the form of a baseline file.
+      run: the run from which everything here was extracted.
       names: gives each function of the run a name that stays the same when lines move: ``train.py::step``.
       functions: name (``train.py::step``) -> function.
       eager: name of the calling function -> operation outside jit -> its compilations.
@@ -72,9 +73,9 @@ class Extracted(msgspec.Struct):
 
 def extract(run: Run, findings: Iterable[Finding], roots: Sequence[str] = ()) -> Extracted:
     """Return what a baseline file keeps of ``run`` and of ``findings`` (the findings of the rules in it), and
-    the records that the figures come from. Notes that depend on measured times are left out, because another
-    run may not have them. File names are made relative to the directories ``roots``; empty: to the directory
-    in which the program ran."""
+    the records that the figures come from. Findings that depend on measured seconds (``Finding.by_chance``)
+    are left out, because another run may not have them. File names are made relative to the directories
+    ``roots``; empty: to the directory in which the program ran."""
     main = run.main
     started = main.started if main is not None else None
     cwd = started.cwd if started is not None else ""

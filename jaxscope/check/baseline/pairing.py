@@ -25,6 +25,7 @@ class ArgumentChange(NamedTuple):
     """An argument that differs between a program in the baseline and the corresponding program in the run.
 
     Attributes:
+      path: the argument: ``batch['x']``.
       before, after: the argument's dtype, shape and sharding, ``f32[64,32] P('data',)``, in the baseline and
         in the run; None where the program does not have the argument.
     """
@@ -56,6 +57,7 @@ class Pair(NamedTuple):
     Attributes:
       old: the figures of the program in the baseline.
       entry: the program in the run.
+      function: the function of the run that the program belongs to.
       label: the name of the program in messages.
       changed: the arguments that differ between the two programs.
     """
@@ -148,12 +150,13 @@ def note(code: str, text: Message, fix: Words, f: Function | None = None, about:
 
 def pairs(old: schema.Function, entry: FunctionEntry) -> tuple[list[Pair], list[Pair]]:
     """Decide which program of a function in the run is compared with which program in the baseline. Return
-    two lists. The first has the pairs. The second has programs of the run without a counterpart, each
-    together with a program of the baseline that has none either, to show how they differ.
+    two lists. The first has the pairs. The second has the programs of the run that were not paired, each with
+    a program of the baseline that was not paired either, to show how they differ.
 
-    First, programs with equal arguments are paired; then, of the others, programs whose arguments have equal
-    shapes. So another dtype or sharding counts as a change of a program, and another batch size as another
-    program. If there is only one program in the baseline and one in the run, they are always paired.
+    First, programs with equal arguments are paired. Then, of the others, programs whose arguments have equal
+    shapes are paired. A program with another dtype or sharding is therefore the same program that changed,
+    and a program with another batch size is another program. If there is only one program in the baseline and
+    one in the run, they are always paired.
 
     Args:
       old: the function in the baseline.

@@ -188,7 +188,7 @@ def _each(
     metric: Metric, code: str, advice: Message, items: str, key: Callable[[Any], str]
 ) -> Callable[..., Result]:
     """Return a function that compares one kind of figure (``metric``) of a program in the baseline and in the
-    run. It reports each figure that grew as a regression of its own, with this code and advice.
+    run. It reports each figure that grew as a separate regression, with this code and advice.
 
     Args:
       items: the attribute of the parsed StableHLO with the list of what ``metric`` counts, for example

@@ -42,8 +42,8 @@ def updated(old: Baseline | None, now: Baseline) -> Baseline:
 
 
 def _previous(path: Path) -> Baseline | None:
-    """Return the existing baseline at ``path``, whose tolerances are kept; None: it is damaged, and may be
-    overwritten.
+    """Return the existing baseline at ``path``, whose tolerances are kept. Return None if it is damaged; it
+    may then be overwritten.
 
     Raises:
       BaselineError: the file is not a baseline, so it must not be overwritten.

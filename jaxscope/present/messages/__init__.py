@@ -1,8 +1,9 @@
-"""The templates of all messages, by slug; there is one file for each family of rules.
+"""The templates of all messages, by slug (the name of a template). There is one file for each family of
+rules.
 
-A template has fields in braces, and the types of ``schema.messages`` define how a value is written. A part of
-a sentence that may be missing is a field with a template of its own, which includes the punctuation. If the
-part is missing, the field is None.
+A template has fields in braces. The types of ``schema.messages`` define how the value of a field is written.
+An optional part of a sentence is a field, too: its value is a message with its own template, which includes
+the punctuation, or None if the part is left out.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Templates for the targets, the settings of ``run --vary`` and the programs to which a finding or its
-evidence applies."""
+"""Templates that say to what a finding or its evidence applies: targets (machines given with ``--target``),
+settings of ``run --vary``, and programs."""
 
 TEMPLATES = {
     "for-targets": " (for {targets})",

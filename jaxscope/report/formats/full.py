@@ -1,8 +1,8 @@
 """Write a paragraph for each finding: its source line with a mark (``^^^^``) below the code, its evidence,
 and its fix.
 
-The source line is read from the file as it is now. If the file cannot be read or is shorter now, the source
-line is left out.
+The source line is read from the file as it is now. It is left out if the file cannot be read or has become
+shorter.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ EVIDENCE = 8
 
 
 def render(findings: Iterable[Placed], text: Callable[[str], str | None] = sources.text) -> str:
-    """Return a text with a paragraph for each finding. ``text`` returns the contents of a file by its name;
-    None: the file cannot be read."""
+    """Return a text with a paragraph for each finding. ``text`` is a function that returns the contents of
+    the file with the given name, or None if the file cannot be read."""
     return "\n".join("".join(f"{line}\n" for line in entry(p, text)) for p in findings)
 
 
@@ -58,9 +58,9 @@ def _excerpt(p: Placed, text: Callable[[str], str | None], margin: str) -> list[
 
 
 def _mark(code: str, title: str) -> tuple[int, int]:
-    """Return where to draw the mark (``^^^^``) below the source line ``code``: its column and its length. The
-    mark is below the name with which the finding's title begins. If ``code`` does not contain that name, the
-    mark is below all code of the line."""
+    """Return (column, length) of the mark (``^^^^``) below the source line ``code``. The mark is below the
+    name with which the finding's title begins. If ``code`` does not contain that name, the mark is below all
+    code of the line."""
     name = title.partition(" ")[0].rstrip(":,").rpartition(".")[2]
     at = code.find(name) if name.isidentifier() else -1
     if at >= 0:

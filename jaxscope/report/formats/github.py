@@ -1,8 +1,9 @@
 """Write findings as workflow commands of GitHub Actions, which become annotations on the lines of a pull
 request.
 
-``::error file=train.py,line=88,title=JX101 changing-shape::text``. In the text ``%``, CR and LF are written
-``%25``, ``%0D``, ``%0A``; in a property also ``:`` and ``,`` (actions/toolkit, command.ts).
+Example: ``::error file=train.py,line=88,title=JX101 changing-shape::text``. In the text, ``%``, CR and LF are
+written as ``%25``, ``%0D`` and ``%0A``. In properties such as ``title``, ``:`` and ``,`` are written as
+``%3A`` and ``%2C``, too (actions/toolkit, command.ts).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ EVIDENCE = 5
 
 def render(findings: Iterable[Placed], names: Mapping[str, str] | None = None) -> str:
     """Return a text with a workflow command for each finding, which GitHub Actions shows as an annotation.
-    ``names`` is code of a rule -> its name, for the titles of the annotations."""
+    ``names`` maps the code of a rule to its name, for the titles of the annotations."""
     return "".join(f"{annotation(p, (names or {}).get(p.finding.code, ''))}\n" for p in findings)
 
 

@@ -27,9 +27,9 @@ def render(findings: Sequence[Placed]) -> str:
 
 
 def _entry(p: Placed, seen: Counter[str]) -> dict[str, object]:
-    """Return the entry of one finding in GitLab's code quality report. If a fingerprint occurs again, a
-    number is appended to it, because GitLab keeps only one entry for each. ``seen`` counts the entries so far
-    by fingerprint; this function adds the new one."""
+    """Return the entry of one finding in GitLab's code quality report. GitLab keeps only one entry for each
+    fingerprint, so a fingerprint that occurs again gets a number at its end. ``seen`` counts the entries so
+    far by fingerprint; this function counts the new one."""
     f, mark = p.finding, fingerprint(p)
     seen[mark] += 1
     return {

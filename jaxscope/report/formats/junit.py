@@ -1,6 +1,6 @@
 """Write findings as JUnit XML, so that CI servers show them as test results.
 
-Each finding is a test case. If there are no findings, there is one test case, which passed.
+Each finding is a test case. If there are no findings, the file has one test case that passed.
 """
 
 from __future__ import annotations

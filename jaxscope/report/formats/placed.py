@@ -17,8 +17,8 @@ class Placed(msgspec.Struct, frozen=True):
 
     Attributes:
       finding: the finding.
-      file: the file, with ``/``, relative to a base directory if it is below one, else absolute; None: there
-        is no file (code from a string), or the line is unknown.
+      file: the name of the file, with ``/`` between directories; relative if ``place`` got a directory that
+        contains the file. None: the finding has no source line, or the code is not from a file.
       line: the line, counted from 1; None: unknown.
     """
 
@@ -28,7 +28,7 @@ class Placed(msgspec.Struct, frozen=True):
 
 
 def place(findings: Iterable[Finding], bases: Sequence[str] = ()) -> list[Placed]:
-    """Return each finding with its line and its file name, which is made relative to the first of the
+    """Return each finding with its line and its file name. The name is relative to the first of the
     directories ``bases`` that contains the file."""
     found = []
     for f in findings:
@@ -41,8 +41,8 @@ def place(findings: Iterable[Finding], bases: Sequence[str] = ()) -> list[Placed
 
 
 def relative(file: str, bases: Sequence[str]) -> str:
-    """Return ``file`` relative to the first directory in ``bases`` that contains it, else unchanged; with
-    ``/`` between directories."""
+    """Return the name of a file relative to the first directory in ``bases`` that contains it, or unchanged
+    if none does. The name has ``/`` between directories."""
     path = PurePath(file)
     for base in bases:
         if base and path.is_absolute() and path.is_relative_to(base):
@@ -51,9 +51,9 @@ def relative(file: str, bases: Sequence[str]) -> str:
 
 
 def fingerprint(p: Placed) -> str:
-    """Return a text by which other tools recognize the finding in a later run, also if lines above it were
-    added or removed. The text is a hash of the rule's code, the file, the function and the argument, without
-    line numbers and figures."""
+    """Return a text by which other tools recognize the finding in a later run, even if lines above it were
+    added or removed. The text is a hash of the rule's code, the file, the function and the argument, so it
+    does not depend on line numbers and figures."""
     f = p.finding
     name = (f.function or "").partition("@")[0]
     parts = (f.code, p.file or "", f.source.function if f.source is not None else "", name, f.path or "")

@@ -24,8 +24,8 @@ RELATED = 5
 
 def render(findings: Sequence[Placed], rules: dict[str, Rule], bases: Sequence[str] = ()) -> str:
     """Return the findings as SARIF (a JSON format for findings), with a description of each rule that has
-    findings. ``rules`` maps the code of each rule (``JX120``) to the rule. A file name is made relative to
-    the first of the directories ``bases`` that contains the file."""
+    findings. ``rules`` maps the code of each rule (``JX120``) to the rule. File names are relative to the
+    first of the directories ``bases`` that contains the file."""
     return dumps(document(findings, rules, bases))
 
 
@@ -104,13 +104,13 @@ def _location(file: str, line: int | None) -> dict[str, Any]:
 
 
 def uri(file: str) -> str:
-    """Return a file name as a URI: ``file:///...`` if it is absolute, else a relative URI. Bytes of the name
-    that are not UTF-8 are percent-encoded as they are."""
+    """Return the name of a file as a URI: ``file:///...`` if the name is absolute, else a relative URI. Bytes
+    of the name that are not UTF-8 are percent-encoded."""
     text = quote(file, errors="surrogateescape" if _escaped_bytes(file) else "surrogatepass")
     return "file://" + text if PurePath(file).is_absolute() else text
 
 
 def _escaped_bytes(text: str) -> bool:
-    """Return whether all lone surrogates in the file name ``text`` stand for bytes that are not UTF-8, as
-    ``os.fsdecode`` represents these bytes. Then the name can be converted back to bytes."""
+    """Return whether the file name ``text`` can be converted back to bytes. It can if each lone surrogate in
+    it stands for a byte that is not UTF-8, as ``os.fsdecode`` writes such bytes."""
     return all(not 0xD800 <= ord(c) <= 0xDFFF or 0xDC80 <= ord(c) <= 0xDCFF for c in text)

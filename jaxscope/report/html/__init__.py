@@ -1,8 +1,8 @@
 """Write the report of a run as one HTML document that needs no network, because its styles and its script are
 part of it.
 
-The document has the same sections as the text report. Without JavaScript it is complete; the script adds
-zooming, filters and keys.
+The document has the same sections as the text report. It is complete without JavaScript; the script adds
+zooming, filters and keyboard shortcuts.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ UNLIMITED = 1_000_000  # characters in a line, so that tables of the HTML report
 def pieces(
     run: Run, directory: RunDir | None = None, job: Job | None = None, *, everything: bool = False
 ) -> Iterator[str]:
-    """Yield the HTML report of the run ``run`` in parts, so that it need not be in memory as a whole.
+    """Yield the parts of the HTML report of the run ``run``, so that it need not be in memory as a whole.
 
     Args:
-      directory: the directory of the run; None: unknown, then the report lacks the settings of ``--vary``
-        and the runs inside the directory.
+      directory: the directory of the run; None: unknown. The report then lacks the settings of ``run --vary``
+        (the values that it gave the program) and the runs with other settings.
       job: all processes that were recorded together, if there are several; ``run`` is then one of these
-        processes. None: report ``run`` alone.
+        processes. None: the report is about ``run`` alone.
       everything: shorten fewer lists (``--all``). The lists of functions, programs and findings end at a
         fixed length in any case.
     """
@@ -80,9 +80,9 @@ def pieces(
 
 
 def _head(name: str, script: str | None) -> str:
-    """Return the beginning of an HTML document, up to ``<body>``, with a policy (Content-Security-Policy)
-    that forbids all other scripts and all requests. ``script`` is the text of the only script that the
-    document may run; None: it may run none."""
+    """Return the beginning of an HTML document, up to ``<body>``, with a Content-Security-Policy. ``script``
+    is the text of the only script that the policy allows; None: it allows no script. The policy also forbids
+    all requests."""
     style = _packaged("page.css")
     policy = (
         "default-src 'none'; base-uri 'none'; form-action 'none'; "
@@ -114,12 +114,12 @@ def _chapters(
     None or empty if there is nothing to show.
 
     Args:
-      directory: the directory of the run; None: unknown, then the report lacks the settings of ``--vary``
-        and the runs inside the directory.
+      directory: the directory of the run; None: unknown. The report then lacks the settings of ``run --vary``
+        (the values that it gave the program) and the runs with other settings.
       job: all processes that were recorded together, if there are several; ``run`` is then one of these
-        processes. None: report ``run`` alone.
+        processes. None: the report is about ``run`` alone.
       places: shortens file names.
-      parts: the run, then the runs inside its directory (other settings or numbers of devices).
+      parts: the run, then its sub-runs (the same program with other settings or numbers of devices).
       found: the findings to show.
       everything: shorten fewer lists (``--all``).
     """
@@ -179,16 +179,16 @@ def frame(run: Run, directory: RunDir | None = None) -> str:
 
 
 def frame_of(body: Html, name: str, height: int) -> str:
-    """Return ``body``, one part of a report, in an ``<iframe>`` element of ``height`` pixels with the title
-    ``name``, for the output of a notebook cell. No script can run in it."""
+    """Return ``body``, one part of a report, in an ``<iframe>`` element for the output of a notebook cell.
+    The element has ``height`` pixels and the title ``name``. No script can run in it."""
     return _framed(f"{_head(name, None)}<main>{body}</main>\n</body>\n</html>\n", name, height, "")
 
 
 def _framed(document: str, name: str, height: int, allowed: str) -> str:
     """Return the HTML ``document`` inside an ``<iframe>`` element of ``height`` pixels with the title
     ``name``, so that the styles of the notebook and of the document do not mix, and the document cannot
-    access the notebook. ``allowed`` is what the document may do (the attribute ``sandbox``):
-    ``allow-scripts``; empty: nothing."""
+    access the notebook. ``allowed`` is the attribute ``sandbox``: ``allow-scripts`` lets scripts run in the
+    document, an empty text allows nothing."""
     # el() would escape control characters, and with them the line ends of the document.
     return (
         f'<iframe srcdoc="{html.escape(document)}" sandbox="{allowed}" title="{html.escape(escape(name))}" '
@@ -199,10 +199,11 @@ def _framed(document: str, name: str, height: int, allowed: str) -> str:
 def _answer(
     run: Run, directory: RunDir | None, name: str, places: Places, found: Sequence[Finding]
 ) -> Iterator[Html]:
-    """Yield the top of the page: the seconds spent recompiling, facts of the run, how it failed, and what to
-    change first.
+    """Yield the HTML at the top of the page: the seconds spent recompiling, facts of the run, how it failed,
+    and what to change first.
 
     Args:
+      directory: the directory of the run; None: unknown.
       name: the heading of the page.
       places: shortens file names.
       found: the findings, the most important one first.

@@ -19,9 +19,9 @@ FILLS = 8
 
 
 def section(run: Run, places: Places, *, everything: bool) -> Html | None:
-    """Return the section on live arrays, which shows the snapshot with the most bytes; None if no snapshot
-    was taken or its arrays are small. ``places`` shortens file names. With ``everything`` (``--all``), all
-    arrays are listed."""
+    """Return the section on live arrays, which shows the snapshot with the most bytes. Return None if no
+    snapshot was taken or if its arrays are small. ``places`` shortens file names. ``everything`` (``--all``)
+    lists all arrays."""
     written = lines(arrays.section(run, places, everything=everything), below="Live arrays")
     if not written:
         return None
@@ -40,8 +40,8 @@ def section(run: Run, places: Places, *, everything: bool) -> Html | None:
 
 
 def _devices(s: Snapshot) -> Html | None:
-    """Return a table with a bar for each device that shows the bytes of its live arrays. None if only one
-    device has arrays, or if the table would be too long."""
+    """Return a table with a bar for each device that shows the bytes of its live arrays. Return None if fewer
+    than two or more than MOST_DEVICES devices have arrays."""
     used = [(d, n) for d, n in sorted(s.by_device.items()) if n > 0]
     if not 2 <= len(used) <= MOST_DEVICES:
         return None
@@ -72,7 +72,7 @@ def _devices(s: Snapshot) -> Html | None:
 
 def mesh(g: Group, sharding: Sharding, shape: list[int]) -> Html | None:
     """Return a table that shows which slice of an array each device of the mesh holds. Devices with equal
-    slices have the same color. None if the slices are unknown, or if one device holds the whole array.
+    slices have the same color. Return None if the slices are unknown, or if one device holds the whole array.
 
     Args:
       g: a group of equal arrays; one of them is shown.

@@ -21,8 +21,8 @@ SEVERITIES = {ERROR: "errors", WARNING: "warnings", NOTE: "notes"}
 
 
 def section(run: Run, found: Sequence[Finding], places: Places) -> Html:
-    """Return the HTML report's section on the findings ``found``. The HTML id of a finding stays the same in
-    later runs, so that a link to the finding stays valid. ``places`` shortens file names."""
+    """Return the HTML report's section on the findings ``found``. The HTML id of a finding is the same in
+    later runs, so that links to the finding stay valid. ``places`` shortens file names."""
     counts = {s: sum(f.severity == s for f in found) for s in SEVERITIES}
     boxes = [
         el("label", el("input", type="checkbox", checked=True, data_severity=s), f" {SEVERITIES[s]} ({n:,})")
@@ -44,7 +44,7 @@ def entry(run: Run, f: Finding, places: Places, n: int, *, open_: bool) -> Html:
       places: shortens file names.
       n: the position of the finding in the report, from 0. Only the first SOURCES findings show their source
         lines.
-      open_: whether the finding is unfolded when the page is opened.
+      open_: whether the finding is unfolded when the reader opens the page.
     """
     spent = el("span", cost(f), class_="right bold") if f.seconds else None
     where = place(f, places, headline(f))
@@ -70,7 +70,7 @@ def _severity(f: Finding) -> str:
 
 
 def fix(f: Finding) -> Html | None:
-    """Return a paragraph with the advice what to change; None if the finding has no fix."""
+    """Return a paragraph that says what to change. Return None if the finding has no fix."""
     words = fix_text(f)
     return (
         None
@@ -110,8 +110,8 @@ def first(run: Run, f: Finding, places: Places) -> Html:
 
 
 def needed_once(run: Run, places: Places) -> Html | None:
-    """Return HTML about the longest first compilations, each at least a tenth of the compile time, with their
-    source lines; None if no first compilation took so long. ``places`` shortens file names.
+    """Return HTML about the longest first compilations, with their source lines. Each took at least a tenth
+    of the compile time. Return None if no first compilation took so long. ``places`` shortens file names.
 
     The page shows this if there are no findings. The first run of a program cannot avoid such compilations,
     but the persistent cache can save them in later runs.

@@ -21,9 +21,9 @@ VALUE = 160
 
 
 def section(run: Run, places: Places, *, everything: bool) -> Html | None:
-    """Return the HTML report's section on the user's functions, the slowest function first; None if no
-    function was called or compiled. ``places`` shortens file names. With ``everything`` (``--all``), the
-    entry of each function is not shortened."""
+    """Return the HTML report's section on the user's functions, the slowest function first. Return None if no
+    function was called or compiled. ``places`` shortens file names. ``everything`` (``--all``) lists all
+    recompiles and causes of each function."""
     found = sections.ranked(run, lambda f: f.user and not sections.inside_others(f))
     if not found:
         return None
@@ -49,8 +49,8 @@ def entry(run: Run, f: Function, places: Places, *, open_: bool, everything: boo
 
     Args:
       places: shortens file names.
-      open_: whether the function is unfolded when the page is opened.
-      everything: shorten nothing (``--all``), except the cache keys.
+      open_: whether the function is unfolded when the reader opens the page.
+      everything: list all recompiles and causes (``--all``), but not all parts of the cache keys.
     """
     site = places.function(f)
     head = joined([

@@ -1,5 +1,5 @@
-"""Build HTML elements from data. All texts and attributes are escaped; only texts of the type ``Html`` are
-used as markup.
+"""Build HTML elements from data. All texts and attributes are escaped, except texts of the type ``Html``,
+which are markup already.
 
 Control characters and bidi overrides in a text become visible (``present.escape``).
 """
@@ -39,8 +39,8 @@ def text(value: object) -> Html:
 
 
 def verbatim(value: object) -> Html:
-    """Return ``value`` as escaped text for an HTML document, for source lines and commands that readers copy.
-    Unlike in ``text``, all spaces stay as they are."""
+    """Return ``value`` as escaped text for an HTML document, with all spaces as they are. Use this for source
+    lines and commands, which readers copy; ``text`` changes spaces between numbers and units."""
     return Html(html.escape(escape(value)))
 
 
@@ -49,8 +49,9 @@ def el(tag: str, *content: str | None, **attributes: str | int | bool | None) ->
 
     Args:
       content: what is inside the element. A text that is not ``Html`` is escaped; None is left out.
-      attributes: in a name, a trailing underscore is removed and other underscores become hyphens. None or
-        False: the attribute is left out. True: it has no value.
+      attributes: the attributes of the element. In a name, a trailing underscore is removed and other
+        underscores become hyphens. An attribute that is None or False is left out; one that is True is
+        written without a value.
     """
     written = "".join(
         f" {_name(name)}" if value is True else f' {_name(name)}="{html.escape(escape(value))}"'
@@ -69,8 +70,8 @@ def _name(name: str) -> str:
 
 
 def joined(parts: Iterable[str | None]) -> Html:
-    """Return ``parts`` one after another as one ``Html``. A text that is not ``Html`` is escaped; None is
-    left out."""
+    """Return ``parts`` one after another, as one ``Html``. A part that is not ``Html`` is escaped, and None
+    is left out."""
     return Html("".join(p if isinstance(p, Html) else text(p) for p in parts if p is not None))
 
 
@@ -104,8 +105,8 @@ def lines(
 
     Args:
       heading: the HTML element for titles: ``h3``.
-      below: the heading that the page already has above these lines; a title with the same text is left out.
-        None: no title is left out.
+      below: the heading that the page already has above these lines; a title with this text is left out.
+        None: keep all titles.
       names: whether the first cell of each row is the name of the row (``<th>``).
     """
     elements: list[Html] = []
@@ -164,6 +165,6 @@ def scrolling(table: Html) -> Html:
 
 def fold(summary: Html, *body: Html, open_: bool = False, **attributes: str | int | bool | None) -> Html:
     """Return an element that the reader can open and close, also without JavaScript (``<details>``):
-    ``summary`` is always visible, ``body`` only while the element is open. With ``open_``, it is open at
-    first. ``attributes`` are HTML attributes of the element."""
+    ``summary`` is always visible, ``body`` only while the element is open. ``open_`` says whether it is open
+    at first. ``attributes`` are HTML attributes of the element."""
     return el("details", el("summary", summary), el("div", *body, class_="body"), open=open_, **attributes)

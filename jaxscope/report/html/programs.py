@@ -26,9 +26,9 @@ STEP, RADIUS = 44, 13
 
 
 def section(run: Run, places: Places, *, everything: bool) -> Html | None:
-    """Return the HTML report's section on the programs of the user's functions, those of the slowest function
-    first; None if no program was recorded. ``places`` shortens file names. With ``everything`` (``--all``),
-    the lists in the entry of each program are not shortened."""
+    """Return the HTML report's section on the programs of the user's functions; the programs of the slowest
+    function come first. Return None if no program was recorded. ``places`` shortens file names.
+    ``everything`` (``--all``) lists all rows in the entry of each program."""
     found: dict[str, list[Compilation]] = {}
     for f in sections.ranked(run, lambda f: f.user):
         for _, c in run.numbered(f):
@@ -53,7 +53,7 @@ def entry(
       id: the id of the program.
       compilations: the compilations that produced the program.
       places: shortens file names.
-      open_: whether the program is unfolded when the page is opened.
+      open_: whether the program is unfolded when the reader opens the page.
       everything: shorten no lists (``--all``).
     """
     c = compilations[0]
@@ -77,8 +77,8 @@ def entry(
 
 
 def _memory(memory: Memory) -> Html | None:
-    """Return a bar (SVG) that shows a program's memory on one device: arguments, results, temporaries. None
-    if these sizes are unknown."""
+    """Return a bar (SVG) that shows a program's memory on one device: arguments, results, temporaries. Return
+    None if these sizes are unknown."""
     shared = MEMORY_PARTS["alias_bytes"]  # counted twice: as arguments and as results
     parts = [(name, n) for name, n in memory_parts(memory) if name != shared]
     total = sum(n for _, n in parts)
@@ -117,9 +117,9 @@ def _memory(memory: Memory) -> Html | None:
 
 
 def _meshes(hlo: Compiled) -> Iterator[Html]:
-    """Yield HTML with a drawing for each set of mesh axes over which the collectives of a program
-    communicate. Each drawing shows the devices and how much they send. Nothing is drawn for a mesh of more
-    than two axes or too many devices. ``hlo`` is the parsed HLO of the program."""
+    """Yield HTML with drawings of the device mesh, one for each set of mesh axes over which the collectives
+    of a program communicate. A drawing shows the devices and how much they send. Yield nothing for a mesh of
+    more than two axes or too many devices. ``hlo`` is the parsed HLO of the program."""
     mesh = hlo.mesh or []
     large = [(name, n) for name, n in mesh if n > 1]
     drawable = (

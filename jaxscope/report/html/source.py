@@ -22,8 +22,8 @@ KINDS = HEADS.index("collectives")
 
 
 def around(run: Run, frame: Frame | None) -> Html | None:
-    """Return some source lines as HTML: the line of ``frame``, with a mark, and the lines around it; None if
-    the file cannot be read."""
+    """Return some source lines as HTML: the line of ``frame``, with a mark, and the lines around it. Return
+    None if ``frame`` is None or the line cannot be read."""
     found = _lines(run, frame.file) if frame is not None else []
     if frame is None or not 1 <= frame.line <= len(found):
         return None
@@ -47,8 +47,8 @@ def with_costs(
     run: Run, costs: Mapping[Place, LineCost], places: Places, measured: Mapping[Place, float]
 ) -> Html | None:
     """Return tables of the source lines that cost something in a compiled program, with the flops, bytes and
-    collectives of each line. The tables also show the lines around them. None if no line costs anything. A
-    file that cannot be read is shown without its source text.
+    collectives of each line. The tables also show the lines around these. A file that cannot be read is shown
+    without its source text. Return None if no line costs anything.
 
     Args:
       costs: (file, line) -> cost in the compiled program.

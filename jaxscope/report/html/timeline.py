@@ -28,12 +28,12 @@ LEGEND = {"trace": "trace", "lower": "lower", "compile": "compile", "hit": "from
 
 
 def section(run: Run, job: Job | None, places: Places) -> Html | None:
-    """Return the timeline of the run ``run``, and a table of the same compilations; None if nothing was
-    compiled.
+    """Return the timeline of the run ``run``, and a table of the same compilations. Return None if nothing
+    was compiled.
 
     Args:
       job: all processes that were recorded together, if there are several; the timeline then has a row for
-        each. None: show ``run`` alone.
+        each. None: the timeline shows ``run`` alone.
       places: shortens file names.
     """
     found = lanes(run)
@@ -90,15 +90,15 @@ def _swatch(name: str) -> Html:
 
 
 def _length(run: Run, found: Sequence[Lane]) -> float:
-    """Return the length of the time axis in seconds. The axis begins at the start of the recording. It ends
-    at the last recorded event, or at the end of the last phase in ``found``, the rows of the timeline,
-    whichever is later."""
+    """Return the length of the time axis in seconds. It reaches from the start of the recording to the last
+    recorded event, or to the end of the last phase in ``found`` (the rows of the timeline), whichever is
+    later."""
     ends = [float(lane.spans[:, 1].max()) / 1e9 for lane in found if len(lane.spans)]
     return max([run.seconds_at(run.last_ns) or 0.0 if run.last_ns is not None else 0.0, *ends])
 
 
 def _origin(run: Run) -> str:
-    """Return a sentence about the moment that is 0 s on the time axis."""
+    """Return a sentence that says which moment is 0 s on the time axis."""
     words = "0 s is when recording began"
     began, program = run.began_ns, run.program_began_ns
     if began is None or program is None or began - program < LATE * 1e9:
@@ -142,8 +142,8 @@ def _lane(run: Run, lane: Lane, length: float, places: Places) -> Html:
 
 
 def _blocks(lane: Lane, phase: int, length: float) -> Html | None:
-    """Return the blocks of one phase in one row of the timeline, as an SVG path; None if the row has no such
-    block. Blocks that touch each other are merged.
+    """Return the blocks of one phase in one row of the timeline, as an SVG path. Blocks that touch each other
+    are merged. Return None if the row has no such block.
 
     Args:
       lane: the row of the timeline.
@@ -168,8 +168,8 @@ def _marks(
     run: Run, recompiles: Sequence[Compilation], marked: Sequence[Compilation], length: float, places: Places
 ) -> list[Html]:
     """Return a tick (SVG) at the start of each compilation in ``marked``, with its name and seconds as
-    tooltip. The ticks of those in ``recompiles`` have another color, and their tooltips show the cause. The
-    time axis is ``length`` seconds long. ``places`` shortens file names."""
+    tooltip. The ticks of the compilations in ``recompiles`` have another color, and their tooltips also show
+    the cause. ``length`` is the length of the time axis in seconds; ``places`` shortens file names."""
     again = {c.id for c in recompiles}
     ticks = []
     for c in marked[:MOST_MARKS]:
@@ -197,9 +197,9 @@ def _words(run: Run, c: Compilation, places: Places, *, recompiled: bool) -> str
 
 
 def _steps(run: Run, length: float) -> Html | None:
-    """Return a row of the timeline with a tick for each step of the training loop whose time is known, on a
-    time axis of ``length`` seconds; None if no time is known. A step's time is known if the log has an event
-    of this step: its end, a compilation, or a snapshot of the live arrays."""
+    """Return a row of the timeline with a tick for each step of the training loop whose time is known. It is
+    known if the log has an event of the step: its end, a compilation, or a snapshot of the live arrays.
+    Return None if no time is known. ``length`` is the length of the time axis in seconds."""
     main = run.main
     if main is None:
         return None
@@ -228,8 +228,8 @@ def _steps(run: Run, length: float) -> Html | None:
 
 def _ranks(run: Run, job: Job, length: float) -> Iterable[Html]:
     """Yield a row of the timeline for each rank (process) of ``job``: a bar from its start to its end, with
-    ticks where it compiled programs that run on several processes. The time axis is ``length`` seconds
-    long."""
+    ticks where it compiled programs that run on several processes. ``length`` is the length of the time axis
+    in seconds."""
     for rank in job.ranks[:MOST_RANKS]:
         begin = None if rank.began_ns is None else run.seconds_at(rank.began_ns)
         ended = rank.left_ns or rank.last_ns

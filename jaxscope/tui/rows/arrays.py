@@ -1,5 +1,5 @@
-"""Format a snapshot of the live arrays as a tree of variable names, with number, size, sharding and growth of
-the arrays below each name."""
+"""Format a snapshot of the live arrays as a tree of variable names. Each row has the number, the size, the
+sharding and the growth of the arrays below a name."""
 
 from __future__ import annotations
 
@@ -23,12 +23,15 @@ _STEP = re.compile(r"\.[^.\[]++|\[(?:'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"|[^
 
 
 class Snapshots:
-    """The snapshots of the live arrays of one process, each read from the log once.
+    """The snapshots of the live arrays of one process. Each is read from the log only once.
 
     Attributes:
+      process: the process; None: no process has a snapshot.
+      found: the snapshots, in order of time.
       sums: for each snapshot a dict: variable name or shorter path (``state``, ``state.params``) -> bytes of
         all arrays below it.
-      growing: variable name -> how its arrays grow from snapshot to snapshot; other names are missing.
+      growing: variable name -> how its arrays grow from snapshot to snapshot; names whose arrays do not grow
+        are missing.
     """
 
     def __init__(self) -> None:
@@ -38,8 +41,9 @@ class Snapshots:
         self.growing: dict[str, model.Growth] = {}
 
     def update(self, run: Run) -> bool:
-        """Read new snapshots of the live arrays from the log of the main process. If it has none, read those
-        of the first process with snapshots. Return whether there were any."""
+        """Read the snapshots of the live arrays that the main process has recorded since the last call. If
+        the main process has none, read those of the first process that has some. Return whether there were
+        new ones."""
         main = run.main
         able = [p for p in ([main] if main is not None else []) + list(run.processes.values()) if p.snapshots]
         process = able[0] if able else None
@@ -55,9 +59,9 @@ class Snapshots:
         return True
 
     def default(self, *, running: bool) -> int:
-        """Return the index of the snapshot of the live arrays to show first; -1: there is none. This is the
-        latest one if the program runs (``running``), or if the latest one was taken because memory ran out.
-        Otherwise it is the one with the most bytes."""
+        """Return the index of the snapshot of the live arrays to show first; -1 if there is none. If the
+        program is ``running``, or if the latest snapshot was taken because memory ran out, this is the latest
+        one. Otherwise it is the one with the most bytes."""
         if running or not self.found:
             return len(self.found) - 1
         if self.found[-1].error is not None:
@@ -75,8 +79,8 @@ def _sums(snapshot: Snapshot) -> dict[str, int]:
 
 
 def prefixes(path: str | None) -> list[str]:
-    """Return ``path`` and all shorter paths that lead to it: ``a.b['c']`` -> ``a``, ``a.b``, ``a.b['c']``.
-    None: ``[UNNAMED]``, for arrays that no variable refers to."""
+    """Return ``path`` and all shorter paths that lead to it: ``a.b['c']`` -> ``["a", "a.b", "a.b['c']"]``.
+    For None (arrays that no variable refers to), return ``[UNNAMED]``."""
     if path is None:
         return [UNNAMED]
     first = re.match(r"[^.\[]*", path)
@@ -120,7 +124,8 @@ class Row(NamedTuple):
 
     @property
     def device_bytes(self) -> int | None:
-        """Return the bytes of these arrays on the device that holds most of them; None: unknown."""
+        """Return the bytes of these arrays on the device that holds the most of these bytes; None if
+        unknown."""
         held: dict[object, int] = {}
         for g in self.groups:
             if g.device_bytes is None:
@@ -157,8 +162,8 @@ def tree(snapshot: Snapshot, toggled: Collection[str], *, flat: bool = False) ->
     """Return the names of the arrays in ``snapshot`` as rows, those with the most bytes first.
 
     Args:
-      toggled: the ids of the rows that the user opened although they were closed at first, or closed although
-        they were open.
+      toggled: the ids of the rows that the user opened or closed: a row that is closed by default is open,
+        and the other way round.
       flat: return a row for each group of equal arrays, instead of a tree of names. A filter needs this,
         because it also searches rows that are closed in the tree.
     """
@@ -235,10 +240,11 @@ def placed(r: Row) -> list[Part]:
 
 
 def intended(g: Group) -> list[tuple[str, str]]:
-    """Return the shardings that were intended for a group of arrays, as far as they are recorded:
-    ``[("requested", "P('data')"), ("compiled", "P('data')")]``. ``requested`` is the sharding that the user's
-    code requested (jit's in_shardings or out_shardings, or a sharding constraint), ``compiled`` the sharding
-    in the compiled program."""
+    """Return the shardings that were intended for a group of arrays: ``[("requested", "P('data')"),
+    ("compiled", "P()")]``. ``requested`` is the sharding that the user's code requested (jit's in_shardings
+    or out_shardings, or a sharding constraint), ``compiled`` the sharding in the compiled program. They are
+    read from the attributes ``asked`` and ``compiled`` of ``g``. A ``Group`` of a snapshot has neither
+    attribute; its list is empty."""
     intents = []
     for name, word in (("asked", "requested"), ("compiled", "compiled")):
         sharding = getattr(g, name, None)
@@ -311,8 +317,8 @@ def _growing(snapshots: Snapshots, r: Row) -> bool:
 
 
 def growth(snapshots: Snapshots, prefix: str, shown: int, width: int) -> str:
-    """Draw the bytes of the arrays below the name ``prefix`` as bars, one for each of ``width`` snapshots.
-    The last snapshot is that with the index ``shown``; the highest bar is the largest value."""
+    """Draw the bytes of the arrays below the name ``prefix`` as bars, one for each of the last ``width``
+    snapshots up to the snapshot with the index ``shown``. The largest value has the highest bar."""
     return sparkline([sums.get(prefix, 0) for sums in snapshots.sums[max(0, shown + 1 - width) : shown + 1]])
 
 
@@ -323,9 +329,9 @@ def sparkline(values: Sequence[int]) -> str:
 
 
 def title(snapshots: Snapshots, shown: int) -> tuple[str, str]:
-    """Return the title and the subtitle of the table that shows one snapshot of the live arrays, the one with
-    the index ``shown``. The title has the time and the totals of this snapshot. The subtitle is ``3 of 12
-    snapshots`` with the bytes of the latest snapshots as bars; empty for a single snapshot."""
+    """Return (title, subtitle) of the table that shows the snapshot of the live arrays with the index
+    ``shown``. The title has the time and the totals of this snapshot. The subtitle is ``3 of 12 snapshots``
+    with the bytes of the latest snapshots as bars; empty if there is only one."""
     s = snapshots.found[shown]
     totals = [snapshot.known_bytes for snapshot in snapshots.found]
     line = sparkline(totals[-24:]) if len(totals) > 1 else ""
@@ -334,8 +340,8 @@ def title(snapshots: Snapshots, shown: int) -> tuple[str, str]:
 
 
 def heading(r: Row) -> list[list[Part]]:
-    """Return the lines that name the arrays of a row: the variable, how many arrays it has and their bytes,
-    and the largest group of equal arrays, if there are several groups."""
+    """Return the lines that name the arrays of the row ``r``: the variable, the number of arrays and their
+    bytes. If the row has several groups of equal arrays, also name the largest group."""
     g = r.largest
     name = r.prefix if g.path is not None else "no variable refers to these arrays"
     if len(r.groups) > 1:
@@ -348,8 +354,8 @@ def heading(r: Row) -> list[list[Part]]:
 
 def facts(r: Row, snapshots: Snapshots, places: Places) -> list[list[Part]]:
     """Return further facts about the arrays of the row ``r``, one line each: the placement of the largest
-    group of equal arrays, the shardings that were intended for this group, the line that created its arrays,
-    and how the row's arrays grow or what keeps them alive.
+    group of equal arrays, the shardings that were intended for this group, the line that created it, and how
+    the row's arrays grow or what keeps them alive.
 
     Args:
       snapshots: all snapshots, which show how arrays grow.
@@ -381,9 +387,9 @@ def facts(r: Row, snapshots: Snapshots, places: Places) -> list[list[Part]]:
 
 
 def user(run: Run, r: Row) -> Compilation | None:
-    """Return the latest compilation of a user's function that gets the arrays of the row ``r`` as arguments:
-    one of its arguments has the same name as one of the arrays. Only the last 2,000 compilations are
-    searched; None if there is none."""
+    """Return the latest compilation of a user's function that takes an array of the row ``r``: one of its
+    arguments has the same name as the array. Only the last 2,000 compilations are searched; None if none of
+    them does."""
     paths = {g.path for g in r.groups}
     for c in reversed(list(run.compilations.values())[-2_000:]):
         if (

@@ -1,5 +1,5 @@
-"""Format the lines at the top of every screen: the run and its state, the names of the screens, and what was
-not recorded."""
+"""Format the lines at the top of every screen: the run (the recording of one program) and its state, the
+names of the screens, and what was not recorded."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ def header(
     run: Run, directory: RunDir, state: str, *, paused: bool, width: int, machine: str | None = None
 ) -> list[Part]:
     """Return the first line of a screen: ``train.py  ● running 2 min 14 s  step 381  ▲ 4 recompiles  7
-    programs``. ``state`` is the state of the run (running, exited, stopped or lost), ``paused`` is whether
-    the user paused the updates.
+    programs``.
 
     Args:
+      state: the state of the run: running, exited, stopped or lost.
+      paused: whether the user paused the updates.
       width: characters of the line; what has no room is left out.
-      machine: the target whose program is shown; None: the machine that ran the program.
+      machine: the target (``--target``) whose program is shown; None: the machine that ran the program.
     """
     made: list[Part] = [
         (" jaxscope ", "title"),
@@ -95,7 +96,7 @@ def tabs(current: str, findings: Sequence[Finding], width: int) -> list[Part | B
 
 
 def lost(run: Run) -> list[Part]:
-    """Return one line about what was not recorded; empty if everything was."""
+    """Return one line about what was not recorded; empty if everything was recorded."""
     found = gaps(run)
     if not found:
         return []

@@ -1,5 +1,5 @@
-"""Format the collectives of compiled programs as rows: mesh axes, how often they run, bytes, and their
-origin; and the mesh over which they communicate."""
+"""Format the collectives of compiled programs as table rows (mesh axes, how often they run, bytes, origin),
+and draw the mesh over which they communicate."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Row(NamedTuple):
 
 
 def rows(programs: Mapping[str, Program], texts: Mapping[str, Texts]) -> list[Row]:
-    """Return the collectives of ``programs`` (by id) as rows, those that send most bytes in one call first.
-    Collectives of one program that differ only in their names share a row. ``texts`` are the analyzed texts
-    by program id; programs whose text is missing here are left out."""
+    """Return the collectives of ``programs`` as rows, those that send most bytes in one call first.
+    Collectives of one program that differ only in their names share a row. ``programs`` and ``texts`` (the
+    analyzed texts) have program ids as keys; programs without a text are left out."""
     found: dict[tuple[object, ...], list[Collective]] = {}
     for id, read in list(texts.items()):
         if id in programs and read.hlo is not None:
@@ -165,10 +165,10 @@ def columns(run: Run, places: Places) -> list[Column[Row]]:
 
 
 def mesh(r: Row, texts: Mapping[str, Texts], width: int) -> list[list[Part]]:
-    """Draw the device mesh of ``r``, a row of collectives, and the bytes that each device sends over each
-    axis in one call of the program. Thick lines join the devices between which the row's collectives
-    communicate. The mesh itself is not drawn if more than two axes are longer than 1, or if it needs too much
-    room. Return an empty list if the mesh is unknown.
+    """Draw the device mesh of the program of ``r``, a row of collectives, and as bars the bytes that each
+    device sends over each axis in one call of the program. Thick lines join the devices between which the
+    collectives of the row communicate. Return an empty list if the mesh is unknown. If more than two axes are
+    longer than 1, or if there is not enough room, only the bars are drawn.
 
     Args:
       texts: the analyzed texts by program id.
@@ -202,8 +202,9 @@ def mesh(r: Row, texts: Mapping[str, Texts], width: int) -> list[list[Part]]:
 
 
 def _grid(mesh: Sequence[tuple[str, int]], used: Collection[str], width: int) -> list[list[Part]]:
-    """Draw the mesh positions in rows and columns; thick lines join them along the axes in ``used``. Empty if
-    the mesh has more than two axes longer than 1, or needs more than ``width`` columns or MOST_ROWS rows."""
+    """Draw the positions of a mesh in rows and columns; thick lines join them along the axes in ``used``.
+    Return an empty list if the mesh has more than two axes longer than 1, or needs more than ``width``
+    characters or MOST_ROWS rows."""
     large = [(name, n) for name, n in mesh if n > 1]
     if not 1 <= len(large) <= 2:
         return []

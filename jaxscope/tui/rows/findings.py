@@ -20,8 +20,8 @@ _HEADING = re.compile(r"^## +")
 
 def shown(findings: Sequence[Finding], hidden: Collection[str]) -> list[Finding]:
     """Return the findings to list: all findings whose code the user did not hide, then the first finding of
-    each hidden code. The row of this first finding shows how many findings have the code, and lets the user
-    show them again. ``hidden`` are the hidden codes."""
+    each hidden code. The row of this first finding tells how many findings have the code, and there the user
+    can show them again. ``hidden`` are the hidden codes."""
     first = {f.code: f for f in reversed(findings) if f.code in hidden}
     return [f for f in findings if f.code not in hidden] + [first[code] for code in sorted(first)]
 

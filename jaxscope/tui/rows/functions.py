@@ -20,8 +20,8 @@ from jaxscope.tui.cells import Cell, Column, Part, number_column
 
 
 def functions(run: Run, starred: Collection[str]) -> list[Function]:
-    """Return the functions to list: starred ones first, then the user's, slowest first, then all others.
-    ``starred`` has the ids of the functions that the user marked."""
+    """Return the functions to list: first those that the user marked, then the user's own functions, then all
+    others; in each group, the slowest function is first. ``starred`` has the ids of the marked functions."""
     found = [f for f in run.functions.values() if f.compilations or f.calls or f.fast_path_misses]
     return sorted(found, key=lambda f: (f.id not in starred, not f.user, -f.seconds, -f.compiled, f.id))
 
@@ -67,7 +67,7 @@ def _number(n: int) -> Cell:
 
 
 class Attempt(NamedTuple):
-    """One compilation of a function, a row of the table.
+    """One call of a function that missed a cache of JAX, a row of the table of compilations.
 
     Attributes:
       number: its number among the compilations of the function, from 1; None: the call missed only JAX's fast
@@ -119,11 +119,12 @@ def attempt_id(a: Attempt) -> str:
 
 
 class KeyRow(NamedTuple):
-    """One part of a cache key, a row of the table.
+    """One part of a cache key (for example an argument), a row of the table that compares two keys.
 
     Attributes:
       before: its text in the earlier key; None: the earlier key has no such part, or there is no earlier key.
       now: its text in this key; None: this key has no such part.
+      changed: whether the two keys differ in this part.
     """
 
     name: str
@@ -174,8 +175,8 @@ def key_row_id(r: KeyRow) -> str:
 
 
 def reasons(run: Run, c: Compilation, against: Compilation | None = None) -> list[Part]:
-    """Return the causes of the compilation ``c`` in words, and the earlier call with which it is compared.
-    This call is ``against``; None: the call with the nearest (most similar) cache key."""
+    """Return why ``c`` compiled, in words, and the name of the earlier call with which it is compared. This
+    call is ``against``; None: the call with the nearest (most similar) cache key."""
     comparison = compared(run, c)
     if against is not None:
         causes = diff.keys(run, against, run, c)
@@ -199,14 +200,14 @@ def reasons(run: Run, c: Compilation, against: Compilation | None = None) -> lis
 
 def named(run: Run, c: Compilation) -> str:
     """Return the name of a compilation: ``train_step #2``, or ``train_step, a fast-path miss`` if the call
-    compiled nothing."""
+    missed only JAX's fast path (the C++ cache of jit) and compiled nothing."""
     return compilation_name(run, c) + ("" if number_of(run, c) else ", a fast-path miss")
 
 
 class Other(NamedTuple):
-    """A compilation, with its displayed name, in the list from which the user chooses what to compare with.
-    If ``compilation`` is None, this is the entry for the default: the nearest (most similar) earlier cache
-    key."""
+    """An entry of the list from which the user chooses a compilation to compare with: the compilation and its
+    displayed name. If ``compilation`` is None, this is the entry for the default, the nearest (most similar)
+    earlier cache key."""
 
     compilation: Compilation | None
     name: str
@@ -251,8 +252,8 @@ def other_columns(run: Run) -> list[Column[Other]]:
 
 
 def where(c: Compilation, places: Places) -> str:
-    """Return where and when a call happened, as text: its line, its step, and the seconds of its phases:
-    ``train.py:88 in main · step 376 · trace 0.20 s``. ``places`` shortens file names."""
+    """Return where and when the call ``c`` happened, as text: its line, its step, and the seconds of its
+    phases: ``train.py:88 in main · step 376 · trace 0.20 s``. ``places`` shortens file names."""
     parts = []
     if site := places.inside(c.site):
         parts.append(site)

@@ -24,8 +24,8 @@ class Axis(msgspec.Struct, frozen=True):
         """Return an axis with half the length, or with twice the length, around the same middle.
 
         Args:
-          lane: the drawn times of one function. With half the length, the middle becomes the median start of
-            its phases that begin on this axis. None: keep the middle.
+          lane: when one function was traced, lowered and compiled (its phases). With half the length, the
+            middle becomes the median start of those phases that begin on this axis. None: keep the middle.
           whole: the length of the run in seconds, which the new axis does not exceed.
           closer: whether to halve the length; otherwise it is doubled.
         """
@@ -40,8 +40,8 @@ class Axis(msgspec.Struct, frozen=True):
         return Axis(length, min(max(0.0, middle - length / 2), whole - length))
 
     def moved(self, by: float, whole: float) -> Axis:
-        """Return the axis moved later by ``by`` times its length (earlier if negative), but not past the
-        begin or the end of the run, which lasts ``whole`` seconds."""
+        """Return the axis moved by ``by`` times its length: later if ``by`` is positive, earlier if negative,
+        but not past the begin or the end of the run, which lasts ``whole`` seconds."""
         return Axis(self.length, min(max(0.0, self.begin + by * self.length), max(0.0, whole - self.length)))
 
 
@@ -50,9 +50,9 @@ def bar(lane: Lane, axis: Axis, width: int) -> list[Part]:
     characters for the part ``axis`` of the run. ``lane`` may also hold the phases of all functions that are
     not the user's.
 
-    Each character shows the phase that took most of its time. If a compilation starts right after another
-    one, the two would look like one: the character then shows a tick. If several start in one character, it
-    shows their number.
+    Each character shows the phase that took most of the character's time. If a compilation starts right after
+    another one, the character shows a tick, because the two would look like one. If several compilations
+    start in one character, it shows their number.
     """
     if axis.length <= 0 or width <= 0:
         return []

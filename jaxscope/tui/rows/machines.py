@@ -1,8 +1,8 @@
-"""Format the rows that show one program as it was compiled for several machines: the machine on which it ran,
-and the targets, which are other devices for which it was compiled, too.
+"""Format the rows that show one program for several machines: the host, on which the program ran, and the
+targets, which are other accelerators for which it was compiled, too.
 
-If a target has another number of devices than the run, its programs are read from a run of their own, inside
-the directory of the main run.
+If a target has another number of devices than the run, its programs are read from another run, inside the
+directory of the main run.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ MARKS = {
 
 
 class Recording(Protocol):
-    """A run with its directory and the program texts read so far. ``tui.feed.Feed`` has these members.
+    """A run (the recording of one program) with its directory and the program texts read so far.
+    ``tui.feed.Feed`` has these members.
 
     Attributes:
       texts: the analyzed texts, by program id.
@@ -63,8 +64,8 @@ class Recording(Protocol):
 
 
 class Machine(NamedTuple):
-    """The host or a target (another machine for which programs were compiled), under one setting of
-    ``--vary``. The user selects one of these.
+    """A machine that the user can select: the host or a target (another accelerator for which programs were
+    compiled), under one setting of ``--vary``.
 
     Attributes:
       name: the target and the settings, for example ``v5e:4x4 MESH=4x4``; None: the host of the main run.
@@ -78,7 +79,8 @@ class Machine(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A compilation of the main run, and what corresponds to it on one machine (the host or a target).
+    """A compilation of the main run, and what corresponds to it on one machine: the host or a target (another
+    accelerator for which programs were compiled).
 
     Attributes:
       asked: the compilation of the main run.
@@ -113,9 +115,9 @@ class Seen(NamedTuple):
 
 
 def machines(recordings: Sequence[Recording]) -> list[Machine]:
-    """Return all machines that the user can select: the host first, then the targets (other devices) of all
-    runs. Without targets, the host under each setting of ``--vary`` follows. ``recordings`` are the main run,
-    then the runs inside its directory."""
+    """Return all machines that the user can select: the host first, then the targets (other accelerators) of
+    all runs. If there are no targets, the host under each further setting of ``--vary`` follows.
+    ``recordings`` are the main run, then the runs inside its directory."""
     found: dict[str | None, Machine] = {None: Machine(None, recordings[0])}
     targets_of = {
         id(r): [t.name for t in r.run.targets]
@@ -153,8 +155,8 @@ def called(machine: Machine) -> str:
 
 
 def seen_as(c: Compilation, machine: Machine, main: Run) -> Seen:
-    """Return the compilation and the program on ``machine`` (the host or a target) that correspond to ``c``.
-    ``c`` is a compilation of the main run ``main``."""
+    """Return ``c`` together with the compilation and the program on ``machine`` (the host or a target) that
+    correspond to it. ``c`` is a compilation of the main run ``main``."""
     run = machine.recording.run
     same = counterpart(c, main, run)
     if same is None:
@@ -169,9 +171,9 @@ def seen_as(c: Compilation, machine: Machine, main: Run) -> Seen:
 
 
 def counterpart(c: Compilation, own: Run, run: Run) -> Compilation | None:
-    """Return the compilation in ``run`` that corresponds to ``c``, a compilation of the run ``own``: the
-    compilation of the same function with the same number among the function's compilations. None if there is
-    none."""
+    """Return the compilation in ``run`` that corresponds to ``c``, a compilation of the run ``own``. It
+    belongs to the same function and has the same number among the function's compilations. None if there is
+    no such compilation."""
     if run is own:
         return c
     function, number = run.functions.get(c.function.id), number_of(own, c)
@@ -198,10 +200,10 @@ def strip(
     Args:
       chosen: the selected machine, shown in brackets.
       c: the compilation whose state is shown for each target. None: each target shows the state of one of its
-        programs, the one that is furthest from finished.
+        programs: of one that is still compiling or has failed, if there is any.
       main: the main run, which has the compilation ``c``.
-      keys: two keys, to show in the line: the first selects the next machine, the second opens the screen
-        that compares the machines.
+      keys: two keys, to show in the line: the first selects the next machine, the second opens the list that
+        compares the machines.
       width: characters of the line.
     """
     if len(found) < 2:
@@ -231,8 +233,9 @@ def strip(
 
 
 def _of_all(machine: Machine) -> tuple[str, str]:
-    """Return (glyph, style) for the state of all programs of ``machine``: the state of the program that is
-    furthest from being compiled."""
+    """Return (glyph, style) for the state of all programs of ``machine``. This is the state of one that is
+    still compiling or waiting, if there is any; otherwise of one that failed; otherwise of one that
+    compiled."""
     states = {p.state for p in programs(machine).values()}
     for state in (COMPILING, WAITING, EXHAUSTED, CRASHED, FAILED, LATE, MISSING, ABANDONED, OK, SKIPPED):
         if state in states:
@@ -249,8 +252,8 @@ def programs(machine: Machine) -> dict[str, Program]:
 
 
 def summary(seen: Seen) -> list[Part]:
-    """Return the line about the program of ``seen`` (a compilation on one machine): ``train_step #2 for
-    v5e:4x4  compiled · 412 instructions · ...``."""
+    """Return the line about the program of ``seen`` (a compilation on one machine), as styled text:
+    ``train_step #2 for v5e:4x4  compiled · 412 instructions · ...``."""
     c = seen.compilation
     name = function_name(seen.asked.function) if c is None else compilation_name(seen.run, c)
     parts: list[Part] = [(name, "name"), (f" for {called(seen.machine)}", "collective")]
@@ -274,9 +277,9 @@ def _state(p: Program) -> tuple[str, str]:
 
 
 def verdict(seen: Seen) -> list[Part]:
-    """Return whether the program of ``seen`` (a compilation on one machine) fits into the target's memory,
-    and the lower bounds of its run time. For example
-    ``3.2 MiB of 15.8 GiB on a device · no call takes less than ...``; empty on the host."""
+    """Return the line about whether the program of ``seen`` (a compilation on one machine) fits into the
+    target's memory, with lower bounds of its run time: ``3.2 MiB of 15.8 GiB on a device · no call takes less
+    than ...``. Empty on the host."""
     if seen.program is None or seen.machine.target is None or seen.texts is None:
         return []
     parts: list[Part] = []
@@ -293,8 +296,8 @@ def verdict(seen: Seen) -> list[Part]:
 
 
 def absent(seen: Seen, stage: str) -> str:
-    """Explain why a program's text is missing on a machine, and what to do. If the program does not fit into
-    memory, the explanation lists the buffers that fill the memory.
+    """Explain why a program's text is missing on a machine, and what the user can do. If the program does not
+    fit into memory, the explanation lists the buffers that fill the memory.
 
     Args:
       seen: the compilation on this machine.
@@ -365,7 +368,7 @@ def _filling(seen: Seen) -> Iterator[str]:
 
 def no_collectives(machine: Machine) -> str:
     """Explain why no collectives are listed for a machine: its programs do not communicate, are still being
-    compiled, or could not be compiled."""
+    compiled, could not be compiled, or do not exist."""
     name, found = called(machine), programs(machine)
     states = [p.state for p in found.values()]
     unread = sum(s == OK and id not in machine.recording.texts for id, s in zip(found, states, strict=True))
@@ -415,9 +418,9 @@ def _sends(s: Seen, _: int) -> str:
 
 
 def _memory(s: Seen, _: int) -> str:
-    """Return the memory used and available per device, as ``3.2 MiB of 15.8 GiB``. If it is unknown,
-    return the state of the program instead: ``compiling``. ``s`` is the row; the second parameter, the width
-    of the column, is not used."""
+    """Return the text of a table cell: the memory that the program in row ``s`` uses per device, and the
+    memory that a device has: ``3.2 MiB of 15.8 GiB``. If this is unknown, return the state of the program:
+    ``compiling``. The second parameter, the width of the column, is not used."""
     used = capacity = None
     if s.program is not None and s.machine.target is None:
         own = (s.compilation.compiled if s.compilation is not None else None) or s.program.compiled

@@ -1,6 +1,6 @@
 """Draw the shards of an array on the device mesh, and the bytes on each device as a bar.
 
-Each shard has a color and a fill character, and copies of a shard have the same ones. Fill and device number
+Each shard has a color and a fill character; copies of a shard look the same. Fill character and device number
 make the drawing readable without colors.
 """
 
@@ -35,8 +35,9 @@ def look_of(shard: int) -> tuple[str, str]:
 
 
 def drawn(g: Group, width: int) -> Lines:
-    """Draw the mesh of a group of equal arrays: the shard (part of an array) that each device holds, and a
-    legend of the shards. If this cannot be drawn, return lines with the reason."""
+    """Draw which shard (part of an array) each device of the mesh holds, for the group ``g`` of equal arrays,
+    and a legend of the shards. If this cannot be drawn, return lines with the reason. ``width`` is the number
+    of characters of a line."""
     s = g.sharding
     if s is None or g.shape is None or not all(isinstance(d, int) and d >= 0 for d in g.shape):
         return [[("How it is sharded is not known.", "dim")]]
@@ -62,13 +63,14 @@ def drawn(g: Group, width: int) -> Lines:
 def _grid(
     axes: Sequence[tuple[str, int]], cells: Sequence[Cell], parts: dict[tuple[int, ...], int], width: int
 ) -> Lines:
-    """Draw the devices of a mesh: columns for its last axis and rows for the others. A single axis is broken
-    into rows.
+    """Draw the devices of a mesh: columns for its last axis and rows for the others. If the mesh has a single
+    axis, its devices fill several rows.
 
     Args:
       axes: (name, size) of each axis of the mesh.
       cells: for each device, in mesh order, which part of the array it holds.
       parts: part of the array -> the number of its shard, which determines fill and color.
+      width: the number of characters of a line.
     """
     made: Lines = []
     mesh = " x ".join(f"{name}={n}" for name, n in axes if name)
@@ -131,9 +133,9 @@ def _legend(cells: Sequence[Cell], parts: dict[tuple[int, ...], int], shape: Seq
 
 
 def _by_axis(s: Sharding, shape: Sequence[int], width: int) -> Lines:
-    """Draw what each axis of the mesh of the sharding ``s`` does to an array with the shape ``shape``: it
-    splits the array (``splits dimension 0 (512) into 4 parts``), or copies it. This is used if the mesh has
-    too many devices to draw them all. ``width`` is the number of characters of a line."""
+    """Draw what each axis of the mesh of the sharding ``s`` does to an array with the shape ``shape``: the
+    axis splits the array (``splits dimension 0 (512) into 4 parts``), or copies it. This is used if the mesh
+    has too many devices to draw them all. ``width`` is the number of characters of a line."""
     grid, spec = sh.grid(s), sh.spec_axes(s.spec)
     if grid is None or spec is None:
         found = sh.layout(s, len(shape))

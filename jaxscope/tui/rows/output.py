@@ -14,9 +14,9 @@ CHUNK = 4 << 20  # bytes read by one poll
 
 
 class Output:
-    """Follow the file ``output.log`` of a run.
+    """Follow the file ``output.log`` of a run: the output of the program, as lines.
 
-    ``poll`` reads new lines and returns whether the file had grown.
+    ``poll`` reads what was added to the file, and returns whether the file had grown.
 
     Attributes:
       skipped: bytes at the beginning of a long output that were not read.

@@ -29,9 +29,9 @@ SHOWN = 4  # names of operations in a line
 def default(run: Run) -> Compilation | None:
     """Return the compilation to open first; None if nothing was compiled.
 
-    This is the latest compilation with a recorded text of the slowest function that has one; the user's
-    functions come before all others. If no text was recorded, it is the latest compilation of the slowest
-    function.
+    Functions are searched in this order: the user's first, then all others, the slowest first. The result is
+    the latest compilation with a recorded text of the first function that has one. If no text was recorded,
+    it is the latest compilation of the first function that has any.
     """
     functions = sorted(run.functions.values(), key=lambda f: (not f.user, -f.seconds, f.id))
     for f in functions:
@@ -42,9 +42,9 @@ def default(run: Run) -> Compilation | None:
 
 
 def neighbor(run: Run, c: Compilation, by: int) -> Compilation | None:
-    """Return the compilation ``by`` places after ``c`` among the compilations of the same function: 1 is the
-    next one, -1 the previous one. None if there is none. If ``c`` compiled nothing, return the latest
-    compilation of the function."""
+    """Return the compilation that comes ``by`` places after ``c`` among the compilations of the same
+    function: 1 is the next one, -1 the previous one. None if there is none. If ``c`` itself compiled nothing,
+    return the latest compilation of the function."""
     numbered = [x for _, x in run.numbered(c.function)]
     if c not in numbered:
         return numbered[-1] if numbered else None
@@ -60,7 +60,7 @@ def absent(run: Run, c: Compilation, stage: str) -> str:
 
 
 def summary(run: Run, c: Compilation, program: Program | None, texts: Texts | None) -> list[Part]:
-    """Return the line about ``c`` and its program (None: it has none):
+    """Return the line about the compilation ``c`` and its program (None: it has none), as styled text:
     ``train_step #4  7.0 s · 412 instructions · 49 fusions · ...``. ``texts`` are the analyzed texts of the
     program; None: they are not read yet."""
     parts: list[Part] = [(compilation_name(run, c), "bold"), f"  {seconds(c.seconds)}"]
@@ -91,13 +91,14 @@ def summary(run: Run, c: Compilation, program: Program | None, texts: Texts | No
 def link(
     links: Links, places: Sequence[Place], stablehlo: Sequence[int], hlo: Sequence[int], shorten: Places
 ) -> list[Part]:
-    """Return the line that links both texts of a program through the user's source: ``train.py:92 → 3
+    """Return the line that shows what the compiler made from one line of the user's source: ``train.py:92 → 3
     StableHLO operations → 2 instructions``. The names of the first operations and instructions follow each
     number.
 
     Args:
       links: which source lines each line of the texts comes from, and the names of the operations.
-      places: the source lines that belong to the selected line; empty: the compiler has made this line.
+      places: the source lines that belong to the selected line of a text; empty: this line comes from no line
+        of the user.
       stablehlo, hlo: the numbers of the lines of each text that come from ``places``.
       shorten: shortens file names.
     """
@@ -120,7 +121,7 @@ def _list(names: Sequence[str]) -> str:
 
 
 def fusions(texts: Texts) -> list[Fusion]:
-    """Return the fusions of a program, those that move most memory first; empty if no HLO was read."""
+    """Return the fusions of a program, those that move most memory first; empty if the HLO was not read."""
     found = texts.hlo.fusions.each if texts.hlo is not None else []
     return sorted(found, key=lambda f: (-(f.moved_bytes or 0), f.name))
 

@@ -28,8 +28,8 @@ class Names(TableView[rows.Row]):
             self.post_message(self.Unfolded(self))
 
     class Unfolded(LineView.Moved):
-        """Announce that the filter of the table was set or removed, so that the table has to list all arrays,
-        or the tree of names again."""
+        """Announce that a filter was set or removed. With a filter, the table has to list all arrays; without
+        one, the tree of names."""
 
 
 class Arrays(View):
@@ -139,7 +139,7 @@ class Arrays(View):
 
     def action_look(self, by: int) -> None:
         """Show the snapshot of the live arrays that is ``by`` places later than the current one (earlier, if
-        negative). If this is the last one of a running program, also show new snapshots as they come."""
+        negative). If this is the latest one and the program runs, also show new snapshots as they come."""
         if self.shown < 0:
             return
         to = max(0, self.shown + by)

@@ -38,9 +38,9 @@ class Collectives(ByMachine):
             yield Paragraphs(id="mesh")
 
     def spoken_of(self) -> Compilation | None:
-        """Return the compilation of the main run that the user can compare across all targets (accelerators).
-        This is the one in the row under the cursor; without such a row, the latest compilation of the
-        selected function; if no function is selected, the compilation that is opened first."""
+        """Return the compilation that the user can compare across all targets (accelerators). This is the one
+        in the row under the cursor. If there is no such row, it is the latest compilation of the selected
+        function, or, if no function is selected, the compilation that the program screen opens first."""
         run, row = self.feed.run, self.table.current
         if row is not None and row.program.compilations:
             c = machines.counterpart(row.program.compilations[0], self.machine().recording.run, run)

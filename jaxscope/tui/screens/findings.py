@@ -69,8 +69,8 @@ class Findings(View):
 
     def on_line_view_opened(self, event: LineView.Opened) -> None:
         """Open the evidence of the finding under the cursor on another screen: a compilation, or else a
-        program, or else the function. If the finding is from a sub-run (with other settings or devices), open
-        that run in a further view."""
+        program, or else the function. If the finding is from a sub-run (the same program with other settings
+        or devices), open that run in a further view."""
         f, run = self.table.current, self.feed.run
         if f is None:
             return

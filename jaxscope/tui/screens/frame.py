@@ -34,13 +34,14 @@ UNDER_SHARE = 0.6  # share of the footer for the text of cells that are cut
 
 
 class View(Screen[None], metaclass=AbstractMeta):
-    """A screen of the app. Subclasses define its panes and fill them whenever the run has changed.
+    """A screen of the app. Subclasses define its panes, and fill them whenever the run has changed.
 
     Attributes:
       NAME: the name of the screen in ``actions.VIEWS``, such as ``arrays``.
-      SCOPES: the scopes of its own actions (``Action.scope``).
+      SCOPES: which actions of ``actions.ACTIONS`` belong to this screen: those whose ``scope`` is one of
+        these names.
       entered: the panes that had the focus before ``enter`` moved it to a pane with details, the latest last.
-      complete: whether all panes exist; Textual may request a redraw before.
+      complete: whether all panes exist; Textual may request a redraw before that.
     """
 
     NAME: ClassVar[str] = ""
@@ -72,7 +73,7 @@ class View(Screen[None], metaclass=AbstractMeta):
         screen is opened."""
 
     def place(self) -> Frame | None:
-        """Return the source line of what is selected on this screen, which the editor opens; None:
+        """Return the source line of the selection on this screen, which the editor opens; None if it is
         unknown."""
         return None
 
@@ -155,8 +156,8 @@ class View(Screen[None], metaclass=AbstractMeta):
         self.words("lost").say(trouble or ([] if self.short else chrome.lost(feed.run)))
 
     def foot(self) -> None:
-        """Show the footer: the keys that apply now, the full text of what is cut in the current line, and the
-        position among the matches of a search."""
+        """Show the footer: the keys that apply now, and the full text of what is cut in the current line.
+        Beside the search line, show the position among the matches."""
         if not self.complete:
             return
         view, width = self.focused_view(), self.app.size.width
@@ -177,7 +178,8 @@ class View(Screen[None], metaclass=AbstractMeta):
         return self.query_one(f"#{id}", Paragraphs)
 
     def focused_view(self) -> LineView | None:
-        """Return the pane on which keys act, also while its search line has the focus; None: no pane."""
+        """Return the pane on which keys act: the one with the focus, or, while the search line has the focus,
+        the one that is searched. None if there is no such pane."""
         return self.focused if isinstance(self.focused, LineView) else self._searched()
 
     def enter(self, view: LineView) -> None:

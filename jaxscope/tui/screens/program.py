@@ -149,7 +149,7 @@ class ProgramView(ByMachine):
 
     def _load(self, shown: object, directory: RunDir, blobs: dict[str, str], large: bool) -> None:
         """Load the texts of a program from the run ``directory``, which is quick, then the links between
-        their lines and the source. This method runs in a thread of its own.
+        their lines and the source. This method runs in a separate thread.
 
         Args:
           shown: the value of ``self.shown`` at the start; if that has changed since, the result is not used.
@@ -198,8 +198,8 @@ class ProgramView(ByMachine):
         return {*self.by["hlo"], *self.by["stablehlo"]}
 
     def _arrive(self) -> bool:
-        """Go to the source line or HLO instruction that another screen selected. Return False if it selected
-        no line, and no instruction that this program has."""
+        """Go to the source line or HLO instruction that another screen selected. Return whether the cursor
+        was moved: False if nothing was selected, or only an instruction that this program does not have."""
         app = self.scope
         place, name, app.place, app.instruction = app.place, app.instruction, None, None
         if place is not None:
@@ -214,8 +214,8 @@ class ProgramView(ByMachine):
         return at is not None or place is not None
 
     def _near(self) -> None:
-        """Move the cursor to the first source line, at or below the cursor, from which an operation comes; if
-        there is none below, to the first such line of the file."""
+        """Move the cursor to the first source line, at or below the cursor, from which an operation of the
+        program comes. If there is none below, move it to the first such line of the file."""
         lines = sorted(line for file, line in self._made() if file == self.file)
         at = self.source.cursor + 1
         if lines and at not in lines:
