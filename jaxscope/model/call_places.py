@@ -99,7 +99,7 @@ def for_each_layer(run: Run, c: Compilation) -> bool:
     ]
     return any(
         _of_layers([shapes[path] for shapes in here if path in shapes])
-        for path in here[0]
+        for path in (here[0] if here else ())
         if (passed := loop_calls.argument(called.call, c.function.seen.signature, root(path))) is not None
         and targets & loop_calls.names_read([passed])
     )
