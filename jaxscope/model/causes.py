@@ -91,11 +91,11 @@ def further_back(run: Run, c: Compilation) -> int | None:
 
 
 def created_again(run: Run, c: Compilation) -> bool:
-    """Return whether ``c`` was compiled only because its function object, or a static argument, was created
-    again and is equal to the earlier one.
+    """Return whether ``c`` was compiled only because its function, or a static argument, is a new object that
+    does the same as the earlier one. JAX cannot know that: it compares such objects with ``==`` or ``is``.
 
-    The result is False if the inputs or the results of ``c`` differ, too: ``c`` would then need its own
-    program in any case.
+    Return False if the shapes or types of the inputs or results of ``c`` differ, too: ``c`` would then need
+    its own program in any case.
     """
     return reason(run, c).kind in CREATED_AGAIN and not _has_other_results(run, c)
 

@@ -48,8 +48,8 @@ class Collection:
 
     Args:
       names: the names of the entries, in the order of the report.
-      entry: a function that takes the name of an entry, or another text by which a path can refer to it, and
-        returns the entry, or None if there is none.
+      entry: a function that takes the name of an entry and returns the entry, or None if there is none. It
+        may accept other texts for an entry, too: what a user types after ``jaxscope show RUN functions/``.
     """
 
     def __init__(self, names: Sequence[str], entry: Callable[[str], Any]) -> None:

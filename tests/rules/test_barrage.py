@@ -432,7 +432,7 @@ def test_the_advice_for_a_line_does_not_depend_on_the_seconds_of_its_causes(run,
         log.compiled(ADD, key(leaf("x", 3, dtype=dtype)), (0.0, 0.0, seconds[1]), **at)
     log.end()
     [f] = barrage(run)
-    assert "because each call creates new function objects" in words.title(f)
+    assert "because this line creates new function objects each time" in words.title(f)
 
 
 CALLED_BACK = """

@@ -199,13 +199,14 @@ def key_path(value: Any, keys: tuple[Any, ...], leaf: Any) -> str:
 
 
 def _child(value: Any, keys: tuple[Any, ...], leaf: Any) -> tuple[str, Any]:
-    """Return (step, child) for the child of the pytree node ``value`` that the key path ``keys`` leads to:
-    ``(".w", array)``. The child is None if it cannot be read.
+    """Take the first key of ``keys`` from the pytree node ``value``. Return the text of this key and the
+    child that it leads to: ``(".w", array)``. The child is None if it cannot be read.
 
     Args:
-      keys: the key path from ``value`` to ``leaf``. Its first entry leads to the child.
-      leaf: a leaf of the child, or the child itself. If JAX has only numbered the child, it is found as the
-        attribute of ``value`` that leads to this leaf.
+      keys: the key path from ``value`` to ``leaf``.
+      leaf: the leaf at the end of ``keys``. It is needed if the first key is only a number, because the node
+        has no names for its children: the child is then the attribute of ``value`` that is this leaf, or
+        contains it.
     """
     import jax
 

@@ -164,9 +164,10 @@ def _sorted(metric: Metric, pair: Pair, tolerance: float = 0.0) -> tuple[list[Di
 def _together(
     metric: Metric, code: str, advice: Message, per_device: bool = False, shown: int = 1
 ) -> Callable[..., Result]:
-    """Return a function that compares one kind of figure (``metric``) of a program in the baseline and in the
-    run. It reports all figures that grew as one regression, with this code and advice. The title has the
-    first ``shown`` of these figures; with ``per_device`` it adds that they are per device."""
+    """Return a check for one program. The check compares the numbers that ``metric`` selects, such as the
+    program's memory, with those of an earlier run (the baseline). If some of them grew, it reports one
+    regression for all of them, with this ``code`` and ``advice``. The title of the regression names the first
+    ``shown`` of the numbers, and with ``per_device`` that they are per device."""
 
     def check(pair: Pair, tolerance: float) -> Result:
         grew, fell = _sorted(metric, pair, tolerance)

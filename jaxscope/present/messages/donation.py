@@ -24,9 +24,9 @@ TEMPLATES = {
         " {copy} is set to {original}, copy instead: {copy} = jax.tree.map({leaf}, {original}). Then {fix}"
     ),
     "fix-copy-state-then-donate": (
-        "{copy} shares its arrays with {original}, and XLA cannot donate one array twice. Outside the"
-        " jitted function, some lines create {copy} from {original}, or copy the values of {original} into"
-        " {copy}. After each of them, add this line: nnx.update({copy}, jax.tree.map(jnp.copy,"
+        "{copy} and {original} hold the same arrays, and XLA cannot donate an array twice. First find each"
+        " line of your code, outside the jitted function, that creates {copy} from {original} or copies the"
+        " values of {original} into {copy}, and add below it: nnx.update({copy}, jax.tree.map(jnp.copy,"
         " nnx.state({original}))). Then {fix}"
     ),
     "fix-donate-to-pmap": (

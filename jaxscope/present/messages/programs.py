@@ -16,9 +16,9 @@ TEMPLATES = {
     ),
     "fix-checkpoint-segments": (
         "divide the {iterations} iterations into about {segments} segments: scan over the segments with"
-        " jax.checkpoint(segment) as the body, where segment is a scan over its own iterations. JAX then"
-        " keeps only what is carried from segment to segment, and computes the rest again for the gradient,"
-        " which takes time. Change nothing if the memory suffices"
+        " jax.checkpoint(segment) as the body, where segment is a function that scans over the iterations of"
+        " one segment. JAX then keeps only what is carried from segment to segment, and computes the rest"
+        " again for the gradient, so that a step takes longer. Change nothing if the memory suffices"
     ),
     "fix-vmap-iterations": (
         "no iteration uses a result of another: stack the inputs of all iterations, and compute them together"
@@ -77,7 +77,7 @@ TEMPLATES = {
     ),
     "branches-under-vmap": (
         "{function} runs all branches of {conditional} for every element, because under vmap each element has"
-        " its own predicate: the branch {branch} has {share} of the program's operations"
+        " its own predicate. The branch {branch} has {share} of the program's operations"
     ),
     "whole-checkpoint": (
         "{function} computes the forward pass twice, because of a jax.checkpoint; the second time takes"
@@ -99,10 +99,11 @@ TEMPLATES = {
         " other, such as each layer: JAX then keeps the values of only one part at a time"
     ),
     "fix-branch-outside-vmap": (
-        "if in most calls no element needs this branch, call {conditional} once for the whole batch, outside"
-        " vmap: {conditional}(jnp.any({predicate}), f, g, batch). Here f computes this branch for all"
-        " elements with vmap, and uses jnp.where to keep its result only for the elements that need it; g"
-        " does what the other branch does. If in most calls an element needs it, make this branch cheaper"
+        "if in most calls no element needs this branch, compute the predicate for the whole batch first, and"
+        " call {conditional} once, not under vmap: {conditional}(jnp.any({predicate}), with_branch, without,"
+        " batch). with_branch computes this branch for all elements with vmap, and uses jnp.where to keep its"
+        " result only for the elements that need it; without does what the other branch does. If in most"
+        " calls an element needs it, make this branch cheaper"
     ),
     "fix-branch-cheaper": (
         "if all elements can take the same branch, call {conditional} outside vmap, for the whole batch."

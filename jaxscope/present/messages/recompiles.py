@@ -57,7 +57,7 @@ TEMPLATES = {
     "because-of-parameters": "parameters of the operation, such as a size, change from call to call",
     "because-of-cause": "{cause}",
     "because-library-makes-anew": "this line calls {library}, which creates new function objects each time",
-    "because-made-anew": "each call creates new function objects",
+    "because-made-anew": "this line creates new function objects each time",
     # -- evidence ----------------------------------------------------------------------------------------
     "because": "{cause}",
     "recompiled-call": "{call}{at}: {cause}{than}",
@@ -488,8 +488,8 @@ TEMPLATES = {
     "as-in": ", as in {call}",
     "jitted-once": ": jitted = {function}{statics}",
     "with-statics": (
-        " (arguments that are Python bools, strings, sizes or functions are static: static_argnums or"
-        " static_argnames)"
+        " (name the arguments that are Python bools, strings, sizes or functions in static_argnames or"
+        " static_argnums)"
     ),
     "and-more-statics": " (other arguments that are not arrays are static, too)",
     "function-around": "a function around this line",
@@ -511,8 +511,8 @@ TEMPLATES = {
         "jit the whole of what this line calls, once{how}, and call the jitted function here{pad}"
     ),
     "fix-jit-method": (
-        "{library} does not use jit for what this line calls. Jit it once{how}, and call the jitted function"
-        " here; if JAX raises an error while it traces the function, change nothing"
+        "{library} does not jit what this line calls. Jit it once, before the loop{how}, and call the jitted"
+        " function on this line. If JAX then raises an error while it traces the function, undo the change"
     ),
     "fix-trace-draws": (
         "compute all draws at once, in compiled code: numpyro.infer.Predictive(model, posterior_samples,"
@@ -549,10 +549,10 @@ TEMPLATES = {
     ),
     "that-line-creates": " (from {line})",
     "fix-make-once": (
-        "create {object} only once, outside the code that runs repeatedly, and call {call} with other arrays"
-        " each time: {library} defines its own functions again for each object. If you pass {library} a"
-        " function, the arrays that this function reads from outside must become its arguments. If {call}"
-        " still recompiles, jit it, too"
+        "create {object} only once, outside the code that runs repeatedly, and only call {call} there;"
+        " its arrays may differ from call to call. Each new object makes {library} define its functions again,"
+        " and JAX compiles them again. If you pass {library} a function that reads arrays from outside, pass these"
+        " arrays as arguments instead. If {call} still recompiles, jit it, too"
     ),
     "the-object": "the object",
     "its-method": "its method",

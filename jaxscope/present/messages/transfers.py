@@ -114,7 +114,7 @@ TEMPLATES = {
     ),
     "fix-join-on-host": (
         "join the arrays with NumPy (numpy.stack, numpy.concatenate, numpy.array) instead of jnp: jnp copies"
-        " each array of the host to the device by itself"
+        " the NumPy arrays to the device one at a time; NumPy joins them first, so that there is one copy"
     ),
     "time-of-line": "about {seconds} at this line",
     "fix-python-in-loop": (
