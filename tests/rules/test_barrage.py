@@ -163,14 +163,14 @@ def test_what_a_library_makes_anew_in_one_call_can_only_be_kept_in_the_persisten
         (
             None,
             "jax.random",
-            ["sim does not use jit for what this line calls. Jit it once: jitted = jax.jit(sim.draw"],
+            ["sim does not jit what this line calls. Jit it once: jitted = jax.jit(sim.draw"],
         ),
         (None, "jax.numpy", ["if sim only reads the arrays, pass NumPy arrays (np.asarray)"]),
         ("sim.draw(key, 4)", "jax.random", []),
         (
             "float(x)",
             "jax.random",
-            ["sim does not use jit for what this line calls. Jit it once: jitted = jax.jit(sim.draw"],
+            ["sim does not jit what this line calls. Jit it once: jitted = jax.jit(sim.draw"],
         ),
     ],
 )
@@ -601,7 +601,7 @@ print(model.fit(shape))
             5,
             False,
             [
-                "fitting does not use jit for what this line calls. Jit it once: jitted = jax.jit(model.fit) (arguments that "
+                "fitting does not jit what this line calls. Jit it once: jitted = jax.jit(model.fit) (name the argume"
             ],
         ),
         (5, True, []),  # the line's method jits its parts: it is a loop in Python

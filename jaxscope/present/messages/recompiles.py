@@ -511,7 +511,7 @@ TEMPLATES = {
         "jit the whole of what this line calls, once{how}, and call the jitted function here{pad}"
     ),
     "fix-jit-method": (
-        "{library} does not jit what this line calls. Jit it once, before the loop{how}, and call the jitted"
+        "{library} does not jit what this line calls. Jit it once{how}, and call the jitted"
         " function on this line. If JAX then raises an error while it traces the function, undo the change"
     ),
     "fix-trace-draws": (
@@ -550,9 +550,9 @@ TEMPLATES = {
     "that-line-creates": " (from {line})",
     "fix-make-once": (
         "create {object} only once, outside the code that runs repeatedly, and only call {call} there;"
-        " its arrays may differ from call to call. Each new object makes {library} define its functions again,"
-        " and JAX compiles them again. If you pass {library} a function that reads arrays from outside, pass these"
-        " arrays as arguments instead. If {call} still recompiles, jit it, too"
+        " its arrays may differ from call to call. Each new object makes {library} define its functions"
+        " again, and JAX compiles them again. If you pass {library} a function that reads arrays from"
+        " outside, pass these arrays as arguments instead. If {call} still recompiles, jit it, too"
     ),
     "the-object": "the object",
     "its-method": "its method",
