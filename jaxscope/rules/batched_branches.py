@@ -10,7 +10,7 @@ from jaxscope.analysis.loop_calls import LONGEST
 from jaxscope.analysis.rewrap_site import last_name, syntax
 from jaxscope.model import sources
 from jaxscope.model.run import Run
-from jaxscope.rules.each_program import runs_often, users
+from jaxscope.rules.each_program import takes_time, users
 from jaxscope.rules.programs import evidence, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
@@ -27,7 +27,7 @@ _BRANCHES = frozenset({"true_fun", "false_fun", "branches"})  # the parameters o
 def branches_under_vmap(run: Run) -> Iterator[Finding]:
     for p, f, texts in users(run):
         batched = texts.hlo.batched_branches if texts.hlo is not None else None
-        if batched is None or not batched.operations or not runs_often(run, p.compilations[-1], f.calls):
+        if batched is None or not batched.operations or not takes_time(run, p, f, batched.operations):
             continue
         for line in batched.lines:
             source = sources.of(run)(line.file)
@@ -126,6 +126,9 @@ def _instead(call: ast.Call, branch: ast.expr) -> Fix:
     if last_name(call.func) == "switch" or not call.args:
         return Fix(message("fix-branch-cheaper", conditional=conditional), "branch_outside_vmap")
     predicate = _short(call.args[0])
+    if any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for n in ast.walk(call.args[0])):
+        words = message("fix-counter-without-vmap", predicate=predicate)  # step % every == 0
+        return Fix(words, "counter_without_vmap", {"predicate": predicate})
     if branch not in call.args[1:2]:
         predicate = f"~({predicate})"
     words = message("fix-branch-outside-vmap", conditional=conditional, predicate=predicate)

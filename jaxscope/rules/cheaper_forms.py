@@ -9,7 +9,7 @@ from jaxscope.analysis.stablehlo.cheaper_forms import CHOICE, KERNEL, ONE_HOT, R
 from jaxscope.model import sources
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
-from jaxscope.rules.each_program import runs_often, users
+from jaxscope.rules.each_program import FASTER, takes_time, users
 from jaxscope.rules.programs import evidence, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Finding, Fix
@@ -19,12 +19,8 @@ from jaxscope.schema.messages import message
 TIMES, TRANSFORM_TIMES = 4, 2
 ERROR = 2  # one operation may take up to this many times as long as an average operation
 SHARE = 0.1  # of the program's operations
-# Operations of one call that another form saves; fewer take a few milliseconds at most. MANY is for a call
-# that is not repeated.
-LEAST, MANY = 20_000_000, 2_000_000_000
-# GPUs and TPUs do this many times as many operations in the same time. Measured on an H200: a call of the
-# examples of the page takes as long in either form, and draws with jax.random.choice take longer.
-FASTER = 100
+# Operations of one call that another form saves; fewer take a few milliseconds at most.
+LEAST = 20_000_000
 IN_LOOP = 10  # the least number of iterations that is assumed for a loop of the program
 
 TITLES = {
@@ -98,4 +94,4 @@ def _matters(run: Run, p: Program, f: Function, form: CheaperForm) -> bool:
     saved, least = form.operations - form.cheaper, faster * (LEAST // IN_LOOP if form.in_loop else LEAST)
     if form.operations < times * form.cheaper or saved < least or (form.share or 1.0) < SHARE:
         return False
-    return saved >= faster * MANY or form.in_loop or runs_often(run, p.compilations[-1], f.calls)
+    return form.in_loop or takes_time(run, p, f, saved)

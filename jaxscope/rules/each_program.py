@@ -15,14 +15,20 @@ import msgspec
 
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.rewrap_site import in_a_loop
-from jaxscope.model import sources, target_programs
+from jaxscope.model import line_times, sources, target_programs
 from jaxscope.model.function_lookup import number_of
-from jaxscope.model.records import Compilation, Function, Program, cached_until_changed
+from jaxscope.model.records import Function, Program, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import merging
 from jaxscope.schema.findings import NOTE, Evidence, Finding
+from jaxscope.schema.line_times import COMPILING
 from jaxscope.schema.messages import message
 
+LONG = 0.05  # share of the measured time
+MANY = 2_000_000_000  # operations that take a CPU a good part of a second
+# GPUs and TPUs do this many times as many operations in the same time. Measured on an H200: a call of the
+# examples of JX211 takes as long in either form, and draws with jax.random.choice take longer.
+FASTER = 100
 LOOKED = 4  # how many programs of a function a rule reads: the latest ones
 
 # The findings of a rule in one program, each with a value: findings of two programs with the same value are
@@ -127,13 +133,32 @@ def _of_stand_in(f: Finding, others: Sequence[Program]) -> Finding:
     return msgspec.structs.replace(f, severity=NOTE, evidence=[*f.evidence, *absent])
 
 
-def runs_often(run: Run, c: Compilation, calls: int | None) -> bool:
-    """Return whether the program of the call ``c`` is called repeatedly. This is so if ``calls``, the number
-    of its calls (None: not counted), is more than 1, or if a loop is around the line of ``c`` or around a
-    line above it in the call stack."""
-    if calls is not None and calls > 1:
+def takes_time(run: Run, p: Program, f: Function, operations: float = 0) -> bool:
+    """Return whether the calls of ``p``, a program of the function ``f``, matter to the duration of the run.
+
+    This is so if ``f`` is called more than once, or a loop is around the line of the call or around a line
+    above it in the call stack. A single call matters if it needs at least MANY operations (FASTER times as
+    many on accelerators), or if the main thread spent at least the share LONG of the measured time at the
+    line of the call, without the time to compile.
+
+    Args:
+      operations: the operations that one call needs, as far as they are known.
+    """
+    if f.calls is not None and f.calls > 1:
         return True
+    if operations >= MANY * (1 if run.platform == "cpu" else FASTER):
+        return True
+    c = p.compilations[-1]
     at = [c.site, *c.missed.stack] if c.missed is not None else [c.site]
     text = sources.of(run)
-    lines = ((text(f.file), f.line) for f in at if f is not None)
-    return any(source is not None and in_a_loop(source, line) for source, line in lines)
+    lines = ((text(frame.file), frame.line) for frame in at if frame is not None)
+    if any(source is not None and in_a_loop(source, line) for source, line in lines):
+        return True
+    measured = line_times.measured(run)
+    here = [
+        s.seconds
+        for s in line_times.by_line(run)
+        if c.site is not None and (s.line.file, s.line.line) == (c.site.file, c.site.line)
+        if s.doing != COMPILING
+    ]
+    return measured is not None and sum(here) >= LONG * measured.seconds

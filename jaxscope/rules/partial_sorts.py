@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jaxscope.analysis.stablehlo.partial_sorts import PartialSort
 from jaxscope.model.run import Run
-from jaxscope.rules.each_program import runs_often, users
+from jaxscope.rules.each_program import takes_time, users
 from jaxscope.rules.programs import evidence, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, WARNING, Finding, Fix
@@ -27,7 +27,7 @@ def sort_for_few(run: Run) -> Iterator[Finding]:
                 largest[s.source] = s
         for s in largest.values():
             elements = s.rows * s.length
-            if elements < LEAST or (elements < MANY and not runs_often(run, p.compilations[-1], f.calls)):
+            if elements < LEAST or (elements < MANY and not takes_time(run, p, f)):
                 continue
             text = message(
                 "shuffle-for-few" if s.shuffles else "sort-for-few",

@@ -8,7 +8,7 @@ from jaxscope.analysis import jit_decorators
 from jaxscope.analysis.rewrap_site import FUNCTION, last_name, syntax
 from jaxscope.model import sources
 from jaxscope.model.run import Run
-from jaxscope.rules.each_program import runs_often, users
+from jaxscope.rules.each_program import takes_time, users
 from jaxscope.rules.programs import evidence, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, WARNING, Finding, Fix
@@ -27,7 +27,7 @@ GRADIENTS = frozenset({"grad", "value_and_grad", "filter_grad", "filter_value_an
 def whole_checkpoint(run: Run) -> Iterator[Finding]:
     for p, f, texts in users(run):
         again = texts.hlo.recomputed if texts.hlo is not None else None
-        if again is None or texts.stablehlo is None or not runs_often(run, p.compilations[-1], f.calls):
+        if again is None or texts.stablehlo is None or not takes_time(run, p, f, again.all_flops):
             continue
         # Several checkpoints one after the other have several barriers: only the values of one are kept.
         if texts.stablehlo.op_counts.get(BARRIER) != 1 or not again.forward_flops:

@@ -13,7 +13,7 @@ from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.sharding_audit import ARGUMENT, Intent, parts
 from jaxscope.model import sharding_audit
 from jaxscope.model.run import Run
-from jaxscope.rules.each_program import runs_often, users
+from jaxscope.rules.each_program import takes_time, users
 from jaxscope.rules.programs import evidence, mesh_axes
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
@@ -30,7 +30,7 @@ def replicated_computation(run: Run) -> Iterator[Finding]:
     most = max((n for *_, n in programs), default=0)
     for p, f, texts, n in programs:
         c = p.compilations[-1]
-        if not n or n < SHARE * most or not runs_often(run, c, f.calls):
+        if not n or n < SHARE * most or not takes_time(run, p, f, n):
             continue
         arguments = _replicated(sharding_audit.of_compilation(run, c))
         if arguments is None or _differs_by_device(texts):
@@ -58,7 +58,7 @@ def repeated(run: Run) -> Iterator[Finding]:
     most = max((n for *_, n in programs), default=0)
     for p, f, work, n in programs:
         c = p.compilations[-1]
-        if work is None or n < SHARE * most or not runs_often(run, c, f.calls):
+        if work is None or n < SHARE * most or not takes_time(run, p, f, n):
             continue
         if p.asked is None and _replicated(sharding_audit.of_compilation(run, c)) is not None:
             continue  # JX512

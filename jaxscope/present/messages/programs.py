@@ -105,6 +105,11 @@ TEMPLATES = {
         " result only for the elements that need it; without does what the other branch does. If in most"
         " calls an element needs it, make this branch cheaper"
     ),
+    "fix-counter-without-vmap": (
+        "{predicate} depends on a counter, which seems to be the same for all elements. Compute the predicate"
+        " from a value that vmap does not batch, such as i in jax.lax.scan(body, carry, jnp.arange(n)) or an"
+        " argument with None in in_axes: JAX then runs only one of the branches"
+    ),
     "fix-branch-cheaper": (
         "if all elements can take the same branch, call {conditional} outside vmap, for the whole batch."
         " Otherwise make the branch cheaper, or, on a CPU, use jax.lax.map(f, xs) instead of vmap(f)(xs): it"
