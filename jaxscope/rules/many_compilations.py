@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+import msgspec
+
 from jaxscope.analysis import jit_decorators, line_names
 from jaxscope.analysis.rewrap_site import callback_around, imports, loop_around
 from jaxscope.model import causes, payers, sources, transfers
@@ -35,9 +37,6 @@ INIT = frozenset({"init", "init_with_output", "init_fun", "init_fn"})
 # A line beside a function that recompiles for its size is reported if it costs more than TIMES as much.
 TIMES = 2
 ONCE = 0.1  # share of all seconds: a line that recompiles nothing and costs less is not reported
-# The same share for a line that mostly draws random numbers, as for the parameters of a model: jit may not
-# help there.
-DRAWN = 0.4
 # A line with this many recompiles of functions that a library jits (each a whole program) has a warning.
 PROGRAMS = 2
 # Lines of one function with few compilations each are reported from this number of lines, and this share of
@@ -315,7 +314,9 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
         serious = len(p.again) >= BARRAGE or library_calls.repeats(p) >= PROGRAMS
         enough = least * SOME if len(p.compilations) >= BARRAGE else least
         if creates or not p.again:  # these seconds are spent once, for example to look at the results
-            enough = (DRAWN if creates and not initializes else ONCE) * payers.total_seconds(run)
+            enough = ONCE * payers.total_seconds(run)
+        if creates or initializes:  # a jitted function compiles the random draws, too
+            cost = min(cost, sum(c.seconds for c in p.compilations if not library_calls.draws(c.function)))
         finding = _finding(run, [p], title, fix, cost, WARNING if serious else NOTE)
         yield Avoidable(p, finding, serious, cost >= enough)
 
@@ -329,7 +330,7 @@ def _with_conditions(run: Run, p: Payer, fix: Fix, initializes: bool, creates: b
       creates: whether the line mostly draws random numbers, as for parameters.
     """
     if initializes or creates:
-        fix = extended(fix, "fix-if-faster") or fix
+        fix = msgspec.structs.replace(fix, arguments={**fix.arguments, "parameters": True})
     if fix.kind == "jit" and (read := _reads_inside(run, p)) is not None:
         fix = extended(fix, "fix-reads-value", line=read.source, expression=read.text) or fix
     if initializes:

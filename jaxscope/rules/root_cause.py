@@ -401,7 +401,7 @@ def _same_line(a: Frame | None, b: Frame | None) -> bool:
 def _creates(fix: Fix) -> bool:
     """Return whether ``fix``, advice of JX133, is about a line that creates parameters, and not about a line
     that a loop repeats."""
-    return isinstance(fix.words, Message) and fix.words.slug in ("fix-if-faster", "fix-also-inits")
+    return fix.arguments.get("parameters") is True
 
 
 def _lines(f: Finding) -> set[tuple[str, int]]:

@@ -91,7 +91,7 @@ STATED = {
         f"or {share(many_compilations.SHARE * many_compilations.SOME)} if the line causes at least"
         f" {many_compilations.BARRAGE} compilations",
         f"one of {n(outside_jit.SEVERAL)} or more",
-        f"from {share(many_compilations.ONCE)} of the total time on ({share(many_compilations.DRAWN)} if",
+        f"from {share(many_compilations.ONCE)} of the total time on.",
         f"at least {many_compilations.BARRAGE} compilations in {n(many_compilations.FEW_LINES)} or more lines",
         f"at least {share(many_compilations.TOGETHER)} of the total time",
     ),

@@ -474,10 +474,6 @@ TEMPLATES = {
         "compute in NumPy in {function}: JAX passes jax.Arrays to it, and compiles each operation on them"
         " outside jit. Convert its arguments first, with jax.tree.map(np.asarray, ...)"
     ),
-    "fix-if-faster": (
-        "{fix}. This may save little: most of the seconds go into compiling the random number generation,"
-        " which a jitted function needs, too"
-    ),
     "fix-reads-value": (
         "{fix}. A jitted function cannot read the value of an array: replace {expression} at {line} by"
         " jax.lax.while_loop, jax.lax.cond or jnp.where"

@@ -1,4 +1,4 @@
-# parameters made op by op: most of the compile time, few and slow compilations
+# parameters made op by op: most of the seconds are random draws, which one program would compile, too
 import jax
 import jax.numpy as jnp
 from jax.example_libraries import stax
@@ -13,7 +13,7 @@ init, predict = stax.serial(
     stax.Relu,
     stax.Dense(10),
 )
-_, params = init(jax.random.key(0), (-1, 28, 28, 1))  # must: JX133 first
+_, params = init(jax.random.key(0), (-1, 28, 28, 1))
 
 
 @jax.jit
