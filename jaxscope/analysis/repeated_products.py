@@ -3,8 +3,11 @@ compute a part."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
+from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.stablehlo.constraints import Constraint
 from jaxscope.schema.keys import Frame
@@ -26,8 +29,10 @@ class Repeated(msgspec.Struct, frozen=True):
       lines: the lines with repeated products, the line with the most repeated flops first.
       constraint: the user's sharding constraint, on an array that such a line computes or reads, that does
         not split the array over ``axes``; None: there is none.
-      axes: the mesh axes that split an argument of the program, but not the array of the constraint. Without
-        a constraint, the mesh axes that split no argument.
+      axes: the mesh axes that split an argument of the program, but not the array of the constraint or the
+        rows that ``rows_taken`` takes. Without these, the mesh axes that split no argument.
+      rows_taken: the line that takes rows by index (``x[i]``) from an array that is split over ``axes``, so
+        that each device gets all these rows; None: there is none, or a constraint is the cause.
     """
 
     flops: int
@@ -36,6 +41,7 @@ class Repeated(msgspec.Struct, frozen=True):
     lines: list[Frame]
     constraint: Constraint | None = None
     axes: tuple[str, ...] = ()
+    rows_taken: Frame | None = None
 
 
 def find(texts: Texts) -> Repeated | None:
@@ -73,7 +79,26 @@ def find(texts: Texts) -> Repeated | None:
         return None  # unequal parts are padded, which JX504 reports
     lines = sorted((f for f, n in more.items() if n >= SHARE * repeated), key=lambda f: -more[f])
     constraint, axes = _constraint(texts, lines)
-    return Repeated(total, total - repeated, devices, lines, constraint, axes)
+    taken = None
+    if not axes:
+        taken, axes = _rows_taken(hlo.collectives)
+    return Repeated(total, total - repeated, devices, lines, constraint, axes, taken)
+
+
+def _rows_taken(collectives: Sequence[Collective]) -> tuple[Frame | None, tuple[str, ...]]:
+    """Return (line, mesh axes) of the most bytes that the partitioner adds up over devices because the line
+    takes rows, by index, from an array whose rows are split over these axes; (None, ()) if there are none.
+    Each device contributes the rows that it has, and gets all of them."""
+    found = [
+        (c.bytes * (c.executions or 1), c.source, tuple(c.axes))
+        for c in collectives
+        if c.kind == "all-reduce"
+        and c.origin == "inserted"
+        and (c.op_name or "").rpartition("/")[2] == "gather"
+        if c.bytes is not None and c.source is not None and c.axes
+    ]
+    _, line, axes = max(found, key=lambda row: row[0], default=(0, None, ()))
+    return line, axes
 
 
 def _constraint(texts: Texts, lines: list[Frame]) -> tuple[Constraint | None, tuple[str, ...]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -28,6 +29,7 @@ from jaxscope.schema.line_times import (
 
 _WAITS = re.compile(r"\.block_until_ready\(")  # a method in C, which has no frame
 FEWEST = 10  # samples: the error of the seconds is then about 30 %
+LONG_S = 2.0  # seconds: the error is then at most 10 %, also of one sample of one long call of C code
 MOST = 0.8  # share of a loop's seconds that a loop inside it has, for the inner loop to be named
 _Loops = list[tuple[Frame, int]]  # (first line, number of the last line) of loops, outermost first
 
@@ -127,36 +129,58 @@ def seconds_at(run: Run, lines: Collection[tuple[str, int]]) -> float | None:
         for doing, t in entries(run)
         if doing in (OPERATIONS, WAITING) and any((f.file, f.line) in lines for f in t.stack)
     ]
-    return sum(t.seconds for t in found) if sum(t.samples for t in found) >= FEWEST else None
+    return _seconds(found)
+
+
+def _seconds(times: Sequence[LineTime]) -> float | None:
+    """Return the seconds of ``times`` together; None if their error is large. The error of a sample is at
+    most the time between two samples, 0.2 s, but a call of C code that waits is one sample, however long."""
+    seconds, samples = sum(t.seconds for t in times), sum(t.samples for t in times)
+    return seconds if samples >= FEWEST or seconds >= LONG_S else None
 
 
 def running_seconds(run: Run, function: Function) -> float | None:
     """Return the seconds that the main thread spent in calls of the jitted ``function``, and on waiting for
-    values in loops that call no other jitted function of the user. Return None if nothing was measured, or if
-    there are too few samples."""
+    values where no other jitted function of the user can be the reason: in a loop that calls no other one,
+    or after the call, in a function (or the script) that calls no other one. Return None if nothing was
+    measured, or if there are too few samples."""
     lines: set[tuple[str, int]] = set()
     mine: set[tuple[Frame, int]] = set()
     others: set[tuple[Frame, int]] = set()
+    first: dict[
+        tuple[str, str], int
+    ] = {}  # file and function that call ``function`` -> line of the first call
+    elsewhere: set[tuple[str, str]] = set()  # file and function that call other functions
     for c in run.compilations.values():
         if not c.function.user or c.site is None or c.missed is None or c.entry != "call":
             continue
+        stack = [c.site, *c.missed.stack]
+        (mine if c.function is function else others).update(_around(run, stack))
         if c.function is function:
             lines.add((c.site.file, c.site.line))
-        (mine if c.function is function else others).update(_around(run, [c.site, *c.missed.stack]))
-    others.update(
-        loop
-        for doing, t in entries(run)
-        if doing == CALLING and (t.stack[0].file, t.stack[0].line) not in lines
-        for loop in _around(run, t.stack)
-    )
+            for f in stack:
+                first[f.file, f.function] = min(f.line, first.get((f.file, f.function), f.line))
+        else:
+            elsewhere.update((f.file, f.function) for f in stack)
+    for doing, t in entries(run):
+        if doing == CALLING and (t.stack[0].file, t.stack[0].line) not in lines:
+            others.update(_around(run, t.stack))
+            elsewhere.update((f.file, f.function) for f in t.stack)
     own = mine - others
+    alone = {scope: line for scope, line in first.items() if scope not in elsewhere}
     found = [
         t
         for doing, t in entries(run)
         if (doing == CALLING and (t.stack[0].file, t.stack[0].line) in lines)
-        or (doing == WAITING and not own.isdisjoint(_around(run, t.stack)))
+        or (
+            doing == WAITING
+            and (
+                not own.isdisjoint(_around(run, t.stack))
+                or any(f.line >= alone.get((f.file, f.function), math.inf) for f in t.stack)
+            )
+        )
     ]
-    return sum(t.seconds for t in found) if sum(t.samples for t in found) >= FEWEST else None
+    return _seconds(found)
 
 
 def _around(run: Run, stack: Iterable[Frame]) -> Iterator[tuple[Frame, int]]:

@@ -14,7 +14,7 @@ from jaxscope.analysis.sharding_audit import ARGUMENT, Intent, parts
 from jaxscope.model import sharding_audit
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import takes_time, users
-from jaxscope.rules.programs import evidence, mesh_axes
+from jaxscope.rules.programs import evidence, mesh_axes, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.messages import Field, Names, Parts, Percent, message
@@ -52,8 +52,9 @@ def replicated_computation(run: Run) -> Iterator[Finding]:
 
 @rule("JX515", "repeated-products", WARNING)
 def repeated(run: Run) -> Iterator[Finding]:
-    """Yield findings about programs in which several devices compute some matrix products again: a sharding
-    constraint asks for whole arrays, or a mesh axis splits nothing."""
+    """Yield findings about programs in which several devices compute the same parts of matrix products. The
+    reason is a sharding constraint that asks for whole arrays, or rows taken from a split array, which are
+    then whole on each device, or a mesh axis that splits nothing."""
     programs = [(p, f, repeated_products.find(texts), _products(texts)) for p, f, texts in users(run)]
     most = max((n for *_, n in programs), default=0)
     for p, f, work, n in programs:
@@ -68,6 +69,11 @@ def repeated(run: Run) -> Iterator[Finding]:
             names = Names(tuple(map(repr, axes)))
             why = message("repeated-by-constraint", constraint=constraint.asked.text, axes=mesh_axes(axes))
             fix = Fix(message("fix-unconstrained", axes=names), "loosen_constraint", {"axes": list(axes)})
+        elif work.rows_taken is not None:
+            line = work.rows_taken
+            why = message("repeated-after-rows", line=line, axes=mesh_axes(axes))
+            names = Names(tuple(map(repr, axes)))
+            fix = Fix(message("fix-split-rows", line=line, axes=names), "split_rows", {"axes": list(axes)})
         elif axes:
             why = message("repeated-along-axes", axes=mesh_axes(axes))
             fix = Fix(message("fix-use-axis", axes=mesh_axes(axes)), "use_axis", {"axes": list(axes)})
@@ -79,7 +85,7 @@ def repeated(run: Run) -> Iterator[Finding]:
             lines=Parts(tuple(work.lines[:LINES]), between=" and "),
             why=why,
         )
-        at = constraint.source if constraint is not None else work.lines[0]
+        at = constraint.source if constraint is not None else work.rows_taken or work.lines[0]
         yield Finding(
             code="JX515",
             severity=WARNING if fix is not None and 2 * n >= most else NOTE,
@@ -93,6 +99,8 @@ def repeated(run: Run) -> Iterator[Finding]:
             ],
             fix=fix or Fix(message("fix-look-at-shardings", function=f.display_name), "look_at_shardings"),
             subject=axes,
+            seconds=running_share(run, f, 1 - work.needed / work.flops),
+            at_most=True,
         )
 
 

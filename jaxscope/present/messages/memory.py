@@ -128,6 +128,14 @@ TEMPLATES = {
         ", because the sharding constraint {constraint} does not split the array over {axes}"
     ),
     "repeated-along-axes": ", because no argument is split over {axes}",
+    "repeated-after-rows": (
+        ", because {line} takes rows, by index, from an array that is split over {axes}, and then each device"
+        " has all of these rows"
+    ),
+    "fix-split-rows": (
+        "split the rows that {line} returns again: rows = jax.lax.with_sharding_constraint(rows,"
+        " PartitionSpec({axes}))"
+    ),
     "fix-unconstrained": (
         "in this sharding constraint, write {axes} instead of None for a dimension that is to be split, or"
         " write PartitionSpec.UNCONSTRAINED, or remove the constraint. None means that each device has the"
