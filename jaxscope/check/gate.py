@@ -260,7 +260,7 @@ def _grouped(late: Sequence[Miss]) -> list[list[Miss]]:
     groups: dict[object, list[Miss]] = {}
     for one in sorted(late, key=lambda x: (x.compilation.t_ns, x.compilation.call)):
         c, cause = one.compilation, one.cause
-        line = (c.site.file, c.site.line) if c.site is not None and eager(c.function) else None
+        line = c.site.place if c.site is not None and eager(c.function) else None
         groups.setdefault((c.function.id, cause.kind, cause.path, line), []).append(one)
     return sorted(groups.values(), key=lambda g: -sum(x.compilation.seconds for x in g))
 

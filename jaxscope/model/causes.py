@@ -369,7 +369,7 @@ def _continues(c: Compilation, trace: Compilation) -> bool:
     if c.entry != "transform" or _traced_under_transform(c):
         return False
     lines, around = (
-        {(f.file, f.line) for f in (o.site, *(o.missed.stack if o.missed is not None else ())) if f}
+        {f.place for f in (o.site, *(o.missed.stack if o.missed is not None else ())) if f}
         for o in (c, trace)
     )
     return bool(lines) and lines <= around
@@ -408,7 +408,7 @@ def _transformed(c: Compilation) -> object:
     of one function under the same transform have equal values. The recording does not name the transform, so
     the value consists of things that differ between transforms: the lines on the stack, the paths and ranks
     of the arguments, the function object, and whether the call traced."""
-    lines = [(f.file, f.line) for f in (c.site, *(c.missed.stack if c.missed is not None else ())) if f]
+    lines = [f.place for f in (c.site, *(c.missed.stack if c.missed is not None else ())) if f]
     traced = c.reached_phases & 1 or c.phase == TRACE
     # Another rank means another transform: vmap on a line that had grad before.
     leaves = [(leaf.path, len(leaf.shape or ())) for leaf in c.key.arguments] if c.key is not None else []

@@ -308,7 +308,7 @@ def _function(i: Item) -> Hashable:
 
 
 def _line(i: Item) -> Hashable:
-    return None if i.source is None else (i.source.file, i.source.line)
+    return None if i.source is None else i.source.place
 
 
 def _weight(c: Changed) -> tuple[Hashable, ...]:
@@ -317,5 +317,5 @@ def _weight(c: Changed) -> tuple[Hashable, ...]:
     item = c.after or c.before
     assert item is not None
     total = (item.bytes or 0) * (item.executions or 1) * c.count
-    at = (item.source.file, item.source.line) if item.source is not None else ("", 0)
+    at = item.source.place if item.source is not None else ("", 0)
     return -total, at, item.kind, str(item.axes), c.before is None, c.after is None

@@ -125,7 +125,7 @@ def seconds_at(run: Run, lines: Collection[tuple[str, int]]) -> float | None:
     found = [
         t
         for doing, t in entries(run)
-        if doing in (OPERATIONS, WAITING) and any((f.file, f.line) in lines for f in t.stack)
+        if doing in (OPERATIONS, WAITING) and any(f.place in lines for f in t.stack)
     ]
     return sum(t.seconds for t in found) if sum(t.samples for t in found) >= FEWEST else None
 
@@ -141,19 +141,19 @@ def running_seconds(run: Run, function: Function) -> float | None:
         if not c.function.user or c.site is None or c.missed is None or c.entry != "call":
             continue
         if c.function is function:
-            lines.add((c.site.file, c.site.line))
+            lines.add(c.site.place)
         (mine if c.function is function else others).update(_around(run, [c.site, *c.missed.stack]))
     others.update(
         loop
         for doing, t in entries(run)
-        if doing == CALLING and (t.stack[0].file, t.stack[0].line) not in lines
+        if doing == CALLING and t.stack[0].place not in lines
         for loop in _around(run, t.stack)
     )
     own = mine - others
     found = [
         t
         for doing, t in entries(run)
-        if (doing == CALLING and (t.stack[0].file, t.stack[0].line) in lines)
+        if (doing == CALLING and t.stack[0].place in lines)
         or (doing == WAITING and not own.isdisjoint(_around(run, t.stack)))
     ]
     return sum(t.seconds for t in found) if sum(t.samples for t in found) >= FEWEST else None
@@ -197,8 +197,8 @@ class Loop(msgspec.Struct, frozen=True):
         found: dict[tuple[str, int], tuple[Frame, float]] = {}
         for t in self.times:
             at = t.stack[0]
-            _, before = found.get((at.file, at.line), (at, 0.0))
-            found[at.file, at.line] = at, before + t.seconds - t.blocked
+            _, before = found.get(at.place, (at, 0.0))
+            found[at.place] = at, before + t.seconds - t.blocked
         return sorted(found.values(), key=lambda item: -item[1])
 
 
@@ -263,7 +263,7 @@ def traced(run: Run) -> list[Spent]:
     found: dict[tuple[str, int], list[LineTime]] = {}
     for doing, entry in entries(run):
         if doing == COMPILING and entry.traced:
-            found.setdefault((entry.traced[0].file, entry.traced[0].line), []).append(entry)
+            found.setdefault(entry.traced[0].place, []).append(entry)
     spent = []
     for members in found.values():
         most = max(members, key=lambda entry: entry.seconds)

@@ -135,7 +135,7 @@ def called_at(run: Run, t: Transfer) -> Frame | None:
     """Return the user's line that called the function of ``t.source``, if a report should show both lines:
     the call is in another file, or in a loop. Return None otherwise, or if the line is unknown."""
     at, source = t.caller, t.source
-    if at is None or source is None or (at.file, at.line) == (source.file, source.line):
+    if at is None or source is None or at.place == source.place:
         return None
     if at.file != source.file or in_a_loop(sources.of(run)(at.file), at.line):
         return at

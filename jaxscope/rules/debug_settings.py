@@ -41,7 +41,7 @@ def _is_jitted_call(run: Run, t: LineTime) -> bool:
     There, checking the result mostly waits for the computation, and without the check the program would wait
     for it later."""
     at = t.stack[0]
-    if (at.file, at.line) in payers.call_lines(run):
+    if at.place in payers.call_lines(run):
         return True
     jitted = frozenset(f.seen.name.rpartition(".")[2] for f in run.functions.values() if f.user)
     return jit_decorators.calls(sources.of(run)(at.file), at.line, jitted)

@@ -260,7 +260,7 @@ def _together(run: Run) -> Iterator[tuple[Place, list[Avoidable]]]:
         apart = small if isinstance(place, Iteration) else []
         yield place, [line for line in lines if line not in apart]
         for line in apart:
-            yield (line.payer.line.file, line.payer.line.line), [line]
+            yield line.payer.line.place, [line]
 
 
 def _place(run: Run, p: Payer, slug: str | None) -> Place:
@@ -270,7 +270,7 @@ def _place(run: Run, p: Payer, slug: str | None) -> Place:
     if slug in TO_NUMPY and (callback := callback_around(sources.of(run)(p.line.file), p.line.line)):
         return Callback(p.line.file, callback.lineno, callback.name)
     loop = _iteration(run, p) if slug in INTO_ONE_STEP or slug == ONE_SIZE else None
-    return loop or (p.line.file, p.line.line)
+    return loop or p.line.place
 
 
 def _by_line(run: Run) -> Iterator[Avoidable]:
@@ -280,7 +280,7 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
     least, resized = SHARE * payers.total_seconds(run), payers.resized_lines(run)
     called = payers.call_lines(run)
     row_by_row = [(f.source.file, lines) for f, lines in loop_calls.for_each_row(run) if f.source is not None]
-    found = sorted(payers.payers(run), key=lambda p: (p.line.file, p.line.line))
+    found = sorted(payers.payers(run), key=lambda p: p.line.place)
     loops = [_iteration(run, p) for p in found]
     compiled = Counter[Iteration | None]()
     for p, loop in zip(found, loops, strict=True):
@@ -288,7 +288,7 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
     for p, loop in zip(found, loops, strict=True):
         if any(p.line.file == file and p.line.line in lines for file, lines in row_by_row):
             continue  # the loop that takes the rows one by one has its own finding
-        if p.within and p.library in JAX_ROOTS and (p.line.file, p.line.line) in called:
+        if p.within and p.library in JAX_ROOTS and p.line.place in called:
             continue  # computed while a jitted function is traced: the line is jitted already
         jitted = jit_decorators.jitted_calls(sources.of(run)(p.line.file), p.line.line)
         if jitted.issuperset(c.missed.column for c in p.compilations if c.missed is not None):
@@ -346,7 +346,7 @@ def _reads_inside(run: Run, p: Payer) -> Transfer | None:
     called: set[tuple[str, str]] = set()
     for c in p.compilations:
         for at in (c.site, *c.missed.stack) if c.missed is not None else ():
-            if at is not None and (at.file, at.line) == (p.line.file, p.line.line):
+            if at is not None and at.place == p.line.place:
                 break
             if at is not None:
                 called.add((at.file, at.function))
@@ -382,7 +382,7 @@ def _beside_a_resized_function(
       cost: seconds that the advice for the line saves.
       resized: (file, line) of such calls -> the recompiles.
     """
-    if (p.line.file, p.line.line) in resized:
+    if p.line.place in resized:
         return True
     sizes = sum(causes.reason(run, c).kind in outside_jit.OF_SIZES for c in p.again)
     mostly = 2 * sizes >= len(p.compilations)

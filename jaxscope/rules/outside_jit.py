@@ -19,7 +19,7 @@ from jaxscope.model.run import Run
 from jaxscope.rules import library_calls, loop_calls, recompiles
 from jaxscope.schema.causes import Cause, NewFunction
 from jaxscope.schema.findings import Fix
-from jaxscope.schema.keys import Frame
+from jaxscope.schema.keys import Frame, same_line
 from jaxscope.schema.libraries import COMPUTING_ROOTS, JAX_ROOTS, TRACED_WHOLE, WRAPPER_ROOTS
 from jaxscope.schema.messages import Field, Message, Names, message
 
@@ -219,8 +219,7 @@ def lengthened(run: Run) -> list[Growth]:
 def made_at(g: Growth, p: Payer) -> bool:
     """Return whether the line of ``p`` creates the array ``g``, which becomes longer and longer, anew each
     time."""
-    at = g.group.origin
-    return at is not None and (at.file, at.line) == (p.line.file, p.line.line)
+    return same_line(g.group.origin, p.line)
 
 
 def _rows(unstacked: Sequence[Compilation]) -> int:

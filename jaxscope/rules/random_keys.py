@@ -163,7 +163,7 @@ def _called_again(run: Run, f: Function) -> bool:
     calls = max(f.counted_calls.values(), default=None)
     if calls is not None:
         return calls > 1
-    lines = {(c.site.file, c.site.line) for c in f.compilations if c.site is not None and c.entry == "call"}
+    lines = {c.site.place for c in f.compilations if c.site is not None and c.entry == "call"}
     return len(lines) > 1 or any(in_a_loop(sources.of(run)(file), line) for file, line in lines)
 
 

@@ -378,7 +378,7 @@ def _maker(c: Compilation, cause: Cause) -> list[Evidence]:
     """Return evidence with the user's line that created the array whose change, ``cause``, made the call
     ``c`` recompile. The list is empty if that line is unknown, or is the line of the call."""
     made = c.made_at(cause.path) if cause.kind in OF_AN_ARRAY and cause.path else None
-    if made is None or c.site is None or (made.file, made.line) == (c.site.file, c.site.line):
+    if made is None or c.site is None or made.place == c.site.place:
         return []
     return [Evidence(message("made-there", path=cause.path), compilation=c.id, source=made, step=c.step)]
 

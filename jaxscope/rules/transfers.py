@@ -38,7 +38,7 @@ from jaxscope.rules import element_reads, library_calls
 from jaxscope.rules.registry import rule
 from jaxscope.rules.shardings import moved
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix, fix_of
-from jaxscope.schema.keys import Frame
+from jaxscope.schema.keys import Frame, same_line
 from jaxscope.schema.messages import Bytes, Count, Field, Message, Names, Parts, Percent, Seconds, message
 
 # A read value that its own line computes from a Python number: int(jnp.clip(jnp.asarray(i), 0, n))
@@ -101,7 +101,7 @@ def slug_of(fix: Fix | None) -> str | None:
 
 
 def _position(t: Transfer) -> tuple[str, int]:
-    return ("", 0) if t.source is None else (t.source.file, t.source.line)
+    return ("", 0) if t.source is None else t.source.place
 
 
 def _of_several_lines(members: list[Finding]) -> Finding:
@@ -378,9 +378,7 @@ def _instead(run: Run, t: Transfer, source: str | None) -> Fix:
 def _calls_jitted(run: Run, t: Transfer) -> bool:
     """Return whether the line of ``t`` calls a jitted function of the user."""
     functions = (f for f in run.functions.values() if f.user)
-    return any(
-        c.entry == "call" and _line(c.site) == _line(t.source) for f in functions for c in f.compilations
-    )
+    return any(c.entry == "call" and same_line(c.site, t.source) for f in functions for c in f.compilations)
 
 
 def _bytes(n: int | None) -> Field:
@@ -569,7 +567,7 @@ def _argument_there(c: Compilation) -> str | None:
 
 
 def _line(at: Frame | None) -> tuple[str, int] | None:
-    return None if at is None else (at.file, at.line)
+    return None if at is None else at.place
 
 
 def _call_at(run: Run, t: Transfer) -> Compilation | None:
@@ -578,11 +576,7 @@ def _call_at(run: Run, t: Transfer) -> Compilation | None:
     found = [
         c
         for c in (t.function.compilations if t.function is not None else run.compilations.values())
-        if c.process is t.process
-        and c.site is not None
-        and t.source is not None
-        and (c.site.file, c.site.line) == (t.source.file, t.source.line)
-        and _paths_elsewhere(c)
+        if c.process is t.process and same_line(c.site, t.source) and _paths_elsewhere(c)
     ]
     return found[-1] if found else None
 

@@ -10,7 +10,7 @@ from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules import library_calls
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
-from jaxscope.schema.keys import Frame
+from jaxscope.schema.keys import Frame, same_line
 from jaxscope.schema.line_times import CALLING, OPERATIONS, WAITING
 from jaxscope.schema.messages import message
 
@@ -73,7 +73,7 @@ def seconds_at(run: Run, line: Frame | None) -> float | None:
     spent = [
         s.seconds
         for s in line_times.by_line(run)
-        if line is not None and (s.line.file, s.line.line) == (line.file, line.line)
+        if same_line(s.line, line)
         if s.doing in (CALLING, OPERATIONS, WAITING)
     ]
     return sum(spent) if spent else None
