@@ -133,12 +133,9 @@ def _created_for_this_call(run: Run, c: Compilation, new: Cause) -> bool:
     body of a loop or function, which calls the lambda directly or through other functions. ``new`` is the
     cause of ``c`` (of kind ``new_function``)."""
     line = new.detail.line if isinstance(new.detail, NewFunction) else None
-    stack = [c.site, *c.missed.stack] if c.missed is not None else []
     return line is not None and any(
-        at is not None
-        and at.file == line.file
-        and creates_for_each_call(sources.of(run)(at.file), line.line, at.line)
-        for at in stack
+        at.file == line.file and creates_for_each_call(sources.of(run)(at.file), line.line, at.line)
+        for at in c.lines
     )
 
 
@@ -368,10 +365,7 @@ def _continues(c: Compilation, trace: Compilation) -> bool:
     stack are among those of ``trace``."""
     if c.entry != "transform" or _traced_under_transform(c):
         return False
-    lines, around = (
-        {f.place for f in (o.site, *(o.missed.stack if o.missed is not None else ())) if f}
-        for o in (c, trace)
-    )
+    lines, around = ({f.place for f in o.lines} for o in (c, trace))
     return bool(lines) and lines <= around
 
 
@@ -408,7 +402,7 @@ def _transformed(c: Compilation) -> object:
     of one function under the same transform have equal values. The recording does not name the transform, so
     the value consists of things that differ between transforms: the lines on the stack, the paths and ranks
     of the arguments, the function object, and whether the call traced."""
-    lines = [f.place for f in (c.site, *(c.missed.stack if c.missed is not None else ())) if f]
+    lines = [f.place for f in c.lines]
     traced = c.reached_phases & 1 or c.phase == TRACE
     # Another rank means another transform: vmap on a line that had grad before.
     leaves = [(leaf.path, len(leaf.shape or ())) for leaf in c.key.arguments] if c.key is not None else []
@@ -532,9 +526,7 @@ def _created_at(run: Run, c: Compilation) -> tuple[Frame, bool] | None:
     searched = inner or seen.form == "lambda"
     if searched and sources.where_defined(run, seen.file, seen.name, seen.line) is not None:
         return defined, True
-    for frame in (c.site, *(c.missed.stack if c.missed is not None else ())):
-        if frame is None:
-            continue
+    for frame in c.lines:
         wraps = sources.where_called(run, frame.file, seen.name, frame.line)
         if wraps is not None:
             return Frame(frame.file, wraps.line, frame.function), wraps.certain

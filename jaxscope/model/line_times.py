@@ -142,7 +142,7 @@ def running_seconds(run: Run, function: Function) -> float | None:
             continue
         if c.function is function:
             lines.add(c.site.place)
-        (mine if c.function is function else others).update(_around(run, [c.site, *c.missed.stack]))
+        (mine if c.function is function else others).update(_around(run, c.lines))
     others.update(
         loop
         for doing, t in entries(run)
@@ -239,7 +239,7 @@ def _with_calls(run: Run) -> set[tuple[Frame, int]]:
     stacks = [t.stack for doing, t in entries(run) if doing == CALLING]
     for c in run.compilations.values():
         if c.function.user and c.site is not None and c.missed is not None and c.entry == "call":
-            stacks.append([c.site, *c.missed.stack])
+            stacks.append(c.lines)
     return {loop for stack in stacks for loop in _around(run, stack)}
 
 

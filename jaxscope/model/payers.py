@@ -77,8 +77,7 @@ def line_of(c: Compilation) -> Frame | None:
     line of the user that called the library."""
     if c.missed is None or c.site is None:
         return None
-    above = [c.site, *c.missed.stack]
-    at = c.missed.into_library or 0
+    above, at = c.lines, c.missed.into_library or 0
     return above[at] if 0 <= at < len(above) else c.site
 
 
@@ -118,7 +117,7 @@ def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
     for c in members:
         if c.missed is None or c.site is None:
             continue
-        lines = [f.place for f in (c.site, *c.missed.stack)]
+        lines = [f.place for f in c.lines]
         place = (c.process.id, c.function.id, c.entry, c.missed.column, *lines)
         work = c.compiled.cost if c.compiled is not None else {}
         earlier = met.setdefault(place, [])
@@ -189,7 +188,7 @@ def ran_once(run: Run, c: Compilation) -> bool:
     outermost line is at the top level of a module, and no line is in a loop or in a recursive function."""
     if c.missed is None or c.site is None:
         return False
-    lines = [c.site, *c.missed.stack][c.missed.into_library or 0 :]
+    lines = c.lines[c.missed.into_library or 0 :]
     if (
         not lines
         or lines[-1].function != "<module>"
@@ -206,10 +205,7 @@ def repeated_by_library(run: Run, p: Payer) -> bool:
     compilations, and each of the lines runs only once."""
     functions = {c.function.id for c in p.again}
     calls = [c for c in p.compilations if c.function.id in functions]
-    ways = {
-        tuple(f.place for f in (c.site, *(c.missed.stack if c.missed is not None else ())) if f is not None)
-        for c in calls
-    }
+    ways = {tuple(f.place for f in c.lines) for c in calls}
     return bool(calls) and len(ways) == 1 and all(ran_once(run, c) for c in calls)
 
 
@@ -289,7 +285,7 @@ def _operations_in(run: Run, file: str, first: int, last: int) -> dict[tuple[obj
                 continue
             if not seen.eager and (seen.module or "").partition(".")[0] not in JAX_ROOTS:
                 continue  # a whole program of a library
-            lines = [at.line for at in (c.site, *c.missed.stack) if at.file == file]
+            lines = [at.line for at in c.lines if at.file == file]
             if not any(a <= line <= b for a, b in inside for line in lines):
                 continue
             if not any(reached_now_and_then(source, line) for line in lines if first <= line <= last):

@@ -68,11 +68,10 @@ def _loop(run: Run, c: Compilation) -> Frame | None:
     """Return the first line of the innermost loop that repeats the operation ``c``; None if no loop is known.
     The lines of the call stack of ``c`` are searched first, from the innermost call outwards. Then the stacks
     that were sampled in the main thread while it was at the same line are searched in the same way."""
-    stacks = [(c.site, *c.missed.stack)] if c.missed is not None else []
-    stacks += [tuple(t.stack) for _, t in model.entries(run) if t.stack and same_line(t.stack[0], c.site)]
+    stacks = [c.lines, *(t.stack for _, t in model.entries(run) if t.stack and same_line(t.stack[0], c.site))]
     for at in itertools.chain.from_iterable(stacks):
-        lines = loop_around(sources.of(run)(at.file), at.line) if at is not None else None
-        if at is not None and lines is not None:
+        lines = loop_around(sources.of(run)(at.file), at.line)
+        if lines is not None:
             return Frame(at.file, lines[0], at.function)
     return None
 

@@ -133,7 +133,6 @@ def runs_often(run: Run, c: Compilation, calls: int | None) -> bool:
     line above it in the call stack."""
     if calls is not None and calls > 1:
         return True
-    at = [c.site, *c.missed.stack] if c.missed is not None else [c.site]
     text = sources.of(run)
-    lines = ((text(f.file), f.line) for f in at if f is not None)
+    lines = ((text(f.file), f.line) for f in c.lines)
     return any(source is not None and in_a_loop(source, line) for source, line in lines)

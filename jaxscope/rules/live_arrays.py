@@ -104,9 +104,8 @@ def _added_to(run: Run, name: str) -> tuple[Frame, Frame] | None:
     calls: dict[str, set[int]] = {}
     for f in run.functions.values():
         for c in f.compilations if f.user else ():
-            for at in (c.site, *c.missed.stack) if c.missed is not None else ():
-                if at is not None:
-                    calls.setdefault(at.file, set()).add(at.line)
+            for at in c.lines:
+                calls.setdefault(at.file, set()).add(at.line)
     for file, lines in calls.items():
         find = growing_lists.find_attribute if "." in name else growing_lists.find
         found = find(sources.of(run)(file), name, lines)

@@ -187,8 +187,8 @@ def _in_functions(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
         if not p.within and (p.library or "jax") in JAX_ROOTS and not outside_jit.creates(run, p)
     ]
     for c in (c for p in direct for c in p.compilations):
-        for at in (c.site, *c.missed.stack) if c.missed is not None else ():
-            if at is not None and at.function != "<module>" and (at.file, at.function) not in calling:
+        for at in c.lines:
+            if at.function != "<module>" and (at.file, at.function) not in calling:
                 calls.setdefault((at.file, at.function), {}).setdefault(c.id, (c, at.line))
     found = dict[_Part, dict[str, _Applied]]()
     for part, members in sorted(calls.items(), key=lambda item: len(item[1])):
@@ -345,11 +345,10 @@ def _reads_inside(run: Run, p: Payer) -> Transfer | None:
     None if there is no such copy."""
     called: set[tuple[str, str]] = set()
     for c in p.compilations:
-        for at in (c.site, *c.missed.stack) if c.missed is not None else ():
-            if at is not None and at.place == p.line.place:
+        for line in c.lines:
+            if line.place == p.line.place:
                 break
-            if at is not None:
-                called.add((at.file, at.function))
+            called.add((line.file, line.function))
     called.discard((p.line.file, p.line.function))
     for t in transfers.transfers(run):
         at = t.source

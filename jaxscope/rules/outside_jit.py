@@ -256,7 +256,7 @@ def _called_back(p: Payer) -> str | None:
     for c in p.compilations:
         at = c.missed.into_library if c.missed is not None else None
         if at and c.missed is not None and c.site is not None:
-            functions[[c.site, *c.missed.stack][at - 1].function] += 1
+            functions[c.lines[at - 1].function] += 1
     name = functions.most_common(1)[0][0] if functions else None
     return name.replace(".<locals>", "") if name is not None else None
 

@@ -240,10 +240,10 @@ def functions_that_ran(run: Run) -> dict[str, set[str]]:
     a call was recorded, and the jitted ones. Code outside functions is named ``<module>``."""
     found: dict[str, set[str]] = {}
     for f in run.functions.values():
-        frames = [at for c in f.compilations if c.missed is not None for at in (c.site, *c.missed.stack)]
+        frames = [at for c in f.compilations for at in c.lines]
         if f.user and f.compilations and f.seen.file is not None and f.seen.line is not None:
             frames.append(Frame(f.seen.file, f.seen.line, f.seen.qualname))
         for at in frames:
-            if at is not None and STANDING(at.file) == Standing.USER:
+            if STANDING(at.file) == Standing.USER:
                 found.setdefault(at.file, {"<module>"}).add(at.function.rpartition(".")[2])
     return found

@@ -485,7 +485,7 @@ def _made(run: Run, members: Sequence[Finding], name: str) -> Message | None:
     files that called the functions of ``members`` are searched."""
     text, frames, objects = sources.of(run), list[Frame](), set[str]()
     for c in (c for f in members for c in _recompiled(run, f)):
-        frames += [at for at in (c.site, *(c.missed.stack if c.missed is not None else ())) if at is not None]
+        frames += c.lines
         if c.site is not None and c.missed is not None:
             call = call_at(text(c.site.file), c.site.line, c.missed.column, c.function.seen.name)
             if call is not None and isinstance(call.func, ast.Attribute):
@@ -562,8 +562,7 @@ def _all_through(run: Run, resized: Finding, line: object) -> bool:
         c is not None
         and c.entry == "transform"
         and c.site is not None
-        and c.missed is not None
-        and line in [at.place for at in (c.site, *c.missed.stack)]
+        and line in [at.place for at in c.lines]
         for c in again
     )
 

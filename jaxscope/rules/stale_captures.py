@@ -115,8 +115,7 @@ def _from_source(run: Run) -> Iterator[Finding]:
             continue
         last = traced[-1]
         keys = {c.name for c in (last.traced.captured if last.traced is not None else None) or () if c.draws}
-        at = [last.site, *(last.missed.stack if last.missed is not None else ())]
-        lines = {frame.line for frame in at if frame is not None and frame.file == seen.file}
+        lines = {frame.line for frame in last.lines if frame.file == seen.file}
         for changed in changed_reads.find(sources.of(run)(seen.file), seen.name, seen.line, lines):
             if changed.name in keys or _is_compared(last, changed.name):
                 continue

@@ -283,9 +283,8 @@ def _loop_of_calls(run: Run, t: Transfer) -> str | None:
         seconds: Counter[str] = Counter()
         for f in run.functions.values():
             for c in f.compilations if f.user else ():
-                lines = [c.site, *c.missed.stack] if c.missed is not None else [c.site]
                 if c.entry == "call" and any(
-                    x is not None and x.file == at.file and loop[0] <= x.line <= loop[1] for x in lines
+                    x.file == at.file and loop[0] <= x.line <= loop[1] for x in c.lines
                 ):
                     seconds[f.display_name] += round(1e9 * c.seconds)
         if seconds:
