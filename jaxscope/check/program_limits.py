@@ -175,12 +175,7 @@ def _parts(memory: Memory, peak: int | None) -> list[Field]:
     """Return the parts of a program's memory as fields of a message, largest first: ``arguments 2.0 GiB``,
     ``temporaries 1.0 GiB``. If ``peak``, the peak memory in bytes, is given, further texts explain why it is
     not the sum of the parts (other buffers, shared memory)."""
-    parts = {
-        "arguments": memory.argument_bytes,
-        "results": memory.output_bytes,
-        "temporaries": memory.temp_bytes,
-    }
-    known = sorted(((n, b) for n, b in parts.items() if b), key=lambda p: -p[1])
+    known = sorted(((n, b) for n, b in memory.parts.items() if b), key=lambda p: -p[1])
     found: list[Field] = [*_sizes(known).parts]
     if peak is None:
         return found

@@ -19,7 +19,7 @@ from jaxscope.model.transfers import Transfer
 from jaxscope.rules import library_calls, loop_calls, outside_jit, recompiles
 from jaxscope.rules.registry import rule
 from jaxscope.schema.causes import Cause
-from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix, extended, fix_of
+from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix, extended, fix_of, slug_of
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import JAX_ROOTS
 from jaxscope.schema.messages import Count, Field, Message, Names, Seconds, message
@@ -81,12 +81,11 @@ def recompile_rate(run: Run) -> Iterator[Finding]:
             code="JX132",
             severity=WARNING,
             certainty=CERTAIN,
-            title=message("keeps-recompiling", function=f.name.replace(".<locals>", ""), rate=rate),
+            title=message("keeps-recompiling", function=f.display_name, rate=rate),
             function=f.id,
             source=last.site,
             evidence=[Evidence(rate, compilation=last.id, source=last.site)],
-            fix=Fix(message("fix-many-causes", function=f.name.replace(".<locals>", ""))),
-            seconds=None,
+            fix=Fix(message("fix-many-causes", function=f.display_name)),
         )
 
 
@@ -110,8 +109,7 @@ def _by_calls(f: Function, repeats: list[Compilation]) -> Message | None:
     recent = [c for c in repeats if c.calls_then is not None and c.calls_then > calls - window]
     if not calls or len(recent) < FEWEST or 5 * len(recent) < window:
         return None
-    name = f.name.replace(".<locals>", "")
-    return message("recompiled-of-calls", n=len(recent), window=window, function=name)
+    return message("recompiled-of-calls", n=len(recent), window=window, function=f.display_name)
 
 
 def _by_number(f: Function, repeats: list[Compilation]) -> Message | None:
@@ -250,7 +248,7 @@ def _together(run: Run) -> Iterator[tuple[Place, list[Avoidable]]]:
     its loop is yielded alone, unless its recompiles are worth a warning."""
     places: dict[tuple[Place, bool], list[Avoidable]] = {}
     for line in _by_line(run):
-        slug = _slug(line.finding)
+        slug = slug_of(line.finding)
         place = _place(run, line.payer, slug)
         of_sizes = slug == ONE_SIZE and not isinstance(place, Callback)
         places.setdefault((place, of_sizes), []).append(line)
@@ -290,12 +288,13 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
             continue  # the loop that takes the rows one by one has its own finding
         if p.within and p.library in JAX_ROOTS and p.line.place in called:
             continue  # computed while a jitted function is traced: the line is jitted already
-        jitted = jit_decorators.jitted_calls(sources.of(run)(p.line.file), p.line.line)
+        source, n = sources.of(run)(p.line.file), p.line.line
+        jitted = jit_decorators.jitted_calls(source, n)
         if jitted.issuperset(c.missed.column for c in p.compilations if c.missed is not None):
             continue  # likewise, while a library's function is traced
-        if imports(sources.of(run)(p.line.file), p.line.line):
+        if imports(source, n):
             continue  # a package that computes while it is imported: no change of this line helps
-        if p.library in PLACING and jit_decorators.calls(sources.of(run)(p.line.file), p.line.line, PLACES):
+        if p.library in PLACING and jit_decorators.calls(source, n, PLACES):
             continue  # arrays are put on devices, which jit cannot do
         why, fix, cost = outside_jit.what_to_do(
             run, p, compiled[loop] if loop is not None else len(p.compilations)
@@ -309,7 +308,7 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
         ):
             continue
         title = message("compiled-outside-jit", lines="one line", again=_repeats(p, why), **_compiled([p]))
-        initializes = not p.again and jit_decorators.calls(sources.of(run)(p.line.file), p.line.line, INIT)
+        initializes = not p.again and jit_decorators.calls(source, n, INIT)
         creates = outside_jit.creates(run, p)
         fix = _with_conditions(run, p, fix, initializes, creates)
         serious = len(p.again) >= BARRAGE or library_calls.repeats(p) >= PROGRAMS
@@ -522,11 +521,6 @@ def _iteration(run: Run, p: Payer) -> Iteration | None:
     return None
 
 
-def _slug(finding: Finding) -> str | None:
-    fix = fix_of(finding)
-    return fix.words.slug if fix is not None and isinstance(fix.words, Message) else None
-
-
 def _of_iteration(run: Run, iteration: Iteration, found: Sequence[Avoidable]) -> Finding:
     """Merge the findings of ``found`` into one finding. They are about several lines of the loop
     ``iteration`` that make JAX compile operations outside jit. The advice is to jit the body of the loop as a
@@ -537,7 +531,7 @@ def _of_iteration(run: Run, iteration: Iteration, found: Sequence[Avoidable]) ->
     """
     lines, first = [one.payer for one in found], found[0].finding
     repeats = Count(sum(len(p.again) for p in lines), *RECOMPILES)
-    sizes = _slug(first) == ONE_SIZE
+    sizes = slug_of(first) == ONE_SIZE
     again = (
         message("of-them-again", n=repeats, why=outside_jit.SIZES)
         if sizes

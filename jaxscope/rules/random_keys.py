@@ -97,17 +97,18 @@ def same_numbers_on_devices(run: Run) -> Iterator[Finding]:
     for f in run.functions.values():
         traced = [c for c in f.compilations if c.traced is not None] if f.user else []
         last = traced[-1] if traced else None
-        for path in (last.traced.draws_alike or ()) if last is not None and last.traced is not None else ():
+        if last is None or last.traced is None:
+            continue
+        for path in last.traced.draws_alike or ():
             text = message("same-numbers-on-devices", function=f.display_name, key=path)
-            at = last.site if last is not None else None
             yield Finding(
                 code="JX136",
                 severity=NOTE,
                 certainty=CERTAIN,
                 title=text,
                 function=f.id,
-                source=at,
-                evidence=[Evidence(text, compilation=last.id if last is not None else None, source=at)],
+                source=last.site,
+                evidence=[Evidence(text, compilation=last.id, source=last.site)],
                 fix=Fix(message("fix-fold-device", key=path), "fold_in", {"name": path}),
                 path=path,
             )

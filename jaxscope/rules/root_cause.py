@@ -304,7 +304,7 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
         following = [f for f in kept if f.code == "JX115" and _follows(run, f, refused)]
         if not following:
             continue
-        recompiled = _recompile(run, following[0])
+        recompiled = _recompile(following[0])
         together = msgspec.structs.replace(
             refused,
             severity=WARNING,
@@ -567,7 +567,7 @@ def _all_through(run: Run, resized: Finding, line: object) -> bool:
     )
 
 
-def _recompile(run: Run, found: Finding) -> dict[str, Field]:
+def _recompile(found: Finding) -> dict[str, Field]:
     """Return the function, the path and the cause of the recompile that the finding ``found`` (JX115) is
     about: ``{"function": ..., "path": ..., "cause": ...}``."""
     fields = found.title.fields if isinstance(found.title, Message) else {}

@@ -65,7 +65,6 @@ def _finding(run: Run, stale: StaleCapture) -> Finding:
         source=changed.site or changed.read,
         evidence=evidence,
         fix=_fix(stale),
-        seconds=None,
     )
 
 

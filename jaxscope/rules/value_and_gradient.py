@@ -26,11 +26,13 @@ def in_a_minimization(run: Run) -> Iterator[Finding]:
     """Yield a finding for each function that a program passes to SciPy together with its gradient, each
     jitted on its own: ``minimize(fun, x0, jac=jac)``. SciPy calls both for the same point."""
     measured = line_times.measured(run)
+    if measured is None:
+        return
     functions = [f for f in run.functions.values() if f.user and f.compilations]
-    for value in functions if measured is not None else ():
+    for value in functions:
         v = value.compilations[-1]
         seconds = seconds_at(run, v.site)
-        if measured is None or not seconds or seconds < SHARE * measured.seconds:
+        if not seconds or seconds < SHARE * measured.seconds:
             continue
         for gradient in functions:
             instead = of_gradient(value, gradient)

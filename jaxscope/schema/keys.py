@@ -221,3 +221,13 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     alias_bytes: int | None = None
     temp_bytes: int | None = None
     code_bytes: int | None = None
+
+    @property
+    def parts(self) -> dict[str, int]:
+        """Return the known bytes of the arguments, results and temporaries, by these names."""
+        parts = {
+            "arguments": self.argument_bytes,
+            "results": self.output_bytes,
+            "temporaries": self.temp_bytes,
+        }
+        return {name: size for name, size in parts.items() if size is not None}
