@@ -11,7 +11,7 @@ from jaxscope.analysis.cause_grouping import same_change
 from jaxscope.check import unknown
 from jaxscope.errors import UsageError
 from jaxscope.model import causes
-from jaxscope.model.function_lookup import matches, number_of
+from jaxscope.model.function_lookup import matches
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.model.steps import Steps
@@ -316,7 +316,7 @@ def _call(run: Run, x: Miss, *, where: bool) -> Evidence:
     name = f"{c.function.display_name}" if where else ""
     text = message(
         "recompiled-call",
-        call=f"{name}#{number_of(run, c)}",
+        call=f"{name}#{run.number(c)}",
         at=root_cause.at_steps([x]) if where else None,
         cause=x.cause,
         than=None,

@@ -20,7 +20,6 @@ from jaxscope.check.limits import ANY, Limits
 from jaxscope.check.unknown import not_known
 from jaxscope.log.jobs import EXHAUSTED
 from jaxscope.model import metrics, target_programs
-from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules import merging
@@ -100,9 +99,7 @@ def of_programs(run: Run, f: Function, limits: Limits, part: Part | None) -> Ite
         if program is not None:
             seen.add(program.id)
         memory, peak = metrics.sizes(c.compiled)
-        yield from _over(
-            run, Limited(c, program, f"{f.display_name}#{number_of(run, c)}", memory, peak), limits
-        )
+        yield from _over(run, Limited(c, program, f"{f.display_name}#{run.number(c)}", memory, peak), limits)
 
 
 def of_target(run: Run, f: Function, target: str, limits: Limits) -> Iterator[Finding]:
@@ -120,7 +117,7 @@ def of_target(run: Run, f: Function, target: str, limits: Limits) -> Iterator[Fi
         if c is None or fit is None:
             continue
         memory, peak = metrics.memory_of(p, fit)
-        name = message("program-for-target", program=f"{f.display_name}#{number_of(run, c)}", target=target)
+        name = message("program-for-target", program=f"{f.display_name}#{run.number(c)}", target=target)
         limited = Limited(c, p, name, memory, peak, target)
         allowed = limits
         if p.state == EXHAUSTED:

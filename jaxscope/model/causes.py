@@ -12,7 +12,6 @@ from jaxscope.analysis.keys import Facts
 from jaxscope.analysis.levels import FAST_PATH, TRACE, nearest
 from jaxscope.analysis.rewrap_site import creates_for_each_call
 from jaxscope.model import call_places, key_index, sources
-from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Comparison, Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.schema.causes import FUNCTION, ArrayType, Cause, NewFunction, StaticDetail
@@ -87,7 +86,7 @@ def further_back(run: Run, c: Compilation) -> int | None:
         and o.id not in of_calls
         for o in c.function.compilations
     )
-    return number_of(run, before) if between else None
+    return run.number(before) if between else None
 
 
 def created_again(run: Run, c: Compilation) -> bool:
@@ -491,7 +490,7 @@ def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) ->
         created_at=created[0] if created is not None else None,
         created_there=created is not None and created[1],
         other_program=c.entry == before.entry == "transform" and _transformed(c) != _transformed(before),
-        number_before=number_of(run, before),
+        number_before=run.number(before),
         of_leaves=run.causes_of_leaves,
     )
 

@@ -155,12 +155,6 @@ def between(run_a: Run, a: Program, run_b: Run, b: Program) -> Changes:
     )
 
 
-def alone(p: Program, *, before: bool) -> Changes:
-    """Return the Changes for the program ``p``, which only one of two runs has: the first run (with
-    ``before``) or the second one. The result has the id of ``p``, and no differences."""
-    return Changes(p.id, None) if before else Changes(None, p.id)
-
-
 def _both(x: T | None, y: T | None) -> tuple[T, T] | None:
     """Return ``(x, y)``, or None if one of them is None."""
     return None if x is None or y is None else (x, y)
@@ -246,8 +240,8 @@ def items(before: Sequence[Item], after: Sequence[Item], *, one_source: bool) ->
       one_source: whether both programs are from the same source files. If not, line numbers have no meaning:
         functions are compared instead of lines, and items with different lines can be equal.
     """
-    gone, came = Counter(before), Counter(after)
-    for key in (_whole,) if one_source else (_whole, _in_function, _anywhere):
+    gone, came = Counter(before) - Counter(after), Counter(after) - Counter(before)
+    for key in () if one_source else (_in_function, _anywhere):
         _cancel(gone, came, key)
     changed: list[Changed] = []
     where = _line if one_source else _function
@@ -289,10 +283,6 @@ def _alike(gone: Counter[Item], came: Counter[Item], key: Key) -> Iterator[tuple
     for side in (gone, came):
         for item in [i for i, n in side.items() if not n]:
             del side[item]
-
-
-def _whole(i: Item) -> Hashable:
-    return i
 
 
 def _in_function(i: Item) -> Hashable:

@@ -16,7 +16,6 @@ import msgspec
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.rewrap_site import in_a_loop
 from jaxscope.model import sources, target_programs
-from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function, Program, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import merging
@@ -108,10 +107,10 @@ def _earlier(run: Run, f: Finding, having: Sequence[Program], latest: Program) -
     """Return the finding ``f`` about a function whose latest program, ``latest``, does not have the problem,
     while the programs ``having`` do. The numbers of the compilations of ``having`` and of ``latest`` are
     added."""
-    numbers = sorted(n for p in having for n in [number_of(run, p.compilations[-1])] if n is not None)
+    numbers = sorted(n for p in having for n in [run.number(p.compilations[-1])] if n is not None)
     if not numbers:
         return f
-    number = number_of(run, latest.compilations[-1])
+    number = run.number(latest.compilations[-1])
     contexts = msgspec.structs.replace(f.contexts, programs=numbers, latest=number)
     return msgspec.structs.replace(f, contexts=contexts)
 

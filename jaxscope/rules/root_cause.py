@@ -16,7 +16,6 @@ from jaxscope.analysis.loop_calls import call_at
 from jaxscope.analysis.rewrap_site import last_name
 from jaxscope.analysis.sharding_audit import RESULT
 from jaxscope.model import causes, sources
-from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.schema.causes import NO_EQ, ArrayType, Cause, Commitment, StaticDetail
@@ -221,7 +220,7 @@ def evidence(run: Run, change: Change) -> list[tuple[int, Evidence]]:
             continue
         text = message(
             "resized-function",
-            call=f"{_name(last)}#{number_of(run, c)}",
+            call=f"{_name(last)}#{run.number(c)}",
             at=at_steps([last]),
             cause=last.cause,
             times=message("times-in-all", n=len(group)) if len(group) > 1 else None,

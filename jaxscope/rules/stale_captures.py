@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from jaxscope.analysis import changed_reads
 from jaxscope.analysis.paths import root
 from jaxscope.model import sources
-from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import SEEN_AT_CALL, SEEN_AT_EXIT, Compilation, StaleCapture
 from jaxscope.model.run import Run
 from jaxscope.rules.registry import rule
@@ -31,7 +30,7 @@ def _finding(run: Run, stale: StaleCapture) -> Finding:
     compilation = run.compilation(stale.process, changed.call)
     certain = changed.certain and changed.seen == SEEN_AT_CALL
     name = stale.function.display_name
-    number = number_of(run, compilation) if compilation is not None else None
+    number = run.number(compilation) if compilation is not None else None
     evidence = [
         Evidence(
             message(
