@@ -18,7 +18,7 @@ from jaxscope.check.limits import Limits
 from jaxscope.check.program_limits import of_programs
 from jaxscope.check.unknown import no_such_function, not_known
 from jaxscope.model import causes
-from jaxscope.model.function_lookup import matches, number_of
+from jaxscope.model.function_lookup import matches
 from jaxscope.model.intervals import MOST_SECONDS, Occupied
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
@@ -233,7 +233,7 @@ def _too_many(run: Run, count: _Count, reported: Collection[str]) -> Finding:
 def _evidence(run: Run, c: Compilation) -> Evidence:
     text = message(
         "recompiled-call",
-        call=f"{c.function.display_name}#{number_of(run, c)}",
+        call=f"{c.function.display_name}#{run.number(c)}",
         at=message("at-step", step=c.step) if c.step is not None else None,
         cause=causes.of(run, c)[0],
         than=None,

@@ -11,7 +11,7 @@ from jaxscope.analysis.cause_grouping import same_change
 from jaxscope.check import unknown
 from jaxscope.errors import UsageError
 from jaxscope.model import causes
-from jaxscope.model.function_lookup import matches, number_of
+from jaxscope.model.function_lookup import matches
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.model.steps import Steps
@@ -260,7 +260,7 @@ def _grouped(late: Sequence[Miss]) -> list[list[Miss]]:
     groups: dict[object, list[Miss]] = {}
     for one in sorted(late, key=lambda x: (x.compilation.t_ns, x.compilation.call)):
         c, cause = one.compilation, one.cause
-        line = (c.site.file, c.site.line) if c.site is not None and eager(c.function) else None
+        line = c.site.place if c.site is not None and eager(c.function) else None
         groups.setdefault((c.function.id, cause.kind, cause.path, line), []).append(one)
     return sorted(groups.values(), key=lambda g: -sum(x.compilation.seconds for x in g))
 
@@ -316,7 +316,7 @@ def _call(run: Run, x: Miss, *, where: bool) -> Evidence:
     name = f"{c.function.display_name}" if where else ""
     text = message(
         "recompiled-call",
-        call=f"{name}#{number_of(run, c)}",
+        call=f"{name}#{run.number(c)}",
         at=root_cause.at_steps([x]) if where else None,
         cause=x.cause,
         than=None,

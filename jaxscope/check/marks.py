@@ -179,13 +179,7 @@ def _outcome(found: Sequence[Finding]) -> Outcome:
 def _names(argument: str, value: str | Sequence[str] | None) -> list[str] | None:
     if value is None:
         return None
-    listed = (
-        [value]
-        if isinstance(value, str)
-        else list(value)
-        if isinstance(value, (list, tuple, set))
-        else [value]
-    )
+    listed = list(value) if isinstance(value, (list, tuple, set)) else [value]
     found = [v if isinstance(v, str) else getattr(v, "__qualname__", None) for v in listed]
     if not found or any(not isinstance(v, str) or not v.strip() for v in found):
         raise UsageError(

@@ -6,13 +6,13 @@ If a figure is unknown, its limit cannot be checked; this is reported as a note 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
 from jaxscope.analysis import memory_fit
 from jaxscope.analysis import sharding as sh
+from jaxscope.analysis.avals import aval_bytes
 from jaxscope.analysis.hlo import branches
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.check.gate import Part, within
@@ -20,7 +20,6 @@ from jaxscope.check.limits import ANY, Limits
 from jaxscope.check.unknown import not_known
 from jaxscope.log.jobs import EXHAUSTED
 from jaxscope.model import metrics, target_programs
-from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules import merging
@@ -100,9 +99,7 @@ def of_programs(run: Run, f: Function, limits: Limits, part: Part | None) -> Ite
         if program is not None:
             seen.add(program.id)
         memory, peak = metrics.sizes(c.compiled)
-        yield from _over(
-            run, Limited(c, program, f"{f.display_name}#{number_of(run, c)}", memory, peak), limits
-        )
+        yield from _over(run, Limited(c, program, f"{f.display_name}#{run.number(c)}", memory, peak), limits)
 
 
 def of_target(run: Run, f: Function, target: str, limits: Limits) -> Iterator[Finding]:
@@ -120,7 +117,7 @@ def of_target(run: Run, f: Function, target: str, limits: Limits) -> Iterator[Fi
         if c is None or fit is None:
             continue
         memory, peak = metrics.memory_of(p, fit)
-        name = message("program-for-target", program=f"{f.display_name}#{number_of(run, c)}", target=target)
+        name = message("program-for-target", program=f"{f.display_name}#{run.number(c)}", target=target)
         limited = Limited(c, p, name, memory, peak, target)
         allowed = limits
         if p.state == EXHAUSTED:
@@ -175,12 +172,7 @@ def _parts(memory: Memory, peak: int | None) -> list[Field]:
     """Return the parts of a program's memory as fields of a message, largest first: ``arguments 2.0 GiB``,
     ``temporaries 1.0 GiB``. If ``peak``, the peak memory in bytes, is given, further texts explain why it is
     not the sum of the parts (other buffers, shared memory)."""
-    parts = {
-        "arguments": memory.argument_bytes,
-        "results": memory.output_bytes,
-        "temporaries": memory.temp_bytes,
-    }
-    known = sorted(((n, b) for n, b in parts.items() if b), key=lambda p: -p[1])
+    known = sorted(((n, b) for n, b in memory.parts.items() if b), key=lambda p: -p[1])
     found: list[Field] = [*_sizes(known).parts]
     if peak is None:
         return found
@@ -214,18 +206,17 @@ def _on_device(key: Key, c: Compilation | None = None) -> Iterator[tuple[str, in
     for i, leaf in enumerate(key.arguments):
         if leaf.shape is None or leaf.dtype is None:
             continue
-        itemsize = _ITEMSIZE.get(leaf.dtype)
         whole = [d for d in leaf.shape if isinstance(d, int)]
-        known = itemsize is not None and len(whole) == len(leaf.shape)
+        known = aval_bytes(leaf.shape, leaf.dtype) is not None
         index = leaf.sharding
         sharding = key.shardings[index] if index is not None and 0 <= index < len(key.shardings) else None
         sharding = sharding or _sharding_of(c, i)
         layout = sh.layout(sharding, len(whole)) if sharding is not None and known else None
-        if layout is None or itemsize is None:
+        if layout is None:
             # An argument that is no jax.Array is not on a device before the call, so it is not replicated.
             yield leaf.path, None, 1 if leaf.sharding is None and sharding is None else None
             continue
-        yield leaf.path, itemsize * math.prod(sh.shard_shape(whole, layout.parts)), layout.replication
+        yield leaf.path, aval_bytes(sh.shard_shape(whole, layout.parts), leaf.dtype), layout.replication
 
 
 def _sharding_of(c: Compilation | None, argument: int) -> Sharding | None:
@@ -243,15 +234,6 @@ def _sharding_of(c: Compilation | None, argument: int) -> Sharding | None:
         if at is not None and 0 <= at < len(table) and table[at].mesh is not None:
             return table[at]
     return None
-
-
-_ITEMSIZE = {
-    **dict.fromkeys(("bool", "int8", "uint8", "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz"), 1),
-    **dict.fromkeys(("int16", "uint16", "float16", "bfloat16"), 2),
-    **dict.fromkeys(("int32", "uint32", "float32"), 4),
-    **dict.fromkeys(("int64", "uint64", "float64", "complex64"), 8),
-    "complex128": 16,
-}
 
 
 def _replicated(p: Limited, limit: int) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ from jaxscope.check.limits import Limits
 from jaxscope.check.unknown import not_known
 from jaxscope.errors import UsageError
 from jaxscope.log.jobs import EXHAUSTED, OK
-from jaxscope.model.function_lookup import matches, number_of
+from jaxscope.model.function_lookup import matches
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules import merging, registry
@@ -188,7 +188,7 @@ def _unknown(run: Run, name: str) -> Iterator[Finding]:
         if p.state not in (OK, EXHAUSTED):
             c = p.compilations[0] if p.compilations else None
             program = (
-                f"{c.function.display_name}#{number_of(run, c)}" if c is not None else p.module or "a program"
+                f"{c.function.display_name}#{run.number(c)}" if c is not None else p.module or "a program"
             )
             text = message("program-for-target-unknown", program=program, target=name, reason=_why(p))
             yield not_known(text, c)

@@ -26,13 +26,13 @@ from pathlib import Path
 import msgspec
 
 from jaxscope.log import files
+from jaxscope.log.liveness import STALE_S
 from jaxscope.log.store import RunDir
 from jaxscope.schema.keys import Memory
 from jaxscope.schema.targets import Target
 
 _ID = re.compile(r"[0-9a-f]{16}")
 MAX_JOB, MAX_MODULE, MAX_BEHIND = 16 << 20, 1 << 30, 1 << 16  # bytes
-STALE_S = 10.0  # seconds: ten missed heartbeats, because a busy machine may miss some
 OK, EXHAUSTED, FAILED, CRASHED, LATE, MISSING = "ok", "exhausted", "failed", "crashed", "late", "missing"
 OUTCOMES = (OK, EXHAUSTED, FAILED, CRASHED, LATE, MISSING)
 

@@ -132,11 +132,6 @@ class _File:
         self._full = False  # whether a limit is reached; then nothing more is read
         self.last = False  # whether the event RecordingStopped has been read from its own file
 
-    def read(self, progress: Callable[[int], None] | None = None) -> list[AnyEvent | Unknown]:
-        """Return the events that were added to the log since the last call. ``progress``, if any, is called
-        after each part that was read, with the number of bytes of this part."""
-        return [event for piece in self.pieces(progress) for event in piece]
-
     def pieces(
         self, progress: Callable[[int], None] | None = None, size: int = CHUNK
     ) -> Iterator[list[AnyEvent | Unknown]]:
@@ -283,21 +278,7 @@ class Reader:
     ) -> list[tuple[str, AnyEvent | Unknown]]:
         """Return (name of the log, event) for each event that was written since the last call, merged by
         time. ``progress``, if any, is called with (bytes read so far, bytes to read)."""
-        counted = self._begin(progress)
-        batches = [(path.stem, f.read(counted)) for path, f in self._files.items()]
-        batches = [b for b in batches if b[1]]
-        if len(batches) == 1:
-            log, events = batches[0]
-            return [(log, event) for event in events]
-        # The clock of a process may be set back. The running maximum keeps the order of its events.
-        keyed: list[tuple[int, int, int, str, AnyEvent | Unknown]] = []
-        for source, (log, batch) in enumerate(batches):
-            latest = 0
-            for n, event in enumerate(batch):
-                latest = max(latest, event.t_ns)
-                keyed.append((latest, source, n, log, event))
-        keyed.sort(key=lambda k: k[:3])
-        return [k[3:] for k in keyed]
+        return list(self.stream(progress))
 
     def stream(
         self, progress: Callable[[int, int], None] | None = None
@@ -318,6 +299,7 @@ class Reader:
         def keyed(
             source: int, path: Path, f: _File
         ) -> Iterator[tuple[int, int, int, str, AnyEvent | Unknown]]:
+            # The clock of a process may be set back. The running maximum keeps the order of its events.
             latest, log = 0, path.stem
             for n, event in enumerate(event for piece in f.pieces(counted, size) for event in piece):
                 latest = max(latest, event.t_ns)

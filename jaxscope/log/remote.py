@@ -27,8 +27,8 @@ from typing import Any, NamedTuple
 
 from jaxscope.errors import JaxscopeError, LogError, RunNotFound
 from jaxscope.log import files, removal
+from jaxscope.log.removal import RANKS, SUBS
 
-RANKS, SUBS = "ranks", "sub"
 PIECE = 1 << 20  # bytes of a request, and in memory while uploading
 BATCH = 16 << 20  # bytes in memory while downloading
 CALL_S = 60.0  # time limit of one request, or of one batch of requests

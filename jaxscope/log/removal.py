@@ -41,7 +41,8 @@ _PROFILE = (
     re.compile(r"[0-9_]{1,40}"),
     re.compile(r"[\w.-]{1,200}\.(xplane\.pb|trace\.json\.gz|hlo_proto\.pb|SSTABLE)"),
 )
-_RUNS = ("sub", "ranks")  # directories of runs within a run
+RANKS, SUBS = "ranks", "sub"  # directories of runs within a run
+_RUNS = (RANKS, SUBS)
 DEPTH = 4  # parts of the longest path to a run within a run: ranks/00002/sub/4x4
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 

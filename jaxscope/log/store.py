@@ -36,14 +36,13 @@ from jaxscope.errors import LogError, RunNotFound
 from jaxscope.log import files, remote, removal, secret_values
 
 HOME = ".jaxscope"
-RANKS, SUBS = "ranks", "sub"  # directories of runs within a run
+RANKS, SUBS = removal.RANKS, removal.SUBS  # directories of runs within a run
 SCHEMA = 1  # of meta.json and the logs
 ZSTD_LEVEL = 1  # the program waits half as long as at level 3; the files are a sixth larger
 # Limits of what is read of a run: larger files are damaged or hostile. docs/limits.md lists all limits.
 MAX_TEXT_BYTES = 128 << 20  # bytes of a text; LARGEST_TEXT if the user wants texts of any size
 LARGEST_TEXT = 2 << 30
 MAX_TEXT_LINES = 4_000_000
-MAX_META_BYTES = 1 << 20
 MAX_WINDOW = 1 << 26  # bytes that a decompressor may hold; what we write needs 2^19
 LATEST = 1e11  # seconds since 1970; a start after this is not a valid time
 PIECE = 1 << 20
@@ -232,7 +231,7 @@ class RunDir:
         read once, because it never changes."""
         if not self._meta:
             with contextlib.suppress(OSError, ValueError, RecursionError):
-                value = json.loads(files.read(self.path / "meta.json", MAX_META_BYTES, within=self.path))
+                value = json.loads(files.read(self.path / removal.META, removal.MOST_META, within=self.path))
                 self._meta = value if isinstance(value, dict) else {}
         return self._meta
 

@@ -283,7 +283,7 @@ def kind_of(run: Run) -> Callable[[Group], str]:
     words in the path of the group decide (``params``, ``opt_state``, ``batch``). Arrays without such a word
     are a batch if the line that created them has copied arrays from the host to a device several times."""
     sent = {
-        (e.site.file, e.site.line)
+        e.site.place
         for p in run.processes.values()
         for e in p.transfers.values()
         if e.direction == "host_to_device" and e.site is not None and e.count > 1
@@ -297,7 +297,7 @@ def kind_of(run: Run) -> Callable[[Group], str]:
             return PARAMETERS
         if words & {"opt", "optimizer", "optim"}:
             return OPTIMIZER
-        made = g.origin is not None and (g.origin.file, g.origin.line) in sent
+        made = g.origin is not None and g.origin.place in sent
         return BATCH if made or words & _OF_BATCH else OTHER
 
     return kind

@@ -34,7 +34,7 @@ def one_for_each_place(f: Function, value_of: Callable[[Key], Hashable], *, call
             continue  # traced for another call: inside a function that is jitted, too, or under a transform
         if c.key is None or c.missed is None or c.site is None:
             return False
-        lines = [(at.file, at.line) for at in (c.site, *(c.missed.stack if callers else ()))]
+        lines = [at.place for at in (c.lines if callers else (c.site,))]
         value = value_of(c.key)
         if values.setdefault((c.process.id, c.missed.column, *lines), value) != value or len(values) > PLACES:
             return False

@@ -12,7 +12,6 @@ from jaxscope.analysis.keys import Facts
 from jaxscope.analysis.levels import FAST_PATH, TRACE, nearest
 from jaxscope.analysis.rewrap_site import creates_for_each_call
 from jaxscope.model import call_places, key_index, sources
-from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Comparison, Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.schema.causes import FUNCTION, ArrayType, Cause, NewFunction, StaticDetail
@@ -87,7 +86,7 @@ def further_back(run: Run, c: Compilation) -> int | None:
         and o.id not in of_calls
         for o in c.function.compilations
     )
-    return number_of(run, before) if between else None
+    return run.number(before) if between else None
 
 
 def created_again(run: Run, c: Compilation) -> bool:
@@ -133,12 +132,9 @@ def _created_for_this_call(run: Run, c: Compilation, new: Cause) -> bool:
     body of a loop or function, which calls the lambda directly or through other functions. ``new`` is the
     cause of ``c`` (of kind ``new_function``)."""
     line = new.detail.line if isinstance(new.detail, NewFunction) else None
-    stack = [c.site, *c.missed.stack] if c.missed is not None else []
     return line is not None and any(
-        at is not None
-        and at.file == line.file
-        and creates_for_each_call(sources.of(run)(at.file), line.line, at.line)
-        for at in stack
+        at.file == line.file and creates_for_each_call(sources.of(run)(at.file), line.line, at.line)
+        for at in c.lines
     )
 
 
@@ -368,10 +364,7 @@ def _continues(c: Compilation, trace: Compilation) -> bool:
     stack are among those of ``trace``."""
     if c.entry != "transform" or _traced_under_transform(c):
         return False
-    lines, around = (
-        {(f.file, f.line) for f in (o.site, *(o.missed.stack if o.missed is not None else ())) if f}
-        for o in (c, trace)
-    )
+    lines, around = ({f.place for f in o.lines} for o in (c, trace))
     return bool(lines) and lines <= around
 
 
@@ -408,7 +401,7 @@ def _transformed(c: Compilation) -> object:
     of one function under the same transform have equal values. The recording does not name the transform, so
     the value consists of things that differ between transforms: the lines on the stack, the paths and ranks
     of the arguments, the function object, and whether the call traced."""
-    lines = [(f.file, f.line) for f in (c.site, *(c.missed.stack if c.missed is not None else ())) if f]
+    lines = [f.place for f in c.lines]
     traced = c.reached_phases & 1 or c.phase == TRACE
     # Another rank means another transform: vmap on a line that had grad before.
     leaves = [(leaf.path, len(leaf.shape or ())) for leaf in c.key.arguments] if c.key is not None else []
@@ -497,7 +490,7 @@ def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) ->
         created_at=created[0] if created is not None else None,
         created_there=created is not None and created[1],
         other_program=c.entry == before.entry == "transform" and _transformed(c) != _transformed(before),
-        number_before=number_of(run, before),
+        number_before=run.number(before),
         of_leaves=run.causes_of_leaves,
     )
 
@@ -532,9 +525,7 @@ def _created_at(run: Run, c: Compilation) -> tuple[Frame, bool] | None:
     searched = inner or seen.form == "lambda"
     if searched and sources.where_defined(run, seen.file, seen.name, seen.line) is not None:
         return defined, True
-    for frame in (c.site, *(c.missed.stack if c.missed is not None else ())):
-        if frame is None:
-            continue
+    for frame in c.lines:
         wraps = sources.where_called(run, frame.file, seen.name, frame.line)
         if wraps is not None:
             return Frame(frame.file, wraps.line, frame.function), wraps.certain

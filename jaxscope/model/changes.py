@@ -155,12 +155,6 @@ def between(run_a: Run, a: Program, run_b: Run, b: Program) -> Changes:
     )
 
 
-def alone(p: Program, *, before: bool) -> Changes:
-    """Return the Changes for the program ``p``, which only one of two runs has: the first run (with
-    ``before``) or the second one. The result has the id of ``p``, and no differences."""
-    return Changes(p.id, None) if before else Changes(None, p.id)
-
-
 def _both(x: T | None, y: T | None) -> tuple[T, T] | None:
     """Return ``(x, y)``, or None if one of them is None."""
     return None if x is None or y is None else (x, y)
@@ -246,8 +240,8 @@ def items(before: Sequence[Item], after: Sequence[Item], *, one_source: bool) ->
       one_source: whether both programs are from the same source files. If not, line numbers have no meaning:
         functions are compared instead of lines, and items with different lines can be equal.
     """
-    gone, came = Counter(before), Counter(after)
-    for key in (_whole,) if one_source else (_whole, _in_function, _anywhere):
+    gone, came = Counter(before) - Counter(after), Counter(after) - Counter(before)
+    for key in () if one_source else (_in_function, _anywhere):
         _cancel(gone, came, key)
     changed: list[Changed] = []
     where = _line if one_source else _function
@@ -291,10 +285,6 @@ def _alike(gone: Counter[Item], came: Counter[Item], key: Key) -> Iterator[tuple
             del side[item]
 
 
-def _whole(i: Item) -> Hashable:
-    return i
-
-
 def _in_function(i: Item) -> Hashable:
     return (*_anywhere(i), _function(i))
 
@@ -308,7 +298,7 @@ def _function(i: Item) -> Hashable:
 
 
 def _line(i: Item) -> Hashable:
-    return None if i.source is None else (i.source.file, i.source.line)
+    return None if i.source is None else i.source.place
 
 
 def _weight(c: Changed) -> tuple[Hashable, ...]:
@@ -317,5 +307,5 @@ def _weight(c: Changed) -> tuple[Hashable, ...]:
     item = c.after or c.before
     assert item is not None
     total = (item.bytes or 0) * (item.executions or 1) * c.count
-    at = (item.source.file, item.source.line) if item.source is not None else ("", 0)
+    at = item.source.place if item.source is not None else ("", 0)
     return -total, at, item.kind, str(item.axes), c.before is None, c.after is None

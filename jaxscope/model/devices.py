@@ -14,6 +14,7 @@ from jaxscope.model import arrays, deaths
 from jaxscope.model.arrays import Group, Snapshot
 from jaxscope.model.records import Compilation, Process
 from jaxscope.model.run import Run
+from jaxscope.schema.keys import same_line
 
 # If a smaller fraction of the bytes is in arrays on several devices, the program uses a single device.
 SPREAD = 0.05
@@ -198,7 +199,4 @@ def _ran(c: Compilation) -> bool:
     if deaths.without_memory(c):
         return False
     died = c.process.died
-    return not (
-        died is not None
-        and any(c.site is not None and (f.file, f.line) == (c.site.file, c.site.line) for f in died.stack)
-    )
+    return not (died is not None and any(same_line(c.site, f) for f in died.stack))

@@ -231,8 +231,8 @@ def _programs(a: Run, x: Function, b: Run, y: Function) -> list[Changes]:
     return [
         *(found for found in recompiled if not found.same),
         *(changes.between(a, p, b, q) for p, q in zip(old[:n], new[:n], strict=True)),
-        *(changes.alone(p, before=True) for p in old[n:]),
-        *(changes.alone(q, before=False) for q in new[n:]),
+        *(Changes(p.id, None) for p in old[n:]),
+        *(Changes(None, q.id) for q in new[n:]),
     ]
 
 

@@ -46,7 +46,7 @@ def entries(run: Run) -> list[Entry]:
     for c in run.compilations.values():
         if c.reached == ["fast_path"] or c.entry == "nested":
             continue
-        site = (c.site.file, c.site.line) if c.site is not None else None
+        site = c.site.place if c.site is not None else None
         if c.function.user:
             cause = causes.of(run, c)[0]
             groups.setdefault((cause.kind, cause.path, c.function.id, site), []).append(c)

@@ -127,7 +127,7 @@ def seconds_at(run: Run, lines: Collection[tuple[str, int]]) -> float | None:
     found = [
         t
         for doing, t in entries(run)
-        if doing in (OPERATIONS, WAITING) and any((f.file, f.line) in lines for f in t.stack)
+        if doing in (OPERATIONS, WAITING) and any(f.place in lines for f in t.stack)
     ]
     return _seconds(found)
 
@@ -144,43 +144,33 @@ def running_seconds(run: Run, function: Function) -> float | None:
     values where no other jitted function of the user can be the reason: in a loop that calls no other one,
     or after the call, in a function (or the script) that calls no other one. Return None if nothing was
     measured, or if there are too few samples."""
-    lines: set[tuple[str, int]] = set()
-    mine: set[tuple[Frame, int]] = set()
-    others: set[tuple[Frame, int]] = set()
-    first: dict[
-        tuple[str, str], int
-    ] = {}  # file and function that call ``function`` -> line of the first call
-    elsewhere: set[tuple[str, str]] = set()  # file and function that call other functions
-    for c in run.compilations.values():
-        if not c.function.user or c.site is None or c.missed is None or c.entry != "call":
-            continue
-        stack = [c.site, *c.missed.stack]
-        (mine if c.function is function else others).update(_around(run, stack))
-        if c.function is function:
-            lines.add((c.site.file, c.site.line))
-            for f in stack:
-                first[f.file, f.function] = min(f.line, first.get((f.file, f.function), f.line))
-        else:
-            elsewhere.update((f.file, f.function) for f in stack)
-    for doing, t in entries(run):
-        if doing == CALLING and (t.stack[0].file, t.stack[0].line) not in lines:
-            others.update(_around(run, t.stack))
-            elsewhere.update((f.file, f.function) for f in t.stack)
-    own = mine - others
-    alone = {scope: line for scope, line in first.items() if scope not in elsewhere}
-    found = [
-        t
-        for doing, t in entries(run)
-        if (doing == CALLING and (t.stack[0].file, t.stack[0].line) in lines)
-        or (
-            doing == WAITING
-            and (
-                not own.isdisjoint(_around(run, t.stack))
-                or any(f.line >= alone.get((f.file, f.function), math.inf) for f in t.stack)
-            )
-        )
+    calls = [
+        c
+        for c in run.compilations.values()
+        if c.function.user and c.site is not None and c.missed is not None and c.entry == "call"
     ]
-    return _seconds(found)
+    mine = [c.lines for c in calls if c.function is function]
+    lines = {stack[0].place for stack in mine}
+    others = [c.lines for c in calls if c.function is not function]
+    others += [t.stack for doing, t in entries(run) if doing == CALLING and t.stack[0].place not in lines]
+    loops = {loop for stack in mine for loop in _around(run, stack)}
+    loops -= {loop for stack in others for loop in _around(run, stack)}
+    elsewhere = {(f.file, f.function) for stack in others for f in stack}
+    first: dict[tuple[str, str], int] = {}  # a function that calls ``function`` -> line of the first call
+    for f in (f for stack in mine for f in stack if (f.file, f.function) not in elsewhere):
+        first[f.file, f.function] = min(f.line, first.get((f.file, f.function), f.line))
+
+    def waits(t: LineTime) -> bool:
+        after = any(f.line >= first.get((f.file, f.function), math.inf) for f in t.stack)
+        return after or not loops.isdisjoint(_around(run, t.stack))
+
+    return _seconds(
+        [
+            t
+            for doing, t in entries(run)
+            if (doing == CALLING and t.stack[0].place in lines) or (doing == WAITING and waits(t))
+        ]
+    )
 
 
 def _around(run: Run, stack: Iterable[Frame]) -> Iterator[tuple[Frame, int]]:
@@ -221,8 +211,8 @@ class Loop(msgspec.Struct, frozen=True):
         found: dict[tuple[str, int], tuple[Frame, float]] = {}
         for t in self.times:
             at = t.stack[0]
-            _, before = found.get((at.file, at.line), (at, 0.0))
-            found[at.file, at.line] = at, before + t.seconds - t.blocked
+            _, before = found.get(at.place, (at, 0.0))
+            found[at.place] = at, before + t.seconds - t.blocked
         return sorted(found.values(), key=lambda item: -item[1])
 
 
@@ -263,7 +253,7 @@ def _with_calls(run: Run) -> set[tuple[Frame, int]]:
     stacks = [t.stack for doing, t in entries(run) if doing == CALLING]
     for c in run.compilations.values():
         if c.function.user and c.site is not None and c.missed is not None and c.entry == "call":
-            stacks.append([c.site, *c.missed.stack])
+            stacks.append(c.lines)
     return {loop for stack in stacks for loop in _around(run, stack)}
 
 
@@ -287,7 +277,7 @@ def traced(run: Run) -> list[Spent]:
     found: dict[tuple[str, int], list[LineTime]] = {}
     for doing, entry in entries(run):
         if doing == COMPILING and entry.traced:
-            found.setdefault((entry.traced[0].file, entry.traced[0].line), []).append(entry)
+            found.setdefault(entry.traced[0].place, []).append(entry)
     spent = []
     for members in found.values():
         most = max(members, key=lambda entry: entry.seconds)

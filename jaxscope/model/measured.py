@@ -74,7 +74,7 @@ def by_line(run: Run) -> dict[tuple[str, int], float]:
     own = [m for m in profiles(run) if m.process is run.main]
     if not own or own[-1].devices is None:
         return {}
-    return {(s.line.file, s.line.line): s.seconds for s in own[-1].lines if s.line is not None}
+    return {s.line.place: s.seconds for s in own[-1].lines if s.line is not None}
 
 
 def _measured(run: Run, process: Process, event: Profiled) -> Measured:
@@ -90,7 +90,7 @@ def _measured(run: Run, process: Process, event: Profiled) -> Measured:
             opcode, line = _located(t, programs)
             if opcode in CONTAINERS or (opcode is None and _CONTAINER.fullmatch(t.name)):
                 continue
-            place = None if line is None else (line.file, line.line)
+            place = None if line is None else line.place
             frames.setdefault(place, line)
             kinds = sums.setdefault(place, {})
             kind = opcode or re.sub(r"[._]\d+$", "", t.kernel or t.name)
@@ -151,7 +151,7 @@ def _located(
     unknown, or differs between these programs."""
     found = [p[_key(t)] for p in programs if _key(t) in p]
     opcodes = {each.opcode for each in found}
-    lines = {None if each.line is None else (each.line.file, each.line.line) for each in found}
+    lines = {None if each.line is None else each.line.place for each in found}
     return (
         opcodes.pop() if len(opcodes) == 1 else None,
         found[0].line if len(lines) == 1 else None,

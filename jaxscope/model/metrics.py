@@ -342,7 +342,7 @@ def _of_hlo(hlo: Compiled | None) -> dict[str, Any]:
             name: Collectives(
                 count=len(members),
                 executions=_executions(members),
-                bytes=_sum(c.bytes for c in members),
+                bytes=None if any(c.bytes is None for c in members) else sum(c.bytes or 0 for c in members),
                 within=_counted((source_function(c), 1) for c in members),
             )
             for name, members in _grouped(hlo.collectives, collective_key).items()
@@ -454,13 +454,3 @@ def _counted(figures: Iterable[tuple[str, int]]) -> dict[str, int]:
     for name, n in figures:
         found[clean(name)] += n
     return dict(found)
-
-
-def _sum(figures: Iterable[int | None]) -> int | None:
-    """Return the sum of ``figures``; None if one of them is None."""
-    total = 0
-    for n in figures:
-        if n is None:
-            return None
-        total += n
-    return total

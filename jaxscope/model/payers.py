@@ -67,8 +67,8 @@ class Payer(msgspec.Struct, frozen=True):
         """Return whether a library that ``line`` calls has in turn called other lines of the user. The
         operations were then applied in those other lines: in a callback that ``line`` passes to the
         library."""
-        at = (self.line.file, self.line.line)
-        return any(c.site is not None and (c.site.file, c.site.line) != at for c in self.compilations)
+        at = self.line.place
+        return any(c.site is not None and c.site.place != at for c in self.compilations)
 
 
 def line_of(c: Compilation) -> Frame | None:
@@ -77,8 +77,7 @@ def line_of(c: Compilation) -> Frame | None:
     line of the user that called the library."""
     if c.missed is None or c.site is None:
         return None
-    above = [c.site, *c.missed.stack]
-    at = c.missed.into_library or 0
+    above, at = c.lines, c.missed.into_library or 0
     return above[at] if 0 <= at < len(above) else c.site
 
 
@@ -91,7 +90,7 @@ def payers(run: Run) -> list[Payer]:
         at = line_of(c)
         if at is None or c.function.user or c.entry not in ("call", "transform") or not c.reached_phases & 4:
             continue
-        lines.setdefault((at.file, at.line), (at, []))[1].append(c)
+        lines.setdefault(at.place, (at, []))[1].append(c)
     found = []
     for at, members in lines.values():
         library = Counter(c.missed.library for c in members if c.missed is not None).most_common(1)[0][0]
@@ -118,7 +117,7 @@ def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
     for c in members:
         if c.missed is None or c.site is None:
             continue
-        lines = [(f.file, f.line) for f in (c.site, *c.missed.stack)]
+        lines = [f.place for f in c.lines]
         place = (c.process.id, c.function.id, c.entry, c.missed.column, *lines)
         work = c.compiled.cost if c.compiled is not None else {}
         earlier = met.setdefault(place, [])
@@ -144,7 +143,7 @@ def _innermost(c: Compilation) -> tuple[object, ...]:
     """Return a value that stands for the function that ``c`` called and for the line of the call. It is equal
     for two calls of one function by one line, even if different lines led to that line."""
     site, column = c.site, c.missed.column if c.missed is not None else None
-    return (c.process.id, c.function.id, c.entry, column, site and (site.file, site.line))
+    return (c.process.id, c.function.id, c.entry, column, site and site.place)
 
 
 def _only_created_again(
@@ -189,7 +188,7 @@ def ran_once(run: Run, c: Compilation) -> bool:
     outermost line is at the top level of a module, and no line is in a loop or in a recursive function."""
     if c.missed is None or c.site is None:
         return False
-    lines = [c.site, *c.missed.stack][c.missed.into_library or 0 :]
+    lines = c.lines[c.missed.into_library or 0 :]
     if (
         not lines
         or lines[-1].function != "<module>"
@@ -206,14 +205,7 @@ def repeated_by_library(run: Run, p: Payer) -> bool:
     compilations, and each of the lines runs only once."""
     functions = {c.function.id for c in p.again}
     calls = [c for c in p.compilations if c.function.id in functions]
-    ways = {
-        tuple(
-            (f.file, f.line)
-            for f in (c.site, *(c.missed.stack if c.missed is not None else ()))
-            if f is not None
-        )
-        for c in calls
-    }
+    ways = {tuple(f.place for f in c.lines) for c in calls}
     return bool(calls) and len(ways) == 1 and all(ran_once(run, c) for c in calls)
 
 
@@ -293,7 +285,7 @@ def _operations_in(run: Run, file: str, first: int, last: int) -> dict[tuple[obj
                 continue
             if not seen.eager and (seen.module or "").partition(".")[0] not in JAX_ROOTS:
                 continue  # a whole program of a library
-            lines = [at.line for at in (c.site, *c.missed.stack) if at.file == file]
+            lines = [at.line for at in c.lines if at.file == file]
             if not any(a <= line <= b for a, b in inside for line in lines):
                 continue
             if not any(reached_now_and_then(source, line) for line in lines if first <= line <= last):
@@ -336,7 +328,7 @@ def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
             advised.add(finding.function)
         if finding.code in (CODE, OPERATIONS):
             sources = (finding.source, *(e.source for e in finding.evidence))
-            lines.update((line.file, line.line) for line in sources if line is not None)
+            lines.update(line.place for line in sources if line is not None)
     parts: dict[tuple[bool, tuple[str, int] | None], list[Unadvised]] = {}
     for f in run.functions.values():
         if f.user and f.id not in unrolled:
@@ -375,7 +367,7 @@ def _of_function(run: Run, f: Function, *, advised: bool) -> Iterator[Unadvised]
 
 
 def _place(line: Frame | None) -> tuple[str, int] | None:
-    return (line.file, line.line) if line is not None else None
+    return line.place if line is not None else None
 
 
 def sizes_change(run: Run, p: Payer) -> bool:
@@ -412,7 +404,7 @@ def _one_after_the_other(a: dict[str, int], b: dict[str, int]) -> bool:
 def call_lines(run: Run) -> set[tuple[str, int]]:
     """Return the lines that called a jitted function of the user for which JAX compiled, as (file, line)."""
     return {
-        (c.site.file, c.site.line)
+        c.site.place
         for f in run.functions.values()
         for c in (f.compilations if f.user else ())
         if c.site is not None and c.entry == "call"
@@ -426,5 +418,5 @@ def resized_lines(run: Run) -> dict[tuple[str, int], list[Compilation]]:
     for f in run.functions.values():
         for c in recompilations(f, run) if f.user else ():
             if c.site is not None and causes.of(run, c)[0].kind in SHAPES:
-                found.setdefault((c.site.file, c.site.line), []).append(c)
+                found.setdefault(c.site.place, []).append(c)
     return found

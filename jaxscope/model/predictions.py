@@ -111,7 +111,7 @@ def came_back(run: Run, c: Compilation, path: str, of: Callable[[LeafFacts], obj
     ]
     feds = fed_back(before, results_of(run, comparison.nearest))
     returned = {p: of(leaf) for fed in feds for p, leaf in fed.leaves.items()}
-    here = {(f.file, f.line) for f in (c.site, comparison.nearest.site) if f is not None}
+    here = {f.place for f in (c.site, comparison.nearest.site) if f is not None}
     updates = "flax.nnx.jit" in c.function.seen.wrappers  # results have no argument names
     for p in moved:
         actual, expected, origin = of(now[p]), returned.get(p), c.made_at(p)
@@ -119,7 +119,7 @@ def came_back(run: Run, c: Compilation, path: str, of: Callable[[LeafFacts], obj
             expected = actual  # only the line that created the array is compared
         if actual is None or actual != expected:
             return False
-        if origin is not None and (origin.file, origin.line) not in here:
+        if origin is not None and origin.place not in here:
             return False
     return bool(moved)
 
@@ -250,8 +250,8 @@ def made_by_it(c: Compilation, later: Compilation, paths: Iterable[str]) -> bool
     created at the line of ``c`` or of ``later``, or if no line is known. Other arguments may have been
     created elsewhere: a function can return arrays that it received.
     """
-    here = {(f.file, f.line) for f in (c.site, later.site) if f is not None}
-    made = {(f.file, f.line) for path in paths if (f := later.made_at(path)) is not None}
+    here = {f.place for f in (c.site, later.site) if f is not None}
+    made = {f.place for path in paths if (f := later.made_at(path)) is not None}
     return not made or bool(made & here)
 
 

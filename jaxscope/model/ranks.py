@@ -388,7 +388,7 @@ def text_of(rank: Rank, blob: str | None) -> str | None:
 def job_of(directory: RunDir) -> RunDir | None:
     """Return the run directory of the job to which the rank (process) recorded in ``directory`` belongs.
     Return None if the run belongs to no job, or is the only rank of its job."""
-    parent = store.parent_of(directory) if directory.path.parent.name == store.RANKS else None
+    parent = places.whole_of(directory)
     return parent if parent is not None and len(store.rank_runs(parent)) > 1 else None
 
 

@@ -187,6 +187,13 @@ class Compilation(msgspec.Struct, eq=False):
     def site(self) -> Frame | None:
         return self.missed.site if self.missed else None
 
+    @property
+    def lines(self) -> list[Frame]:
+        """Return the user's lines on the stack of the call, the one that made the call first. The list is
+        empty if they were not recorded."""
+        frames = [self.missed.site, *self.missed.stack] if self.missed is not None else []
+        return [at for at in frames if at is not None]
+
     def made_at(self, path: str) -> Frame | None:
         """Return the user's line that created the array passed as argument ``path``. Return None if the line
         is unknown, or if the argument is not a jax.Array."""

@@ -296,14 +296,14 @@ class OfArrays:
         self._arguments: dict[Aval, list[Intent]] = {}
         self._tokens: dict[str, list[str]] = {}
         groups = [g for look in looks for g in look.groups]
-        lines = {(g.origin.file, g.origin.line) for g in groups if g.origin is not None}
+        lines = {g.origin.place for g in groups if g.origin is not None}
         avals = {_aval(g) for g in groups}
         for f in run.functions.values():
             if not f.user:
                 continue
             compiled = [c for c in f.compilations if c.compiled is not None and c.entry == "call"]
             for c in compiled:
-                if c.site is not None and (line := (c.site.file, c.site.line)) in lines:
+                if c.site is not None and (line := c.site.place) in lines:
                     for i in of_compilation(run, c):
                         if i.of == RESULT and (i.shape, i.dtype) in avals:
                             self._results.setdefault((line, (i.shape, i.dtype)), []).append(i)
@@ -320,7 +320,7 @@ class OfArrays:
         aval = _aval(g)
         asked, compiled = None, None
         if g.origin is not None:
-            results = self._results.get(((g.origin.file, g.origin.line), aval), [])
+            results = self._results.get((g.origin.place, aval), [])
             matches = [i for i in results if i.compiled is None or i.compiled == g.sharding]
             asked, compiled = self._agreed(g, matches)
         if g.path is not None and (asked is None or compiled is None):

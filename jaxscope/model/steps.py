@@ -68,7 +68,7 @@ def within_call(run: Run, c: Compilation, function: str) -> bool:
     if c.function.id == function:
         return True
     outer = run.functions.get(function)
-    if outer is None or c.missed is None:
+    if outer is None:
         return False
     name = outer.seen.file, outer.seen.qualname
-    return any((f.file, f.function) == name for f in (c.missed.site, *c.missed.stack) if f is not None)
+    return any((f.file, f.function) == name for f in c.lines)

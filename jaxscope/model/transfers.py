@@ -117,7 +117,8 @@ def transfers(run: Run) -> list[Transfer]:
     if not counted(run):
         return []
     found = [_seen(p, e, key) for p in run.processes.values() for key, e in p.transfers.items()]
-    found += _by_calls(run)
+    for f in run.functions.values():
+        found += _by_calls(f)
     return sorted(
         found,
         key=lambda t: (
@@ -135,7 +136,7 @@ def called_at(run: Run, t: Transfer) -> Frame | None:
     """Return the user's line that called the function of ``t.source``, if a report should show both lines:
     the call is in another file, or in a loop. Return None otherwise, or if the line is unknown."""
     at, source = t.caller, t.source
-    if at is None or source is None or (at.file, at.line) == (source.file, source.line):
+    if at is None or source is None or at.place == source.place:
         return None
     if at.file != source.file or in_a_loop(sources.of(run)(at.file), at.line):
         return at
@@ -208,16 +209,10 @@ class _Moved(msgspec.Struct, frozen=True):
     paths: tuple[str, ...]
 
 
-def _by_calls(run: Run) -> Iterator[Transfer]:
-    """Yield the transfers of arguments that calls of jitted functions on one device caused. They are computed
-    from the cache keys of the calls, because JAX sends no event for them."""
-    for f in run.functions.values():
-        yield from _by_calls_of(f)
-
-
 @cached_until_changed
-def _by_calls_of(f: Function) -> list[Transfer]:
-    """Return the transfers of arguments of the calls of ``f`` on one device."""
+def _by_calls(f: Function) -> list[Transfer]:
+    """Return the transfers of arguments that the calls of ``f`` on one device caused. They are computed from
+    the cache keys of the calls, because JAX sends no event for them."""
     found: list[Transfer] = []
     for process in {c.process.id: c.process for c in f.compilations}.values():
         calls = [c for c in f.compilations if c.process is process and c.entry == "call"]
@@ -249,8 +244,17 @@ def _of_function(
                 moving += 1
                 first.setdefault(m, c)
     by_bytes = f.brought.get(process.id)
-    if by_bytes and first and direction == TO_DEVICE and f.watched and all(_to_one_device(c) for c in misses):
-        yield _counted(f, list(first.items()), by_bytes)
+    if (
+        by_bytes
+        and first
+        and direction == TO_DEVICE
+        and f.watched
+        and all(len(devices_of_program(c) or ()) == 1 for c in misses)
+    ):
+        # The calls may pass different numbers of bytes.
+        copying = sum(n for size, n in by_bytes.items() if size)
+        total = sum(size * n for size, n in by_bytes.items())
+        yield _argument(f, direction, list(first.items()), copying, total)
         return
     # A call with other arguments misses the fast path: if all misses have one kind, all calls have it.
     calls = f.counted_calls.get(process.id) if f.watched else None
@@ -258,14 +262,6 @@ def _of_function(
     for m, c in first.items():
         count = calls if exact else None
         yield _argument(f, direction, [(m, c)], count, m.bytes * count if count is not None else m.bytes)
-
-
-def _counted(f: Function, moved: list[tuple[_Moved, Compilation]], by_bytes: dict[int, int]) -> Transfer:
-    """Return the transfers of NumPy arguments of ``f``, whose calls pass different numbers of bytes.
-    ``moved`` are (copied arguments, the first call that copied them), ``by_bytes`` is {bytes of the NumPy
-    arguments of a call: number of such calls}."""
-    calls = sum(n for size, n in by_bytes.items() if size)
-    return _argument(f, TO_DEVICE, moved, calls, sum(size * n for size, n in by_bytes.items()))
 
 
 def _argument(
@@ -288,13 +284,6 @@ def _argument(
         first_ns=begun.t_ns,
         last_ns=max(c.t_ns for _, c in moved),
     )
-
-
-def _to_one_device(c: Compilation) -> bool:
-    """Return whether the program of call ``c`` has a single device. JAX sends no events about the transfers
-    of arguments to a single device, so they are computed from the cache key."""
-    target = devices_of_program(c)
-    return target is not None and len(target) == 1
 
 
 def brought(c: Compilation) -> int | None:

@@ -16,7 +16,7 @@ from jaxscope.model.run import Run
 from jaxscope.rules import memory_scale
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
-from jaxscope.schema.keys import Frame
+from jaxscope.schema.keys import Frame, same_line
 from jaxscope.schema.messages import Bytes, message
 
 WRITES = frozenset(
@@ -68,17 +68,12 @@ def _loop(run: Run, c: Compilation) -> Frame | None:
     """Return the first line of the innermost loop that repeats the operation ``c``; None if no loop is known.
     The lines of the call stack of ``c`` are searched first, from the innermost call outwards. Then the stacks
     that were sampled in the main thread while it was at the same line are searched in the same way."""
-    stacks = [(c.site, *c.missed.stack)] if c.missed is not None else []
-    stacks += [tuple(t.stack) for _, t in model.entries(run) if t.stack and _is_line(t.stack[0], c.site)]
+    stacks = [c.lines, *(t.stack for _, t in model.entries(run) if t.stack and same_line(t.stack[0], c.site))]
     for at in itertools.chain.from_iterable(stacks):
-        lines = loop_around(sources.of(run)(at.file), at.line) if at is not None else None
-        if at is not None and lines is not None:
+        lines = loop_around(sources.of(run)(at.file), at.line)
+        if lines is not None:
             return Frame(at.file, lines[0], at.function)
     return None
-
-
-def _is_line(a: Frame, b: Frame | None) -> bool:
-    return b is not None and (a.file, a.line) == (b.file, b.line)
 
 
 def _write(source: str | None, line: int) -> tuple[str | None, str]:

@@ -41,7 +41,7 @@ def _is_jitted_call(run: Run, t: LineTime) -> bool:
     There, checking the result mostly waits for the computation, and without the check the program would wait
     for it later."""
     at = t.stack[0]
-    if (at.file, at.line) in payers.call_lines(run):
+    if at.place in payers.call_lines(run):
         return True
     jitted = frozenset(f.seen.name.rpartition(".")[2] for f in run.functions.values() if f.user)
     return jit_decorators.calls(sources.of(run)(at.file), at.line, jitted)
@@ -108,12 +108,11 @@ def turned_on(source: str | None) -> Iterator[tuple[str, int]]:
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             owner, name = ast.unparse(node.func.value), node.func.attr
             values = [*node.args, *(k.value for k in node.keywords)]
-            if name == "update" and owner.endswith("config") and len(values) == 2:
-                if _may_be_true(values[1]):
-                    yield _text(values[0]), node.lineno
-            elif name == "setdefault" and owner.endswith("environ") and len(values) == 2:
-                if _may_be_true(values[1]):
-                    yield _text(values[0]).lower(), node.lineno
+            sets = len(values) == 2 and _may_be_true(values[1])
+            if sets and name == "update" and owner.endswith("config"):
+                yield _text(values[0]), node.lineno
+            elif sets and name == "setdefault" and owner.endswith("environ"):
+                yield _text(values[0]).lower(), node.lineno
             elif owner == "jax" and (not values or _may_be_true(values[0])):
                 yield f"jax_{name}", node.lineno
 

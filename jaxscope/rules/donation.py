@@ -42,7 +42,7 @@ def _unused(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, F
         bytes=_bytes(unused),
         reason=message("unused-donation-reason", reason=first.reason) if first.reason else None,
     )
-    yield first.path, _finding("JX505", WARNING, CERTAIN, text, p, f, Fix(message("fix-unused-donation")))
+    yield first.path, _finding("JX505", text, p, f, Fix(message("fix-unused-donation")))
 
 
 @rule("JX507", "captured-constant", WARNING)
@@ -72,7 +72,7 @@ def captured_constant(run: Run) -> Iterator[Finding]:
             if c.name is not None and not _is_written(run, f, root(c.name)):
                 words = message("fix-pass-inner", constant=c.name, function=f.display_name)
             fix = Fix(words, "pass_argument", {"name": c.name})
-            yield _finding("JX507", WARNING, CERTAIN, text, p, f, fix, c.source)
+            yield _finding("JX507", text, p, f, fix, c.source)
 
 
 def _is_drawn(run: Run, f: Function, c: Constant) -> bool:
@@ -124,8 +124,6 @@ def _bytes(donations: Sequence[Donation]) -> Bytes:
 
 def _finding(
     code: str,
-    severity: str,
-    certainty: str,
     text: Message,
     p: Program,
     f: Function,
@@ -133,4 +131,4 @@ def _finding(
     source: Frame | None = None,
 ) -> Finding:
     line = source or p.compilations[-1].site
-    return Finding(code, severity, certainty, text, f.id, line, evidence(p, text, line), fix)
+    return Finding(code, WARNING, CERTAIN, text, f.id, line, evidence(p, text, line), fix)

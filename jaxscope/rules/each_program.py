@@ -16,7 +16,6 @@ import msgspec
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.rewrap_site import in_a_loop
 from jaxscope.model import line_times, sources, target_programs
-from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Function, Program, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import merging
@@ -114,10 +113,10 @@ def _earlier(run: Run, f: Finding, having: Sequence[Program], latest: Program) -
     """Return the finding ``f`` about a function whose latest program, ``latest``, does not have the problem,
     while the programs ``having`` do. The numbers of the compilations of ``having`` and of ``latest`` are
     added."""
-    numbers = sorted(n for p in having for n in [number_of(run, p.compilations[-1])] if n is not None)
+    numbers = sorted(n for p in having for n in [run.number(p.compilations[-1])] if n is not None)
     if not numbers:
         return f
-    number = number_of(run, latest.compilations[-1])
+    number = run.number(latest.compilations[-1])
     contexts = msgspec.structs.replace(f.contexts, programs=numbers, latest=number)
     return msgspec.structs.replace(f, contexts=contexts)
 
@@ -149,16 +148,15 @@ def takes_time(run: Run, p: Program, f: Function, operations: float = 0) -> bool
     if operations >= MANY * (1 if run.platform == "cpu" else FASTER):
         return True
     c = p.compilations[-1]
-    at = [c.site, *c.missed.stack] if c.missed is not None else [c.site]
     text = sources.of(run)
-    lines = ((text(frame.file), frame.line) for frame in at if frame is not None)
+    lines = ((text(frame.file), frame.line) for frame in c.lines)
     if any(source is not None and in_a_loop(source, line) for source, line in lines):
         return True
     measured = line_times.measured(run)
     here = [
         s.seconds
         for s in line_times.by_line(run)
-        if c.site is not None and (s.line.file, s.line.line) == (c.site.file, c.site.line)
+        if c.site is not None and s.line.place == c.site.place
         if s.doing != COMPILING
     ]
     return measured is not None and sum(here) >= LONG * measured.seconds

@@ -41,14 +41,14 @@ def lines(run: Run) -> set[tuple[str, int]]:
     """Return (file, line number) of the lines that read the elements of an array one at a time, and of the
     lines that call functions with such lines."""
     found = [t for t in model.transfers(run) if whole(run, t) is not None]
-    return {(at.file, at.line) for t in found for at in (t.source, t.caller) if at is not None}
+    return {at.place for t in found for at in (t.source, t.caller) if at is not None}
 
 
 def small_copies(run: Run) -> set[tuple[str, int]]:
     """Return (file, line number) of the lines that copied at least FEWEST small arrays from the host to
     devices in a loop that also calls jitted functions. Rule JX604 does not report these lines."""
     return {
-        (t.source.file, t.source.line)
+        t.source.place
         for t in model.transfers(run)
         if t.source is not None and _copies_items(t) and not _inside_an_inner_loop(run, t)
     }
@@ -67,7 +67,7 @@ def one_at_a_time(run: Run) -> Iterator[Finding]:
         name = whole(run, t)
         if name is None or t.source is None or t.count is None or _iterates(run, t.source):
             continue
-        at = {(f.file, f.line) for f in (t.source, t.caller) if f is not None}
+        at = {f.place for f in (t.source, t.caller) if f is not None}
         above = model.called_at(run, t)
         helper = None if above is None else message("helper-line", line=t.source, caller=above)
         waited = message("waited-for-elements", seconds=Seconds(t.blocked_seconds or 0.0))

@@ -14,7 +14,7 @@ from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.schema.findings import Fix
-from jaxscope.schema.keys import Frame
+from jaxscope.schema.keys import Frame, same_line
 from jaxscope.schema.libraries import COMPUTING_ROOTS, JAX_ROOTS, WRAPPER_ROOTS
 from jaxscope.schema.messages import message
 
@@ -127,8 +127,7 @@ def reads_values(run: Run, line: Frame, jitted: Jitted) -> bool:
     return any(
         t.direction == transfers.TO_HOST
         and t.kind not in transfers.NOT_ASKED
-        and t.source is not None
-        and (t.source.file, t.source.line) == (line.file, line.line)
+        and same_line(t.source, line)
         and t.text is not None
         and jitted.jits(t.text)
         for t in transfers.transfers(run)

@@ -57,17 +57,13 @@ def python_in_each_step(run: Run) -> Iterator[Finding]:
 @rule("JX608", "small-calls-in-loop", WARNING)
 def small_calls_in_loop(run: Run) -> Iterator[Finding]:
     small = {
-        (c.site.file, c.site.line)
+        c.site.place
         for p, _, texts in users(run)
         for c in p.compilations
         if c.site is not None and _is_small(c, texts)
     }
     outside = {loop.line for loop in _operations(run)}  # JX605 reports these, with the same advice
-    times = [
-        t
-        for doing, t in line_times.entries(run)
-        if doing == CALLING and (t.stack[0].file, t.stack[0].line) in small
-    ]
+    times = [t for doing, t in line_times.entries(run) if doing == CALLING and t.stack[0].place in small]
     for loop in _loops(run, times, CALLS_SHARE):
         if loop.line not in outside and _scan_of(run, loop) is not None:
             yield _finding(run, "JX608", loop, CALLS_MUCH)
@@ -94,13 +90,13 @@ def _operations(run: Run) -> list[Loop]:
         t
         for doing, t in entries
         if doing == OPERATIONS or (doing == COPYING and _at(t) in operations & copies)
-        if not any((f.file, f.line) in reads for f in t.stack)
+        if not any(f.place in reads for f in t.stack)
     ]
     return _loops(run, times, OPERATIONS_SHARE)
 
 
 def _at(t: LineTime) -> tuple[str, int]:
-    return t.stack[0].file, t.stack[0].line
+    return t.stack[0].place
 
 
 def _scan_of(run: Run, loop: Loop) -> loop_calls.Scan | None:

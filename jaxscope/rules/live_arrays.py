@@ -104,9 +104,8 @@ def _added_to(run: Run, name: str) -> tuple[Frame, Frame] | None:
     calls: dict[str, set[int]] = {}
     for f in run.functions.values():
         for c in f.compilations if f.user else ():
-            for at in (c.site, *c.missed.stack) if c.missed is not None else ():
-                if at is not None:
-                    calls.setdefault(at.file, set()).add(at.line)
+            for at in c.lines:
+                calls.setdefault(at.file, set()).add(at.line)
     for file, lines in calls.items():
         find = growing_lists.find_attribute if "." in name else growing_lists.find
         found = find(sources.of(run)(file), name, lines)
@@ -255,15 +254,6 @@ def _replicated(run: Run, tree: str, members: list[_Copied], together: int) -> F
     group = message("tree-arrays", count=Count(count, "array"), largest=path)
     one = len(members) == 1 and (isinstance(path, str) or path.slug == "array-in")
     axes = tuple(axis for axis, _ in first.missing)
-    fix = message(
-        "fix-shard-dimension",
-        dimension=first.dimension,
-        path=path,
-        axis=first.axis,
-        like=message("shard-like", path=first.like[0].path) if first.like else None,
-        others=message("shard-the-others") if len(members) > 1 else None,
-        price=Bytes(saved),
-    )
     return Finding(
         code="JX502",
         severity=WARNING if mistaken else NOTE,
@@ -293,9 +283,25 @@ def _replicated(run: Run, tree: str, members: list[_Copied], together: int) -> F
             )
             for m in members[:MOST_EVIDENCE]
         ],
-        fix=Fix(fix, "shard", {"path": first.group.path, "dimension": first.dimension, "axis": first.axis}),
+        fix=_shard(tree, first, others=len(members) > 1, saved=saved),
         subject=(tree, first.missing, first.axis),
     )
+
+
+def _shard(tree: str, first: _Copied, *, others: bool, saved: int) -> Fix:
+    """Return the advice to shard replicated arrays of ``tree``, the largest of which are ``first``.
+    ``others``: there are other arrays. ``saved`` is the number of bytes that this saves on each device."""
+    words = message(
+        "fix-shard-dimension",
+        dimension=first.dimension,
+        path=_called(tree, first.group),
+        axis=first.axis,
+        like=message("shard-like", path=first.like[0].path) if first.like else None,
+        others=message("shard-the-others") if others else None,
+        price=Bytes(saved),
+    )
+    arguments = {"path": first.group.path, "dimension": first.dimension, "axis": first.axis}
+    return Fix(words, "shard", arguments)
 
 
 def _called(tree: str, g: Group) -> str | Message:

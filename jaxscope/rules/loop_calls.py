@@ -74,7 +74,7 @@ def _called(f: Function) -> Iterator[Compilation]:
     """Yield the latest recorded call for each line that calls ``f``. Yield nothing if ``f`` is not a function
     of the user."""
     found = {
-        (c.site.file, c.site.line): c
+        c.site.place: c
         for c in (f.compilations if f.user else ())
         if c.entry == "call" and c.site is not None and c.missed is not None
     }

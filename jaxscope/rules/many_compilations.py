@@ -21,7 +21,7 @@ from jaxscope.model.transfers import Transfer
 from jaxscope.rules import library_calls, loop_calls, outside_jit, recompiles
 from jaxscope.rules.registry import rule
 from jaxscope.schema.causes import Cause
-from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix, extended, fix_of
+from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix, extended, fix_of, slug_of
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import JAX_ROOTS
 from jaxscope.schema.messages import Count, Field, Message, Names, Seconds, message
@@ -80,12 +80,11 @@ def recompile_rate(run: Run) -> Iterator[Finding]:
             code="JX132",
             severity=WARNING,
             certainty=CERTAIN,
-            title=message("keeps-recompiling", function=f.name.replace(".<locals>", ""), rate=rate),
+            title=message("keeps-recompiling", function=f.display_name, rate=rate),
             function=f.id,
             source=last.site,
             evidence=[Evidence(rate, compilation=last.id, source=last.site)],
-            fix=Fix(message("fix-many-causes", function=f.name.replace(".<locals>", ""))),
-            seconds=None,
+            fix=Fix(message("fix-many-causes", function=f.display_name)),
         )
 
 
@@ -109,8 +108,7 @@ def _by_calls(f: Function, repeats: list[Compilation]) -> Message | None:
     recent = [c for c in repeats if c.calls_then is not None and c.calls_then > calls - window]
     if not calls or len(recent) < FEWEST or 5 * len(recent) < window:
         return None
-    name = f.name.replace(".<locals>", "")
-    return message("recompiled-of-calls", n=len(recent), window=window, function=name)
+    return message("recompiled-of-calls", n=len(recent), window=window, function=f.display_name)
 
 
 def _by_number(f: Function, repeats: list[Compilation]) -> Message | None:
@@ -186,8 +184,8 @@ def _in_functions(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
         if not p.within and (p.library or "jax") in JAX_ROOTS and not outside_jit.creates(run, p)
     ]
     for c in (c for p in direct for c in p.compilations):
-        for at in (c.site, *c.missed.stack) if c.missed is not None else ():
-            if at is not None and at.function != "<module>" and (at.file, at.function) not in calling:
+        for at in c.lines:
+            if at.function != "<module>" and (at.file, at.function) not in calling:
                 calls.setdefault((at.file, at.function), {}).setdefault(c.id, (c, at.line))
     found = dict[_Part, dict[str, _Applied]]()
     for part, members in sorted(calls.items(), key=lambda item: len(item[1])):
@@ -249,7 +247,7 @@ def _together(run: Run) -> Iterator[tuple[Place, list[Avoidable]]]:
     its loop is yielded alone, unless its recompiles are worth a warning."""
     places: dict[tuple[Place, bool], list[Avoidable]] = {}
     for line in _by_line(run):
-        slug = _slug(line.finding)
+        slug = slug_of(line.finding)
         place = _place(run, line.payer, slug)
         of_sizes = slug == ONE_SIZE and not isinstance(place, Callback)
         places.setdefault((place, of_sizes), []).append(line)
@@ -259,7 +257,7 @@ def _together(run: Run) -> Iterator[tuple[Place, list[Avoidable]]]:
         apart = small if isinstance(place, Iteration) else []
         yield place, [line for line in lines if line not in apart]
         for line in apart:
-            yield (line.payer.line.file, line.payer.line.line), [line]
+            yield line.payer.line.place, [line]
 
 
 def _place(run: Run, p: Payer, slug: str | None) -> Place:
@@ -269,7 +267,7 @@ def _place(run: Run, p: Payer, slug: str | None) -> Place:
     if slug in TO_NUMPY and (callback := callback_around(sources.of(run)(p.line.file), p.line.line)):
         return Callback(p.line.file, callback.lineno, callback.name)
     loop = _iteration(run, p) if slug in INTO_ONE_STEP or slug == ONE_SIZE else None
-    return loop or (p.line.file, p.line.line)
+    return loop or p.line.place
 
 
 def _by_line(run: Run) -> Iterator[Avoidable]:
@@ -279,7 +277,7 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
     least, resized = SHARE * payers.total_seconds(run), payers.resized_lines(run)
     called = payers.call_lines(run)
     row_by_row = [(f.source.file, lines) for f, lines in loop_calls.for_each_row(run) if f.source is not None]
-    found = sorted(payers.payers(run), key=lambda p: (p.line.file, p.line.line))
+    found = sorted(payers.payers(run), key=lambda p: p.line.place)
     loops = [_iteration(run, p) for p in found]
     compiled = Counter[Iteration | None]()
     for p, loop in zip(found, loops, strict=True):
@@ -287,14 +285,15 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
     for p, loop in zip(found, loops, strict=True):
         if any(p.line.file == file and p.line.line in lines for file, lines in row_by_row):
             continue  # the loop that takes the rows one by one has its own finding
-        if p.within and p.library in JAX_ROOTS and (p.line.file, p.line.line) in called:
+        if p.within and p.library in JAX_ROOTS and p.line.place in called:
             continue  # computed while a jitted function is traced: the line is jitted already
-        jitted = jit_decorators.jitted_calls(sources.of(run)(p.line.file), p.line.line)
+        source, n = sources.of(run)(p.line.file), p.line.line
+        jitted = jit_decorators.jitted_calls(source, n)
         if jitted.issuperset(c.missed.column for c in p.compilations if c.missed is not None):
             continue  # likewise, while a library's function is traced
-        if imports(sources.of(run)(p.line.file), p.line.line):
+        if imports(source, n):
             continue  # a package that computes while it is imported: no change of this line helps
-        if p.library in PLACING and jit_decorators.calls(sources.of(run)(p.line.file), p.line.line, PLACES):
+        if p.library in PLACING and jit_decorators.calls(source, n, PLACES):
             continue  # arrays are put on devices, which jit cannot do
         why, fix, cost = outside_jit.what_to_do(
             run, p, compiled[loop] if loop is not None else len(p.compilations)
@@ -308,7 +307,7 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
         ):
             continue
         title = message("compiled-outside-jit", lines="one line", again=_repeats(p, why), **_compiled([p]))
-        initializes = not p.again and jit_decorators.calls(sources.of(run)(p.line.file), p.line.line, INIT)
+        initializes = not p.again and jit_decorators.calls(source, n, INIT)
         creates = outside_jit.creates(run, p)
         fix = _with_conditions(run, p, fix, initializes, creates)
         serious = len(p.again) >= BARRAGE or library_calls.repeats(p) >= PROGRAMS
@@ -346,11 +345,10 @@ def _reads_inside(run: Run, p: Payer) -> Transfer | None:
     None if there is no such copy."""
     called: set[tuple[str, str]] = set()
     for c in p.compilations:
-        for at in (c.site, *c.missed.stack) if c.missed is not None else ():
-            if at is not None and (at.file, at.line) == (p.line.file, p.line.line):
+        for line in c.lines:
+            if line.place == p.line.place:
                 break
-            if at is not None:
-                called.add((at.file, at.function))
+            called.add((line.file, line.function))
     called.discard((p.line.file, p.line.function))
     for t in transfers.transfers(run):
         at = t.source
@@ -383,7 +381,7 @@ def _beside_a_resized_function(
       cost: seconds that the advice for the line saves.
       resized: (file, line) of such calls -> the recompiles.
     """
-    if (p.line.file, p.line.line) in resized:
+    if p.line.place in resized:
         return True
     sizes = sum(causes.reason(run, c).kind in outside_jit.OF_SIZES for c in p.again)
     mostly = 2 * sizes >= len(p.compilations)
@@ -524,11 +522,6 @@ def _iteration(run: Run, p: Payer) -> Iteration | None:
     return None
 
 
-def _slug(finding: Finding) -> str | None:
-    fix = fix_of(finding)
-    return fix.words.slug if fix is not None and isinstance(fix.words, Message) else None
-
-
 def _of_iteration(run: Run, iteration: Iteration, found: Sequence[Avoidable]) -> Finding:
     """Merge the findings of ``found`` into one finding. They are about several lines of the loop
     ``iteration`` that make JAX compile operations outside jit. The advice is to jit the body of the loop as a
@@ -539,7 +532,7 @@ def _of_iteration(run: Run, iteration: Iteration, found: Sequence[Avoidable]) ->
     """
     lines, first = [one.payer for one in found], found[0].finding
     repeats = Count(sum(len(p.again) for p in lines), *RECOMPILES)
-    sizes = _slug(first) == ONE_SIZE
+    sizes = slug_of(first) == ONE_SIZE
     again = (
         message("of-them-again", n=repeats, why=outside_jit.SIZES)
         if sizes

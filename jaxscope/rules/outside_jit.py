@@ -19,7 +19,7 @@ from jaxscope.model.run import Run
 from jaxscope.rules import library_calls, loop_calls, recompiles
 from jaxscope.schema.causes import Cause, NewFunction
 from jaxscope.schema.findings import Fix
-from jaxscope.schema.keys import Frame
+from jaxscope.schema.keys import Frame, same_line
 from jaxscope.schema.libraries import COMPUTING_ROOTS, JAX_ROOTS, TRACED_WHOLE, WRAPPER_ROOTS
 from jaxscope.schema.messages import Field, Message, Names, message
 
@@ -96,8 +96,9 @@ def what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix |
     paths = [path for c in created if (path := causes.of(run, c)[0].path) is not None and path[0] != "_"]
     objects = paths if anew else []  # without private objects of the library
     changing = not anew and payers.sizes_change(run, p)
+    source, n = sources.of(run)(p.line.file), p.line.line
     # Under vmap, a traced function iterates, not the line.
-    traced = jit_decorators.calls(sources.of(run)(p.line.file), p.line.line, TRANSFORMS)
+    traced = jit_decorators.calls(source, n, TRANSFORMS)
     iterates = not traced or _iterated(run, p, unstacked) is not None
     if unstacked and iterates and _rows(unstacked) >= ROWS * (len(p.compilations) - len(unstacked)):
         why = SIZES if changing else None
@@ -110,30 +111,20 @@ def what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix |
         return message("because-of-cause", cause=first.cause), fix, again
     at_once = p.seconds if compiled >= SEVERAL else 0.0
     of_equinox = library_calls.makes_equinox_modules(run, p.library)
-    jitted = jit_decorators.advice(
-        sources.of(run)(p.line.file), p.line.line, p.library, of_equinox=of_equinox
-    )
+    jitted = jit_decorators.advice(source, n, p.library, of_equinox=of_equinox)
     if jax and anew:
         where = None if p.line.function == "<module>" else p.line.function.replace(".<locals>", "")
         words = message("fix-jit-around-body", function=where or message("function-around"))
         return BODIES, Fix(words, "jit"), again
     if jax and changing and not p.within:
-        grown = next((g for g in lengthened(run) if made_at(g, p)), None)
-        if grown is not None:
-            path = grown.group.path
-            return SIZES, Fix(message("fix-final-length", path=path), "preallocate", {"path": path}), again
-        return SIZES, Fix(message("fix-one-size-or-numpy"), "pad"), again
+        return SIZES, _one_size(run, p), again
     if jax and not p.within and _other_parameters(run, p):
         return PARAMETERS, Fix(message("fix-one-size-or-numpy"), "pad"), again
     if anew and not jax and payers.repeated_by_library(run, p):
         inside = message("because-library-makes-anew", library=p.library)
         return (inside, *library_calls.cache_programs(run, p))
     if objects and not jax:
-        given_to = library_calls.package_of(created, p.library)
-        made = next((line for c in reversed(created) if (line := _made_at(run, c)) is not None), None)
-        at = message("that-line-creates", line=made) if made is not None else None
-        words = message("fix-make-object-once", path=objects[-1], made=at, library=given_to)
-        return MADE, Fix(words, "make_once", {"path": objects[-1]}), again
+        return MADE, _make_once(run, p, created, objects[-1]), again
     if jax or p.library in TRACED_WHOLE:
         # Other sizes may be those of the layers that one call makes.
         why = BODIES if anew and not p.within else None
@@ -144,6 +135,26 @@ def what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix |
             return SIZES if several else None, Fix(words, "jit"), again if several else at_once
         return why, Fix(_jit(run, p, jitted), "jit"), at_once
     return _for_library(run, p, jitted, (anew, changing), again, at_once)
+
+
+def _one_size(run: Run, p: Payer) -> Fix:
+    """Return the advice for the line of ``p``, which is compiled again because the sizes of arrays change: to
+    create an array that becomes longer and longer in its final length, or else to keep the sizes equal."""
+    grown = next((g for g in lengthened(run) if made_at(g, p)), None)
+    if grown is None:
+        return Fix(message("fix-one-size-or-numpy"), "pad")
+    path = grown.group.path
+    return Fix(message("fix-final-length", path=path), "preallocate", {"path": path})
+
+
+def _make_once(run: Run, p: Payer, created: Sequence[Compilation], path: str) -> Fix:
+    """Return the advice for the line of ``p`` to create the object ``path``, which it passes to a library,
+    only once. ``created`` are the recompiles for which the object was created again."""
+    given_to = library_calls.package_of(created, p.library)
+    made = next((line for c in reversed(created) if (line := _made_at(run, c)) is not None), None)
+    at = message("that-line-creates", line=made) if made is not None else None
+    words = message("fix-make-object-once", path=path, made=at, library=given_to)
+    return Fix(words, "make_once", {"path": path})
 
 
 def _other_parameters(run: Run, p: Payer) -> bool:
@@ -176,14 +187,15 @@ def _jit(run: Run, p: Payer, jitted: jit_decorators.Jitted | None) -> Message:
     computes."""
     if jitted is None:
         return message("fix-jit-around" if not p.within else "fix-jit-around-call", inside=_inside(p))
-    new = line_names.defined_in_loop(sources.of(run)(p.line.file), p.line.line)
-    beside = line_names.defined_beside(sources.of(run)(p.line.file), p.line.line)
+    source, n = sources.of(run)(p.line.file), p.line.line
+    new = line_names.defined_in_loop(source, n)
+    beside = line_names.defined_beside(source, n)
     if new is None and beside is not None and not jitted.checked:
         name, outer, captured = beside
         also = _as_arguments(captured)
         return message("fix-jit-local-function", name=name, outer=outer, captured=also, how=_as_in(jitted))
     if new is None:
-        repeated = loop_around(sources.of(run)(p.line.file), p.line.line) is not None
+        repeated = loop_around(source, n) is not None
         before = message("before-the-loop") if repeated and not jitted.checked else None
         return message("fix-jit-this-call", before=before, how=_as_in(jitted))
     name, captured = new
@@ -219,8 +231,7 @@ def lengthened(run: Run) -> list[Growth]:
 def made_at(g: Growth, p: Payer) -> bool:
     """Return whether the line of ``p`` creates the array ``g``, which becomes longer and longer, anew each
     time."""
-    at = g.group.origin
-    return at is not None and (at.file, at.line) == (p.line.file, p.line.line)
+    return same_line(g.group.origin, p.line)
 
 
 def _rows(unstacked: Sequence[Compilation]) -> int:
@@ -257,7 +268,7 @@ def _called_back(p: Payer) -> str | None:
     for c in p.compilations:
         at = c.missed.into_library if c.missed is not None else None
         if at and c.missed is not None and c.site is not None:
-            functions[[c.site, *c.missed.stack][at - 1].function] += 1
+            functions[c.lines[at - 1].function] += 1
     name = functions.most_common(1)[0][0] if functions else None
     return name.replace(".<locals>", "") if name is not None else None
 

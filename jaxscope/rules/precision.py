@@ -220,8 +220,8 @@ def _first_double(p: Program, texts: Texts) -> Frame | None:
     converted = [u.source for u in read.upcasts if u.after in ("f64", "float64") and not u.backward]
     # JAX gives the constants of a program the line of its call.
     made = [o.source for o in read.doubles.origins]
-    at_call = (call.file, call.line) if call is not None else None
-    inside = (at for at in (*converted, *made) if at is not None and (at.file, at.line) != at_call)
+    at_call = call.place if call is not None else None
+    inside = (at for at in (*converted, *made) if at is not None and at.place != at_call)
     return next(inside, call)
 
 

@@ -97,17 +97,18 @@ def same_numbers_on_devices(run: Run) -> Iterator[Finding]:
     for f in run.functions.values():
         traced = [c for c in f.compilations if c.traced is not None] if f.user else []
         last = traced[-1] if traced else None
-        for path in (last.traced.draws_alike or ()) if last is not None and last.traced is not None else ():
+        if last is None or last.traced is None:
+            continue
+        for path in last.traced.draws_alike or ():
             text = message("same-numbers-on-devices", function=f.display_name, key=path)
-            at = last.site if last is not None else None
             yield Finding(
                 code="JX136",
                 severity=NOTE,
                 certainty=CERTAIN,
                 title=text,
                 function=f.id,
-                source=at,
-                evidence=[Evidence(text, compilation=last.id if last is not None else None, source=at)],
+                source=last.site,
+                evidence=[Evidence(text, compilation=last.id, source=last.site)],
                 fix=Fix(message("fix-fold-device", key=path), "fold_in", {"name": path}),
                 path=path,
             )
@@ -163,7 +164,7 @@ def _called_again(run: Run, f: Function) -> bool:
     calls = max(f.counted_calls.values(), default=None)
     if calls is not None:
         return calls > 1
-    lines = {(c.site.file, c.site.line) for c in f.compilations if c.site is not None and c.entry == "call"}
+    lines = {c.site.place for c in f.compilations if c.site is not None and c.entry == "call"}
     return len(lines) > 1 or any(in_a_loop(sources.of(run)(file), line) for file, line in lines)
 
 
@@ -240,10 +241,10 @@ def functions_that_ran(run: Run) -> dict[str, set[str]]:
     a call was recorded, and the jitted ones. Code outside functions is named ``<module>``."""
     found: dict[str, set[str]] = {}
     for f in run.functions.values():
-        frames = [at for c in f.compilations if c.missed is not None for at in (c.site, *c.missed.stack)]
+        frames = [at for c in f.compilations for at in c.lines]
         if f.user and f.compilations and f.seen.file is not None and f.seen.line is not None:
             frames.append(Frame(f.seen.file, f.seen.line, f.seen.qualname))
         for at in frames:
-            if at is not None and STANDING(at.file) == Standing.USER:
+            if STANDING(at.file) == Standing.USER:
                 found.setdefault(at.file, {"<module>"}).add(at.function.rpartition(".")[2])
     return found

@@ -18,7 +18,6 @@ from jaxscope.analysis.loop_calls import LONGEST, argument, call_at, collects
 from jaxscope.analysis.paths import root, tokens
 from jaxscope.analysis.rewrap_site import loop_around
 from jaxscope.model import call_places, causes, growing_args, predictions, sources
-from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import registry, root_cause
@@ -378,7 +377,7 @@ def _maker(c: Compilation, cause: Cause) -> list[Evidence]:
     """Return evidence with the user's line that created the array whose change, ``cause``, made the call
     ``c`` recompile. The list is empty if that line is unknown, or is the line of the call."""
     made = c.made_at(cause.path) if cause.kind in OF_AN_ARRAY and cause.path else None
-    if made is None or c.site is None or (made.file, made.line) == (c.site.file, c.site.line):
+    if made is None or c.site is None or made.place == c.site.place:
         return []
     return [Evidence(message("made-there", path=cause.path), compilation=c.id, source=made, step=c.step)]
 
@@ -516,7 +515,7 @@ _STATES = frozenset({"mu", "nu", "trace", "momentum"})  # optax's names of its a
 
 
 def _call(run: Run, c: Compilation, cause: Cause) -> Message:
-    n = number_of(run, c)
+    n = run.number(c)
     return message(
         "recompiled-call",
         call=f"#{n}" if n else "a call",

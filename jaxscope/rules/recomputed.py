@@ -72,7 +72,7 @@ def _line(run: Run, stack: Sequence[Frame]) -> Frame | None:
         named += [(file, n.lineno) for n in (*called, *decorators)]
     if len(named) == 1:
         [(file, line)] = named
-        function = next((f.function for f in stack if (f.file, f.line) == (file, line)), "")
+        function = next((f.function for f in stack if f.place == (file, line)), "")
         return Frame(file=file, line=line, function=function)
     for frame in stack:
         if jit_decorators.calls(text(frame.file), frame.line, GRADIENTS):

@@ -245,7 +245,7 @@ def in_order(unordered: Iterable[Finding], least: float = 0.0) -> list[Finding]:
 
 def _rank(f: Finding, least: float) -> tuple[object, ...]:
     at = f.source
-    place = (at.file, at.line) if at is not None else ("", 0)
+    place = at.place if at is not None else ("", 0)
     wrong = f.code in WRONG_NUMBERS and f.severity == WARNING
     spent = f.seconds or 0.0
     seconds = 0.0 if f.severity == NOTE and spent < least else -spent

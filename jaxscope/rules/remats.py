@@ -69,13 +69,11 @@ def scan_residuals(run: Run) -> Iterator[Finding]:
             compiled.memory.temp_bytes if compiled is not None and compiled.memory is not None else None
         )
         read = texts.stablehlo
-        for r in read.residuals if read is not None and temporary else ():
-            on_each = r.bytes / max(1, read.num_partitions or 1) if read is not None else r.bytes
-            if (
-                on_each < MUCH * memory_scale.of_program(run, p)
-                or not temporary
-                or on_each < MOST * temporary
-            ):
+        if read is None or not temporary:
+            continue
+        for r in read.residuals:
+            on_each = r.bytes / max(1, read.num_partitions or 1)
+            if on_each < MUCH * memory_scale.of_program(run, p) or on_each < MOST * temporary:
                 continue
             text = message(
                 "scan-residuals",

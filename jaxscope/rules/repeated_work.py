@@ -7,7 +7,6 @@ import ast
 from collections.abc import Iterator
 
 from jaxscope.analysis import loop_calls
-from jaxscope.analysis.loop_calls import LoopCall
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.stablehlo.argument_work import ArgumentWork
 from jaxscope.analysis.stablehlo.cheaper_forms import ORDER
@@ -92,7 +91,7 @@ def _repeated(
         return None
     source = sources.of(run)(c.site.file)
     found = loop_calls.find(source, c.site.line, c.missed.column, f.seen.name)
-    if found is None or found.loop is None:
+    if found is None:
         return None
     changing = loop_calls.names_set(found.repeats)
     same = {
@@ -104,11 +103,7 @@ def _repeated(
     others = [w for w in work if not same.issuperset(w.arguments)]
     if not parts or not others or any(w.in_loop for w in others):
         return None
-    return Frame(c.site.file, _first_line(found), ""), parts
-
-
-def _first_line(found: LoopCall) -> int:
-    return found.loop.lineno
+    return Frame(c.site.file, found.loop.lineno, ""), parts
 
 
 def _is_same(passed: ast.expr | None, changing: set[str]) -> bool:

@@ -16,12 +16,11 @@ from jaxscope.analysis.loop_calls import call_at
 from jaxscope.analysis.rewrap_site import last_name
 from jaxscope.analysis.sharding_audit import RESULT
 from jaxscope.model import causes, sources
-from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.schema.causes import NO_EQ, ArrayType, Cause, Commitment, StaticDetail
 from jaxscope.schema.findings import WARNING, Evidence, Finding, Fix, extended, fix_of
-from jaxscope.schema.keys import Frame, Key
+from jaxscope.schema.keys import Frame, Key, same_line
 from jaxscope.schema.libraries import JAX_ROOTS
 from jaxscope.schema.messages import Count, Field, Message, Names, Words, message
 
@@ -217,11 +216,11 @@ def evidence(run: Run, change: Change) -> list[tuple[int, Evidence]]:
         last = group[-1]
         c = last.compilation
         if eager(c.function) and c.site is not None:
-            lines.setdefault((c.site.file, c.site.line), []).extend(group)
+            lines.setdefault(c.site.place, []).extend(group)
             continue
         text = message(
             "resized-function",
-            call=f"{_name(last)}#{number_of(run, c)}",
+            call=f"{_name(last)}#{run.number(c)}",
             at=at_steps([last]),
             cause=last.cause,
             times=message("times-in-all", n=len(group)) if len(group) > 1 else None,
@@ -304,7 +303,7 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
         following = [f for f in kept if f.code == "JX115" and _follows(run, f, refused)]
         if not following:
             continue
-        recompiled = _recompile(run, following[0])
+        recompiled = _recompile(following[0])
         together = msgspec.structs.replace(
             refused,
             severity=WARNING,
@@ -366,7 +365,7 @@ def _with_time_of_line(findings: list[Finding]) -> list[Finding]:
     kept = list(findings)
     for running in [f for f in findings if f.code == "JX605"]:
         line = next(
-            (f for f in kept if f.code in ("JX604", "JX607") and _same_line(f.source, running.source)), None
+            (f for f in kept if f.code in ("JX604", "JX607") and same_line(f.source, running.source)), None
         )
         if line is not None:
             both = msgspec.structs.replace(
@@ -394,10 +393,6 @@ def _named(refused: Finding, path: str | None) -> Words:
     return msgspec.structs.replace(title, fields={**title.fields, "value": named})
 
 
-def _same_line(a: Frame | None, b: Frame | None) -> bool:
-    return a is not None and b is not None and (a.file, a.line) == (b.file, b.line)
-
-
 def _creates(fix: Fix) -> bool:
     """Return whether ``fix``, advice of JX133, is about a line that creates parameters, and not about a line
     that a loop repeats."""
@@ -406,7 +401,7 @@ def _creates(fix: Fix) -> bool:
 
 def _lines(f: Finding) -> set[tuple[str, int]]:
     """Return (file, number) of the lines that the finding ``f`` names."""
-    return {(at.file, at.line) for at in (f.source, *(e.source for e in f.evidence)) if at is not None}
+    return {at.place for at in (f.source, *(e.source for e in f.evidence)) if at is not None}
 
 
 def _with_what_was_passed_on(run: Run, findings: list[Finding]) -> list[Finding]:
@@ -489,7 +484,7 @@ def _made(run: Run, members: Sequence[Finding], name: str) -> Message | None:
     files that called the functions of ``members`` are searched."""
     text, frames, objects = sources.of(run), list[Frame](), set[str]()
     for c in (c for f in members for c in _recompiled(run, f)):
-        frames += [at for at in (c.site, *(c.missed.stack if c.missed is not None else ())) if at is not None]
+        frames += c.lines
         if c.site is not None and c.missed is not None:
             call = call_at(text(c.site.file), c.site.line, c.missed.column, c.function.seen.name)
             if call is not None and isinstance(call.func, ast.Attribute):
@@ -566,13 +561,12 @@ def _all_through(run: Run, resized: Finding, line: object) -> bool:
         c is not None
         and c.entry == "transform"
         and c.site is not None
-        and c.missed is not None
-        and line in [(at.file, at.line) for at in (c.site, *c.missed.stack)]
+        and line in [at.place for at in c.lines]
         for c in again
     )
 
 
-def _recompile(run: Run, found: Finding) -> dict[str, Field]:
+def _recompile(found: Finding) -> dict[str, Field]:
     """Return the function, the path and the cause of the recompile that the finding ``found`` (JX115) is
     about: ``{"function": ..., "path": ..., "cause": ...}``."""
     fields = found.title.fields if isinstance(found.title, Message) else {}
@@ -597,12 +591,12 @@ def _follows(run: Run, recompiled: Finding, refused: Finding) -> bool:
     function = run.functions.get(refused.function or "")
     if before is None or before.key is None or function is None:
         return False
-    calls = {(c.site.file, c.site.line) for c in function.compilations if c.site is not None}
+    calls = {c.site.place for c in function.compilations if c.site is not None}
     made = before.made_at(recompiled.path or "")
     leaf = next((leaf for leaf in before.key.arguments if leaf.path == recompiled.path), None)
     return (
         made is not None
-        and (made.file, made.line) in calls
+        and made.place in calls
         and leaf is not None
         and short_aval(leaf.shape, leaf.dtype) == _aval(refused)
     )

@@ -33,7 +33,7 @@ from jaxscope.rules.placement import place_for_pmap
 from jaxscope.rules.programs import MIB, MOST, and_more, evidence
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding, Fix, extended
-from jaxscope.schema.keys import Frame, Sharding
+from jaxscope.schema.keys import Frame, Sharding, same_line
 from jaxscope.schema.messages import Bytes, Count, Field, Message, Names, Parts, message
 
 R = TypeVar("R", bound=placement_errors.Refusal)
@@ -131,7 +131,9 @@ def _before_the_call(
     makers = [
         g
         for g in run.functions.values()
-        if g.user and g is not f and any(o.entry == "call" and _at_line(o.site, made) for o in g.compilations)
+        if g.user
+        and g is not f
+        and any(o.entry == "call" and same_line(o.site, made) for o in g.compilations)
     ]
     sharding = spelled(d.wanted, len(i.shape or ()))
     passed: dict[str, Field] = {"path": i.path, "more": more, "sharding": sharding}
@@ -141,10 +143,6 @@ def _before_the_call(
     maker = makers[0].display_name
     words = message("fix-return-as-constrained", maker=maker, **passed)
     return Fix(words, "out_shardings", {"function": maker, "path": i.path, "sharding": sharding})
-
-
-def _at_line(a: Frame | None, b: Frame | None) -> bool:
-    return a is not None and b is not None and (a.file, a.line) == (b.file, b.line)
 
 
 def _died_of_mismatch(run: Run) -> Iterator[Finding]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from jaxscope.analysis import changed_reads
 from jaxscope.analysis.paths import root
 from jaxscope.model import sources
-from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import SEEN_AT_CALL, SEEN_AT_EXIT, Compilation, StaleCapture
 from jaxscope.model.run import Run
 from jaxscope.rules.registry import rule
@@ -31,7 +30,7 @@ def _finding(run: Run, stale: StaleCapture) -> Finding:
     compilation = run.compilation(stale.process, changed.call)
     certain = changed.certain and changed.seen == SEEN_AT_CALL
     name = stale.function.display_name
-    number = number_of(run, compilation) if compilation is not None else None
+    number = run.number(compilation) if compilation is not None else None
     evidence = [
         Evidence(
             message(
@@ -65,7 +64,6 @@ def _finding(run: Run, stale: StaleCapture) -> Finding:
         source=changed.site or changed.read,
         evidence=evidence,
         fix=_fix(stale),
-        seconds=None,
     )
 
 
@@ -115,8 +113,7 @@ def _from_source(run: Run) -> Iterator[Finding]:
             continue
         last = traced[-1]
         keys = {c.name for c in (last.traced.captured if last.traced is not None else None) or () if c.draws}
-        at = [last.site, *(last.missed.stack if last.missed is not None else ())]
-        lines = {frame.line for frame in at if frame is not None and frame.file == seen.file}
+        lines = {frame.line for frame in last.lines if frame.file == seen.file}
         for changed in changed_reads.find(sources.of(run)(seen.file), seen.name, seen.line, lines):
             if changed.name in keys or _is_compared(last, changed.name):
                 continue

@@ -120,20 +120,10 @@ def _needed(used: int, fit: Fit, memory: Memory | None) -> Field:
     (``fit``), or else those that the compiler counted in the finished program (``memory``)."""
     if list(fit.parts) == ["HLO temporaries"]:
         return message("bytes-of-temporaries", bytes=Bytes(used))
-    parts = sorted((fit.parts or _parts(memory)).items(), key=lambda part: -part[1])
+    known = fit.parts or (memory.parts if memory is not None else {})
+    parts = sorted(known.items(), key=lambda part: -part[1])
     large = [message("bytes-of-part", part=name, bytes=Bytes(n)) for name, n in parts if 20 * n > used]
     return message("bytes-in-parts", bytes=Bytes(used), parts=Parts(tuple(large))) if large else Bytes(used)
-
-
-def _parts(memory: Memory | None) -> dict[str, int]:
-    if memory is None:
-        return {}
-    parts = {
-        "arguments": memory.argument_bytes,
-        "results": memory.output_bytes,
-        "temporaries": memory.temp_bytes,
-    }
-    return {name: size for name, size in parts.items() if size is not None}
 
 
 def _device(target: Target | None) -> str | Message:

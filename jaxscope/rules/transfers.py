@@ -37,8 +37,8 @@ from jaxscope.model.transfers import BETWEEN, NOT_ASKED, TO_DEVICE, TO_HOST, Tra
 from jaxscope.rules import element_reads, library_calls
 from jaxscope.rules.registry import rule
 from jaxscope.rules.shardings import moved
-from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix, fix_of
-from jaxscope.schema.keys import Frame
+from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix, fix_of, slug_of
+from jaxscope.schema.keys import Frame, same_line
 from jaxscope.schema.messages import Bytes, Count, Field, Message, Names, Parts, Percent, Seconds, message
 
 # A read value that its own line computes from a Python number: int(jnp.clip(jnp.asarray(i), 0, n))
@@ -66,14 +66,12 @@ def host_copy(run: Run) -> Iterator[Finding]:
     """Yield a finding for each line at which the program waits in each step for a value from the device.
     Lines of one loop with the same advice have one finding together."""
     loops: dict[tuple[Hashable, ...], list[Finding]] = {}
-    for t, found in sorted(_waiting(run), key=lambda pair: _position(pair[0])):
-        source = None if t.source is None else sources.of(run)(t.source.file)
-        loop = None if t.source is None else loop_around(source, t.source.line)
-        alone = t.source if loop is None else None
-        file = None if t.source is None else t.source.file
+    for at, found in sorted(_waiting(run), key=lambda pair: pair[0].place):
+        loop = loop_around(sources.of(run)(at.file), at.line)
+        alone = at if loop is None else None
         fix = fix_of(found)
-        advice = None if fix is None or slug_of(fix) in READ_LESS else repr(fix.words)
-        loops.setdefault((file, loop, alone, advice), []).append(found)
+        advice = None if fix is None or slug_of(found) in READ_LESS else repr(fix.words)
+        loops.setdefault((at.file, loop, alone, advice), []).append(found)
     for members in _by_advice(loops):
         yield _of_several_lines(members)
 
@@ -93,15 +91,7 @@ def _by_advice(loops: dict[tuple[Hashable, ...], list[Finding]]) -> Iterator[lis
 
 
 def _is_whole(at: tuple[Hashable, ...], members: list[Finding]) -> bool:
-    return at[1] is not None and any(slug_of(fix_of(f)) == "fix-read-for-several" for f in members)
-
-
-def slug_of(fix: Fix | None) -> str | None:
-    return fix.words.slug if fix is not None and isinstance(fix.words, Message) else None
-
-
-def _position(t: Transfer) -> tuple[str, int]:
-    return ("", 0) if t.source is None else (t.source.file, t.source.line)
+    return at[1] is not None and any(slug_of(f) == "fix-read-for-several" for f in members)
 
 
 def _of_several_lines(members: list[Finding]) -> Finding:
@@ -110,7 +100,7 @@ def _of_several_lines(members: list[Finding]) -> Finding:
     first = members[0]
     if len(members) == 1:
         return first
-    kept = next((f for f in members if slug_of(fix_of(f)) in WHOLE_LOOP), first)
+    kept = next((f for f in members if slug_of(f) in WHOLE_LOOP), first)
     lines = dict.fromkeys(str(f.source.line) for f in members[1:] if f.source is not None)
     return msgspec.structs.replace(
         first,
@@ -127,8 +117,9 @@ def _of_several_lines(members: list[Finding]) -> Finding:
     )
 
 
-def _waiting(run: Run) -> Iterator[tuple[Transfer, Finding]]:
-    """Yield the reads of values in steps or loops for which the program waits, each with its finding."""
+def _waiting(run: Run) -> Iterator[tuple[Frame, Finding]]:
+    """Yield the lines that read values in steps or loops, and for which the program waits, each with its
+    finding."""
     for t in model.transfers(run):
         if t.direction != TO_HOST or t.kind in NOT_ASKED or not t.count or t.share is None:
             continue
@@ -155,7 +146,7 @@ def _waiting(run: Run) -> Iterator[tuple[Transfer, Finding]]:
         if views:
             copies = message("copies-without-copy", copies=copies)
         yield (
-            t,
+            t.source,
             Finding(
                 code="JX601",
                 severity=WARNING if waits and t.share >= MUCH and _matters(run, avoidable) else NOTE,
@@ -163,7 +154,7 @@ def _waiting(run: Run) -> Iterator[tuple[Transfer, Finding]]:
                 title=title,
                 source=t.source,
                 evidence=[Evidence(copies, source=t.source), *_gap(t, outside)],
-                fix=_instead(run, t, sources.of(run)(t.source.file)),
+                fix=_instead(run, t, t.source),
                 seconds=avoidable,
                 timed=True,
             ),
@@ -180,13 +171,13 @@ def _is_needed_then(run: Run, t: Transfer, at: Frame) -> bool:
     call = library_calls.called_by_scipy(source, at.line)
     if call is not None and not library_calls.without_gradient(call):
         return True  # SciPy needs the value before it can go on
-    if t.checks > 1 and 2 * t.ahead > t.checks and not _of_this_iteration(run, t):
+    if t.checks > 1 and 2 * t.ahead > t.checks and not _of_this_iteration(run, at):
         return True
     if kept_from_iteration_before(source, at.line):
         return True
     if counted:
         return False
-    if reached_now_and_then(source, at.line) and not _beside_a_call(run, t):
+    if reached_now_and_then(source, at.line) and not _beside_a_call(run, at):
         return True
     above = model.called_at(run, t)
     if above is not None and reached_now_and_then(sources.of(run)(above.file), above.line):
@@ -283,9 +274,8 @@ def _loop_of_calls(run: Run, t: Transfer) -> str | None:
         seconds: Counter[str] = Counter()
         for f in run.functions.values():
             for c in f.compilations if f.user else ():
-                lines = [c.site, *c.missed.stack] if c.missed is not None else [c.site]
                 if c.entry == "call" and any(
-                    x is not None and x.file == at.file and loop[0] <= x.line <= loop[1] for x in lines
+                    x.file == at.file and loop[0] <= x.line <= loop[1] for x in c.lines
                 ):
                     seconds[f.display_name] += round(1e9 * c.seconds)
         if seconds:
@@ -293,29 +283,27 @@ def _loop_of_calls(run: Run, t: Transfer) -> str | None:
     return None
 
 
-def _of_this_iteration(run: Run, t: Transfer) -> bool:
-    """Return whether the source shows that the line of ``t`` reads a result of the user's jitted function
+def _of_this_iteration(run: Run, line: Frame) -> bool:
+    """Return whether the source shows that ``line`` reads a result of the user's jitted function
     that was called in the same iteration. If devices still have work after the read, it is work of that call,
     such as the part on another device."""
-    if t.source is None:
-        return False
-    calls = (c.site for f in run.functions.values() if f.user for c in f.compilations if c.entry == "call")
-    here = {at.line for at in calls if at is not None and at.file == t.source.file}
-    return set_in_same_iteration(sources.of(run)(t.source.file), t.source.line, here)
+    return set_in_same_iteration(sources.of(run)(line.file), line.line, _calls_in(run, line.file))
 
 
-def _beside_a_call(run: Run, t: Transfer) -> bool:
-    """Return whether each iteration of the innermost loop around the line of ``t`` calls a jitted function of
-    the user and reaches the line: no loop inside makes the calls, and no ``if`` is around the line."""
-    if t.source is None:
-        return False
-    source = sources.of(run)(t.source.file)
-    loop = loop_around(source, t.source.line)
+def _beside_a_call(run: Run, line: Frame) -> bool:
+    """Return whether each iteration of the innermost loop around ``line`` calls a jitted function of the user
+    and reaches the line: no loop inside makes the calls, and no ``if`` is around the line."""
+    source = sources.of(run)(line.file)
+    loop = loop_around(source, line.line)
+    inside = [n for n in _calls_in(run, line.file) if loop is not None and loop[0] <= n <= loop[1]]
+    direct = bool(inside) and all(loop_around(source, n) == loop for n in inside)
+    return direct and not depends_on_a_condition(source, line.line)
+
+
+def _calls_in(run: Run, file: str) -> set[int]:
+    """Return the numbers of the lines in ``file`` that call jitted functions of the user."""
     calls = (c.site for f in run.functions.values() if f.user for c in f.compilations if c.entry == "call")
-    here = {at.line for at in calls if at is not None and at.file == t.source.file}
-    inside = [line for line in here if loop is not None and loop[0] <= line <= loop[1]]
-    direct = bool(inside) and all(loop_around(source, line) == loop for line in inside)
-    return direct and not depends_on_a_condition(source, t.source.line)
+    return {at.line for at in calls if at is not None and at.file == file}
 
 
 def _in_each_step(run: Run, t: Transfer) -> Message | None:
@@ -352,10 +340,12 @@ def _expression(t: Transfer) -> str:
     return t.text or {"np.asarray": "np.asarray()", "print": "printing"}.get(t.kind, f"{t.kind}()")
 
 
-def _instead(run: Run, t: Transfer, source: str | None) -> Fix:
-    if t.source is not None and library_calls.called_by_scipy(source, t.source.line) is not None:
+def _instead(run: Run, t: Transfer, at: Frame) -> Fix:
+    """Return the advice for the line ``at``, which makes the transfers ``t``."""
+    source = sources.of(run)(at.file)
+    if library_calls.called_by_scipy(source, at.line) is not None:
         return Fix(message("fix-give-the-gradient"), "gradient")
-    if t.kind == "bool" and t.source is not None and ends_the_loop(source, t.source.line):
+    if t.kind == "bool" and ends_the_loop(source, at.line):
         return Fix(message("fix-test-less-often"), "read_less_often")
     if t.kind == "bool" and t.text is not None and _COUNTS.search(t.text):
         return Fix(message("fix-count-in-python"), "numpy")
@@ -367,10 +357,10 @@ def _instead(run: Run, t: Transfer, source: str | None) -> Fix:
         return Fix(message("fix-compute-on-host"), "numpy")
     if draws_one(t.text):
         return Fix(message("fix-draw-on-host"), "numpy")
-    through = reaches_next_iteration(source, t.source.line) if t.source is not None else None
+    through = reaches_next_iteration(source, at.line)
     if through is not None:
         return Fix(message("fix-read-for-several", name=through), "batch", {"name": through})
-    if t.source is not None and keeps_its_value(source, t.source.line):
+    if keeps_its_value(source, at.line):
         return Fix(message("fix-copy-several"), "read_less_often")
     return Fix(message("fix-read-less"), "read_less_often")
 
@@ -378,9 +368,7 @@ def _instead(run: Run, t: Transfer, source: str | None) -> Fix:
 def _calls_jitted(run: Run, t: Transfer) -> bool:
     """Return whether the line of ``t`` calls a jitted function of the user."""
     functions = (f for f in run.functions.values() if f.user)
-    return any(
-        c.entry == "call" and _line(c.site) == _line(t.source) for f in functions for c in f.compilations
-    )
+    return any(c.entry == "call" and same_line(c.site, t.source) for f in functions for c in f.compilations)
 
 
 def _bytes(n: int | None) -> Field:
@@ -569,7 +557,7 @@ def _argument_there(c: Compilation) -> str | None:
 
 
 def _line(at: Frame | None) -> tuple[str, int] | None:
-    return None if at is None else (at.file, at.line)
+    return None if at is None else at.place
 
 
 def _call_at(run: Run, t: Transfer) -> Compilation | None:
@@ -578,11 +566,7 @@ def _call_at(run: Run, t: Transfer) -> Compilation | None:
     found = [
         c
         for c in (t.function.compilations if t.function is not None else run.compilations.values())
-        if c.process is t.process
-        and c.site is not None
-        and t.source is not None
-        and (c.site.file, c.site.line) == (t.source.file, t.source.line)
-        and _paths_elsewhere(c)
+        if c.process is t.process and same_line(c.site, t.source) and _paths_elsewhere(c)
     ]
     return found[-1] if found else None
 

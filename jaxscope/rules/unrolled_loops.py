@@ -19,7 +19,7 @@ from jaxscope.rules.programs import MOST, evidence
 from jaxscope.rules.registry import rule
 from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
-from jaxscope.schema.keys import Frame
+from jaxscope.schema.keys import Frame, same_line
 from jaxscope.schema.messages import Names, Percent, Seconds, message
 
 TURNS = 8  # the fewest iterations of an unrolled loop that is reported
@@ -55,7 +55,7 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
         ]
         for r in found:
             source = _line(run, f, r, found)
-            at = (source.file, source.line) if source is not None else (f.id, r.line)
+            at = source.place if source is not None else (f.id, r.line)
             lines.setdefault(at, (source, []))[1].append((p, f, r))
     for source, every in lines.values():
         several = [(p, f, r) for p, f, r in every if not _draws(run, p)]
@@ -201,7 +201,7 @@ def _in_library(run: Run, f: Function, r: Repeated) -> bool:
     text = sources.of(run)
     if called and not any(in_a_loop(text(at.file), at.line) for at in r.under):
         return True
-    at_the_call = called and (r.source.file, r.source.line) in {(s.file, s.line) for s in sites}
+    at_the_call = called and r.source.place in {s.place for s in sites}
     return at_the_call or STANDING(r.source.file) != Standing.USER
 
 
@@ -220,13 +220,9 @@ def _line(run: Run, f: Function, r: Repeated, others: Sequence[Repeated]) -> Fra
         line = _innermost(o)
         if line is not None and (line == own or line in r.under):
             return _in_a_loop(run, f, o) or line
-    if own is not None and any(_is_line(c.site, own) for c in f.compilations):
+    if own is not None and any(same_line(c.site, own) for c in f.compilations):
         return _only_loop(run, f) or own
     return _in_a_loop(run, f, r) or own
-
-
-def _is_line(at: Frame | None, line: Frame) -> bool:
-    return at is not None and (at.file, at.line) == (line.file, line.line)
 
 
 def _only_loop(run: Run, f: Function) -> Frame | None:
@@ -244,12 +240,12 @@ def _in_a_loop(run: Run, f: Function, r: Repeated) -> Frame | None:
     of the block grow from iteration to iteration, return the outermost such line: the loops inside, such as a
     loop over layers, are then parts of one iteration. Return None if there is no loop between the call of
     ``f`` and the block."""
-    calls = {(c.site.file, c.site.line) for c in f.compilations if c.site is not None}
+    calls = {c.site.place for c in f.compilations if c.site is not None}
     text = sources.of(run)
     inside = [r.source] if r.source is not None and r.source not in r.under else []
     found = None
     for at in [*inside, *reversed(r.under)]:
-        if (at.file, at.line) in calls:
+        if at.place in calls:
             break
         if in_a_loop(text(at.file), at.line):
             found = at

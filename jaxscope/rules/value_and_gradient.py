@@ -10,7 +10,7 @@ from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules import library_calls
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
-from jaxscope.schema.keys import Frame
+from jaxscope.schema.keys import Frame, same_line
 from jaxscope.schema.line_times import CALLING, OPERATIONS, WAITING
 from jaxscope.schema.messages import message
 
@@ -26,11 +26,13 @@ def in_a_minimization(run: Run) -> Iterator[Finding]:
     """Yield a finding for each function that a program passes to SciPy together with its gradient, each
     jitted on its own: ``minimize(fun, x0, jac=jac)``. SciPy calls both for the same point."""
     measured = line_times.measured(run)
+    if measured is None:
+        return
     functions = [f for f in run.functions.values() if f.user and f.compilations]
-    for value in functions if measured is not None else ():
+    for value in functions:
         v = value.compilations[-1]
         seconds = seconds_at(run, v.site)
-        if measured is None or not seconds or seconds < SHARE * measured.seconds:
+        if not seconds or seconds < SHARE * measured.seconds:
             continue
         for gradient in functions:
             instead = of_gradient(value, gradient)
@@ -73,7 +75,7 @@ def seconds_at(run: Run, line: Frame | None) -> float | None:
     spent = [
         s.seconds
         for s in line_times.by_line(run)
-        if line is not None and (s.line.file, s.line.line) == (line.file, line.line)
+        if same_line(s.line, line)
         if s.doing in (CALLING, OPERATIONS, WAITING)
     ]
     return sum(spent) if spent else None

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.messages import Field, Words, message
+from jaxscope.schema.messages import Field, Message, Words, message
 
 CERTAIN, LIKELY = "certain", "likely"
 ERROR, WARNING, NOTE = "error", "warning", "note"
@@ -160,6 +160,13 @@ def fix_of(f: Finding) -> Fix | None:
     """Return the fix of finding ``f`` as a Fix, or None if there is no fix. A fix that is only a text becomes
     a Fix of kind ADVICE."""
     return f.fix if f.fix is None or isinstance(f.fix, Fix) else Fix(f.fix)
+
+
+def slug_of(f: Finding) -> str | None:
+    """Return the name of the message template with the advice of finding ``f``: ``fix-read-less``. Return
+    None if there is no advice, or if it is plain text."""
+    fix = fix_of(f)
+    return fix.words.slug if fix is not None and isinstance(fix.words, Message) else None
 
 
 def extended(fix: Fix | Words | None, slug: str, **more: Field) -> Fix | None:

@@ -22,6 +22,17 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     line: int
     function: str
 
+    @property
+    def place(self) -> tuple[str, int]:
+        """Return (file, line). Two frames with the same place are on the same line, whatever the name of the
+        function."""
+        return self.file, self.line
+
+
+def same_line(a: Frame | None, b: Frame | None) -> bool:
+    """Return whether ``a`` and ``b`` are the same line of the same file; False if one of them is unknown."""
+    return a is not None and b is not None and a.place == b.place
+
 
 class Sharding(msgspec.Struct, frozen=True, gc=False):
     """The sharding of an array.
@@ -210,3 +221,13 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     alias_bytes: int | None = None
     temp_bytes: int | None = None
     code_bytes: int | None = None
+
+    @property
+    def parts(self) -> dict[str, int]:
+        """Return the known bytes of the arguments, results and temporaries, by these names."""
+        parts = {
+            "arguments": self.argument_bytes,
+            "results": self.output_bytes,
+            "temporaries": self.temp_bytes,
+        }
+        return {name: size for name, size in parts.items() if size is not None}
