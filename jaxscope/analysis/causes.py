@@ -83,16 +83,10 @@ _KEYS = ("key<", "PRNGKey")
 # Operations whose parameters are functions: the bodies of loops and branches.
 OF_FUNCTIONS = frozenset(
     {
-        "while",
-        "scan",
-        "cond",
-        "shard_map",
-        "custom_jvp_call",
-        "custom_vjp_call",
-        "custom_linear_solve",
+        "while", "scan", "cond", "shard_map", "custom_jvp_call", "custom_vjp_call", "custom_linear_solve",
         "remat",
     }
-)
+)  # fmt: skip
 SHAPES = frozenset({"shape", "rank"})
 REF_EFFECTS = frozenset({"Accum", "Read", "Write"})  # of reading and writing jax.Refs
 _FUNCTIONS = ("function", "PjitFunction", "method", "builtin_function_or_method")
@@ -579,11 +573,3 @@ def _evicted(level: str, full: dict[str, tuple[int, int]]) -> Cause:
 def _unknown(level: str, after: Facts, missing: tuple[str, ...] = ()) -> Cause:
     compared = Compared(len(after.leaves), len(after.static), missing)
     return Cause("unknown", level, None, None, None, CERTAIN, detail=compared)
-
-
-def certain(causes: Sequence[Cause]) -> bool:
-    """Return whether the decisive cause of a cache miss, the first of ``causes``, is known and certain."""
-    return bool(causes) and causes[0].certainty == CERTAIN and causes[0].kind != "unknown"
-
-
-__all__ = ["CERTAIN", "LIKELY", "Circumstances", "between", "certain", "first", "unread_key"]

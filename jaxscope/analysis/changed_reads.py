@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple, TypeAlias
 
 from jaxscope.analysis.mutation import MAKING
-from jaxscope.analysis.rewrap_site import FUNCTION, own_nodes, syntax
+from jaxscope.analysis.rewrap_site import FUNCTION, definition, own_nodes, syntax
 
 _Def: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _Loop: TypeAlias = ast.For | ast.While
@@ -49,8 +49,8 @@ def find(source: str | None, name: str, begins: int, calls: Collection[int]) -> 
       begins: the line of the function's ``def``, or of one of its decorators.
       calls: the lines that call the function, directly or through other functions of the file.
     """
-    found = syntax(source) if source is not None else None
-    function = _definition(found.tree, name, begins) if found is not None else None
+    found = syntax(source)
+    function = definition(found, name, begins) if found is not None else None
     if found is None or source is None or function is None:
         return []
     loops = [
@@ -64,15 +64,6 @@ def find(source: str | None, name: str, begins: int, calls: Collection[int]) -> 
         return []
     around = _around(found.tree, function)
     return [*_attributes(function, around, loops), *_variables(found.tree, source, function, around, loops)]
-
-
-def _definition(tree: ast.Module, name: str, begins: int) -> _Def | None:
-    for n in ast.walk(tree):
-        if not isinstance(n, FUNCTION) or n.name != name:
-            continue
-        if begins in (n.lineno, *(d.lineno for d in n.decorator_list)):
-            return n
-    return None
 
 
 def _around(tree: ast.Module, node: _Def | _Loop) -> list[_Scope]:

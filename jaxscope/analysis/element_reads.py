@@ -11,14 +11,13 @@ import re
 from collections.abc import Iterator
 
 from jaxscope.analysis.loop_calls import names_read, names_set, root
-from jaxscope.analysis.rewrap_site import COMPREHENSIONS, FUNCTION, last_name, syntax
+from jaxscope.analysis.rewrap_site import COMPREHENSIONS, FUNCTION, SCOPES, last_name, syntax
 
 Call = tuple[str | None, int]  # the source of a call, None if it is not available, and its line
 _CONVERSIONS = frozenset({"float", "int", "bool", "complex", "item", "tolist"})
 _IN_ORDER = frozenset({"enumerate", "zip", "reversed"})
 _LENGTHEN = frozenset({"append", "appendleft", "extend", "insert", "update", "add", "pop"})
 _DRAW = re.compile(r"\b(?:int|float|bool)\((?:jax\.)?(?:random|jrandom|jr)\.\w+\(")
-_SCOPES = (*FUNCTION, ast.Lambda)
 
 
 def variable(source: str | None, line: int, text: str | None, called: Call | None) -> str | None:
@@ -32,7 +31,7 @@ def variable(source: str | None, line: int, text: str | None, called: Call | Non
       called: (source, line) of the only call of the function that contains ``line``; None: unknown. If the
         expression is a parameter of that function, the argument of this call is examined.
     """
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     read = _parsed(text)
     if found is None or read is None or (operands := _operands(read)) is None:
         return None
@@ -49,7 +48,7 @@ def variable(source: str | None, line: int, text: str | None, called: Call | Non
 
 def _names(function: ast.AST | None) -> set[str]:
     """Return the names of the parameters of ``function``."""
-    if not isinstance(function, _SCOPES):
+    if not isinstance(function, SCOPES):
         return set()
     return {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)}
 
@@ -93,7 +92,7 @@ def _around(blocks: list[ast.stmt | ast.expr], line: int) -> tuple[list[ast.AST]
     loops: list[ast.AST] = []
     here = [n for n in blocks if n.lineno <= line <= (n.end_lineno or line)]
     for n in sorted(here, key=lambda n: (n.lineno, n.col_offset), reverse=True):
-        if isinstance(n, _SCOPES):
+        if isinstance(n, SCOPES):
             return loops, n
         if isinstance(n, (ast.For, *COMPREHENSIONS)):
             loops.append(n)
@@ -180,7 +179,7 @@ def _in_call(function: ast.AST, parameter: str, source: str | None, line: int) -
     """Return the variable whose element the call of ``function`` on ``line`` of ``source`` passes as
     ``parameter``: ``grid`` for ``f(grid[i])``. Return None if there is no such call, or if it passes
     something else."""
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     if found is None or not isinstance(function, FUNCTION):
         return None
     names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]

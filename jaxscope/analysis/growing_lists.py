@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection
 
-from jaxscope.analysis.rewrap_site import FUNCTION, own_nodes, syntax
+from jaxscope.analysis.rewrap_site import FUNCTION, own_nodes, spans, syntax
 
 _ADDS = frozenset({"append", "extend"})
 
@@ -18,7 +18,7 @@ def find(source: str | None, name: str, calls: Collection[int]) -> tuple[int, in
     The list must begin as ``[]`` outside of all loops. Its function may not assign ``name`` again, and may
     call no other methods of the list than ``append`` and ``extend``.
     """
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     for scope in (
         (found.tree, *(n for n in found.blocks if isinstance(n, FUNCTION))) if found is not None else ()
     ):
@@ -36,10 +36,10 @@ def find(source: str | None, name: str, calls: Collection[int]) -> tuple[int, in
         loops = [n for n in nodes if isinstance(n, (ast.For, ast.While))]
         if not methods or len(begins) != 1 or len(stores) != 1 or {m.attr for m in methods} - _ADDS:
             continue
-        if any(not isinstance(n.ctx, ast.Load) for n in items) or any(_has(n, begins[0]) for n in loops):
+        if any(not isinstance(n.ctx, ast.Load) for n in items) or any(spans(n, begins[0]) for n in loops):
             continue
         for method in methods:
-            around = [n for n in loops if _has(n, method.lineno) and any(_has(n, line) for line in calls)]
+            around = [n for n in loops if spans(n, method.lineno) and any(spans(n, line) for line in calls)]
             if around:
                 return max(n.lineno for n in around), method.lineno
     return None
@@ -53,13 +53,13 @@ def find_attribute(source: str | None, path: str, calls: Collection[int]) -> tup
     Only one class of the file may use the attribute. Its ``__init__`` must set the list to ``[]``. Nothing
     else may assign the list or call other methods of it than ``append`` and ``extend``.
     """
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     owner, _, name = path.partition(".")
     if found is None:
         return None
     used = [n for n in ast.walk(found.tree) if isinstance(n, ast.Attribute) and n.attr == name]
     classes = [
-        n for n in found.tree.body if isinstance(n, ast.ClassDef) and any(_has(n, a.lineno) for a in used)
+        n for n in found.tree.body if isinstance(n, ast.ClassDef) and any(spans(n, a.lineno) for a in used)
     ]
     if len(classes) != 1 or sum(not isinstance(a.ctx, ast.Load) for a in used) != 1:
         return None
@@ -76,7 +76,7 @@ def find_attribute(source: str | None, path: str, calls: Collection[int]) -> tup
     if begins != 1 or changes:
         return None
     for loop in (n for n in found.blocks if isinstance(n, (ast.For, ast.While))):
-        inside = ast.walk(loop) if any(_has(loop, line) for line in calls) else ()
+        inside = ast.walk(loop) if any(spans(loop, line) for line in calls) else ()
         methods = (n.func for n in inside if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
         called = next((m.attr for m in methods if m.attr in adds and _is(m.value, owner)), None)
         if called is not None:
@@ -86,10 +86,6 @@ def find_attribute(source: str | None, path: str, calls: Collection[int]) -> tup
 
 def _is(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
-
-
-def _has(node: ast.stmt, line: int) -> bool:
-    return node.lineno <= line <= (node.end_lineno or line)
 
 
 def _empties(statement: ast.Assign | ast.AnnAssign, name: str) -> bool:

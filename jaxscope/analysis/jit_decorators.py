@@ -73,7 +73,7 @@ def advice(source: str | None, line: int, library: str | None, *, of_equinox: bo
       library: the library that the line calls, such as ``flax``; None: no library.
       of_equinox: whether the objects of that library are Equinox modules.
     """
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     here = found.calls.get(line, []) if found is not None else []
     arrays = names_of(found.imports, ARRAYS) if found is not None else set()
     calls = [c for c in here if not _of_python(c.func)]
@@ -142,7 +142,7 @@ def _statics(call: ast.Call) -> str:
 
 def jitted_calls(source: str | None, line: int) -> set[int]:
     """Return the columns at which ``line`` jits a function and calls the result: ``jax.jit(f)(x)``."""
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     calls = found.calls.get(line, []) if found is not None else []
     return {c.col_offset for c in calls if isinstance(c.func, ast.Call) and last_name(c.func.func) in JITS}
 
@@ -150,7 +150,7 @@ def jitted_calls(source: str | None, line: int) -> set[int]:
 def calls(source: str | None, line: int, names: frozenset[str]) -> bool:
     """Return whether a call of a function or a method with one of these ``names`` begins on ``line``. Return
     False if the source is unknown."""
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     return found is not None and any(last_name(c.func) in names for c in found.calls.get(line, []))
 
 
@@ -158,7 +158,7 @@ def further_calls(source: str | None, line: int, names: frozenset[str]) -> tuple
     """Return the numbers, as texts, of the other lines of the function around ``line`` that call a function
     or a method with one of these ``names``. The calls must have as many arguments as the one on ``line``:
     ``critic.init(key, x)`` beside ``actor.init(key, x)``, but not ``optimizer.init(params)``."""
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     if found is None:
         return ()
 
@@ -177,7 +177,7 @@ def further_calls(source: str | None, line: int, names: frozenset[str]) -> tuple
 def calls_a_function(source: str | None, line: int) -> bool:
     """Return whether ``line`` calls anything that is neither a class nor a builtin function. A name that
     begins with a capital letter counts as a class. Return True if the source is unknown."""
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     names = [last_name(c.func) or "" for c in found.calls.get(line, [])] if found is not None else [""]
     return any(not name[:1].isupper() and name not in BUILTINS for name in names)
 

@@ -51,7 +51,7 @@ class Reused(NamedTuple):
 def find(source: str | None) -> list[Reused]:
     """Return the keys from which functions in ``source`` draw random numbers several times, one ``Reused``
     for each key of a function."""
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     if found is None or "random" not in (source or ""):
         return []
     draws = _Draws(found.imports)
@@ -85,7 +85,7 @@ def in_loops(source: str | None) -> list[Repeated]:
     body returns unchanged, or a key that the body splits from such a part. A call of a function of the file
     that draws from its argument counts as a draw from a key of the carry.
     """
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     if found is None or "random" not in (source or ""):
         return []
     draws, defined = _Draws(found.imports), _functions(found)
@@ -238,7 +238,7 @@ def split_before(source: str | None, key: str, line: int) -> tuple[str, str] | N
     keys that was made before ``line``: ("rng", "len(x)") for ``key`` = ``"keys"`` and
     ``keys = jax.random.split(rng, len(x))``. Return None if ``key`` was not made so; it may be a single
     key."""
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     if found is None:
         return None
     made = [
@@ -255,7 +255,7 @@ def split_before(source: str | None, key: str, line: int) -> tuple[str, str] | N
 def called_in(source: str | None, names: set[str]) -> set[str]:
     """Return the names of all functions of ``source`` that may run if the functions ``names`` are called:
     ``names`` themselves and the functions that these call, directly or not."""
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     bodies: dict[str, set[str]] = {}
     for n in found.blocks if found is not None else ():
         if isinstance(n, FUNCTION):

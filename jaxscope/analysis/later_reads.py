@@ -10,11 +10,10 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from jaxscope.analysis import loop_calls
-from jaxscope.analysis.loop_calls import names_set, root
-from jaxscope.analysis.rewrap_site import COMPREHENSIONS, FUNCTION, Syntax, syntax
+from jaxscope.analysis.loop_calls import contains, names_set, root
+from jaxscope.analysis.rewrap_site import COMPREHENSIONS, FUNCTION, SCOPES, Syntax, syntax
 
 READ, REPLACED, LEFT, BROKEN = "read", "replaced", "left", "broken"  # what a statement does with a variable
-_SCOPES = (*FUNCTION, ast.Lambda)
 _BLOCKS = (ast.If, ast.While, ast.For, ast.AsyncFor, ast.With, ast.AsyncWith, ast.Try)
 _CHAIN = (ast.Name, ast.Attribute, ast.Subscript)
 # Attributes that a deleted array still has.
@@ -40,7 +39,7 @@ def read_after(
       signature: the signature of the called function, as text; None: unknown.
       parameter: the parameter of the called function that gets the variable.
     """
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     call = loop_calls.call_at(source, line, column, name)
     if found is None or call is None:
         return False
@@ -65,7 +64,7 @@ def _read_after(scope: ast.AST, call: ast.Call, passed: ast.expr | None) -> bool
         return False
     path = _path(scope, call)
     _, body, at = path[-1]
-    if any(isinstance(n, COMPREHENSIONS) and _has(n, call) for n in ast.walk(body[at])):
+    if any(isinstance(n, COMPREHENSIONS) and contains(n, call) for n in ast.walk(body[at])):
         return False
     variable = _steps(passed)
     if _replaces(body[at], variable) or isinstance(body[at], (ast.Return, ast.Raise)):
@@ -98,17 +97,13 @@ def _read_after(scope: ast.AST, call: ast.Call, passed: ast.expr | None) -> bool
 
 def _scope(found: Syntax, call: ast.Call) -> ast.AST:
     """Return the innermost function with ``call`` in its body; the module if there is none."""
-    around = [n for n in found.blocks if isinstance(n, _SCOPES) and any(_has(s, call) for s in _body(n))]
+    around = [n for n in found.blocks if isinstance(n, SCOPES) and any(contains(s, call) for s in _body(n))]
     return max(around, key=lambda n: (n.lineno, n.col_offset), default=found.tree)
 
 
 def _body(node: ast.AST) -> Sequence[ast.AST]:
     body = getattr(node, "body", [])
     return body if isinstance(body, list) else [body]
-
-
-def _has(node: ast.AST, wanted: ast.AST) -> bool:
-    return any(n is wanted for n in ast.walk(node))
 
 
 def _own_names(scope: ast.AST) -> set[str]:
@@ -125,12 +120,12 @@ def _own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
     while waiting:
         node = waiting.pop()
         yield node
-        if not isinstance(node, (*_SCOPES, ast.ClassDef)):
+        if not isinstance(node, (*SCOPES, ast.ClassDef)):
             waiting.extend(ast.iter_child_nodes(node))
 
 
 def _nested(scope: ast.AST) -> Iterator[ast.AST]:
-    return (n for n in _own_nodes(scope) if isinstance(n, _SCOPES))
+    return (n for n in _own_nodes(scope) if isinstance(n, SCOPES))
 
 
 def _path(scope: ast.AST, call: ast.Call) -> _Path:
@@ -144,12 +139,12 @@ def _path(scope: ast.AST, call: ast.Call) -> _Path:
         owner = None
         for _, value in ast.iter_fields(here):
             statements = [s for s in value if isinstance(s, ast.stmt)] if isinstance(value, list) else []
-            at = next((k for k, s in enumerate(statements) if _has(s, call)), None)
+            at = next((k for k, s in enumerate(statements) if contains(s, call)), None)
             if at is not None:
                 path.append((here, statements, at))
                 owner = statements[at]
         if owner is None and isinstance(here, ast.Try):
-            owner = next((h for h in here.handlers if _has(h, call)), None)
+            owner = next((h for h in here.handlers if contains(h, call)), None)
     return path
 
 
@@ -217,7 +212,7 @@ def _reads(node: ast.AST, variable: list[str]) -> bool:
         return any(
             _reads(s, variable) for n in _links(node) if isinstance(n, ast.Subscript) for s in [n.slice]
         )
-    if isinstance(node, _SCOPES):
+    if isinstance(node, SCOPES):
         return False
     return any(_reads(child, variable) for child in ast.iter_child_nodes(node))
 

@@ -11,7 +11,16 @@ import math
 from collections.abc import Collection, Iterator
 from typing import TypeAlias
 
-from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, last_name, loop_around, syntax
+from jaxscope.analysis.rewrap_site import (
+    FUNCTION,
+    SCOPES,
+    Syntax,
+    begins_at,
+    last_name,
+    loop_around,
+    spans,
+    syntax,
+)
 from jaxscope.schema.libraries import JAX_ROOTS
 
 _GRADIENTS = frozenset({"grad", "value_and_grad", "filter_grad", "filter_value_and_grad"})
@@ -27,7 +36,7 @@ def called_with(source: str | None, line: int, argument: str) -> list[str]:
     Functions among the call's arguments are included: ``jax.jit`` for ``partial(jax.jit, in_shardings=s)``. A
     call with ``**options`` is included, too, because the options may contain the keyword.
     """
-    found = _syntax(source)
+    found = syntax(source)
     if found is None:
         return []
     names = _imported(found)
@@ -39,7 +48,7 @@ def called_with(source: str | None, line: int, argument: str) -> list[str]:
 def gradients(source: str | None) -> set[str]:
     """Return the full names of the functions with which a file computes gradients: ``jax.value_and_grad``,
     ``flax.nnx.grad``, ``equinox.filter_grad``."""
-    found = _syntax(source)
+    found = syntax(source)
     names = _imported(found) if found is not None else {}
     called = {_full(c.func, names) for calls in (found.calls if found else {}).values() for c in calls}
     return {name for name in called if name.rpartition(".")[2] in _GRADIENTS}
@@ -50,10 +59,10 @@ def captured(source: str | None, line: int) -> list[str]:
     is defined: parameters of functions around it, and variables that functions or loops around it set.
     ``line`` is the line on which the function or lambda begins. Return an empty list if none or several begin
     there."""
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     blocks = found.blocks if found is not None else []
-    around = [n for n in blocks if _begins(n) <= line <= (n.end_lineno or 0)]
-    begins = [n for n in around if isinstance(n, (*FUNCTION, ast.Lambda)) and _begins(n) == line]
+    around = [n for n in blocks if begins_at(n) <= line <= (n.end_lineno or 0)]
+    begins = [n for n in around if isinstance(n, SCOPES) and begins_at(n) == line]
     if len(begins) != 1:
         return []
     function = begins[0]
@@ -75,13 +84,13 @@ def defined_in_loop(source: str | None, line: int) -> tuple[str, tuple[str, ...]
     """Return (name of a function, variables that it captures) if ``line`` names a function that the loop
     around the line defines again in each iteration. Return None if the line names no such function. The
     variables are those that ``captured`` returns."""
-    found, loop = syntax(source) if source is not None else None, loop_around(source, line)
+    found, loop = syntax(source), loop_around(source, line)
     if found is None or loop is None:
         return None
     here = {n.id for n in ast.walk(found.tree) if isinstance(n, ast.Name) and n.lineno == line}
     for n in found.blocks:
         if isinstance(n, FUNCTION) and n.name in here and loop[0] < n.lineno <= loop[1]:
-            return n.name, tuple(captured(source, _begins(n)))
+            return n.name, tuple(captured(source, begins_at(n)))
     return None
 
 
@@ -89,7 +98,7 @@ def defined_beside(source: str | None, line: int) -> tuple[str, str, tuple[str, 
     """Return (name of a function, name of the function that defines it, variables that it captures) if
     ``line`` names a function that the innermost function around the line defines again in each of its calls.
     Return None if the line names no such function."""
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     defined = [n for n in (found.blocks if found is not None else ()) if isinstance(n, FUNCTION)]
     around = [n for n in defined if n.lineno < line <= (n.end_lineno or 0)]
     if found is None or not around:
@@ -98,19 +107,14 @@ def defined_beside(source: str | None, line: int) -> tuple[str, str, tuple[str, 
     here = {n.id for n in ast.walk(outer) if isinstance(n, ast.Name) and n.lineno == line}
     for n in defined:
         if n.name in here and n in outer.body:
-            return n.name, outer.name, tuple(captured(source, _begins(n)))
+            return n.name, outer.name, tuple(captured(source, begins_at(n)))
     return None
-
-
-def _begins(node: ast.stmt | ast.expr) -> int:
-    decorators = node.decorator_list if isinstance(node, FUNCTION) else []
-    return min([node.lineno, *(d.lineno for d in decorators)])
 
 
 def calls_method(source: str | None, line: int, method: str) -> bool:
     """Return whether ``line`` calls a method with this name of an object, as in ``x.item()``. A function of
     an imported module (``jnp.sum()``) does not count."""
-    found = _syntax(source)
+    found = syntax(source)
     if found is None:
         return False
     names = _imported(found)
@@ -121,7 +125,7 @@ def calls_method(source: str | None, line: int, method: str) -> bool:
 def numpy_call(source: str | None, line: int) -> str | None:
     """Return the text of the first call of a function of NumPy on ``line``: ``np.sqrt(64)``. Return None if
     there is no such call, or if it is longer than ``LONGEST`` (40) characters."""
-    found = _syntax(source)
+    found = syntax(source)
     if found is None:
         return None
     names = _imported(found)
@@ -133,7 +137,7 @@ def numpy_call(source: str | None, line: int) -> str | None:
 def function(source: str | None, name: str) -> Definition | None:
     """Return the definition of the function with the qualified name ``name`` (``Model.step``). Only the last
     part (``step``) is compared: return None if no function or several functions of the file have it."""
-    found = _syntax(source)
+    found = syntax(source)
     defined = [n for n in (found.blocks if found is not None else ()) if isinstance(n, FUNCTION)]
     named = [n for n in defined if n.name == name.rpartition(".")[2]]
     return named[0] if len(named) == 1 else None
@@ -169,7 +173,7 @@ def cache_size(function: Definition) -> float | None:
 
 def lines_calling(source: str | None, names: Collection[str]) -> list[int]:
     """Return the lines that call a function or a method with one of ``names``, in order."""
-    found = _syntax(source)
+    found = syntax(source)
     calls = [c for several in found.calls.values() for c in several] if found is not None else []
     return sorted({c.lineno for c in calls if last_name(c.func) in names})
 
@@ -177,10 +181,10 @@ def lines_calling(source: str | None, names: Collection[str]) -> list[int]:
 def in_mesh_block(source: str | None, line: int) -> bool:
     """Return whether ``line`` is inside a block ``with mesh:`` or ``with Mesh(...):``. Any name that contains
     "mesh" counts as ``mesh``."""
-    found = _syntax(source)
+    found = syntax(source)
     if found is None:
         return False
-    blocks = [n for n in ast.walk(found.tree) if isinstance(n, ast.With) and _spans(n, line)]
+    blocks = [n for n in ast.walk(found.tree) if isinstance(n, ast.With) and spans(n, line)]
     return any(_is_mesh(item.context_expr) for block in blocks for item in block.items)
 
 
@@ -190,16 +194,8 @@ def _is_mesh(node: ast.expr) -> bool:
     return "mesh" in (last_name(node) or "").lower()
 
 
-def _syntax(source: str | None) -> Syntax | None:
-    return syntax(source) if source is not None else None
-
-
-def _spans(node: ast.stmt | ast.expr, line: int) -> bool:
-    return node.lineno <= line <= (node.end_lineno or line)
-
-
 def _calls(found: Syntax, line: int) -> Iterator[ast.Call]:
-    return (c for calls in found.calls.values() for c in calls if _spans(c, line))
+    return (c for calls in found.calls.values() for c in calls if spans(c, line))
 
 
 def _imported(found: Syntax) -> dict[str, str]:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from jaxscope.analysis.rewrap_site import (
     COMPREHENSIONS,
     FUNCTION,
+    SCOPES,
     Syntax,
     depends_on_a_condition,
     last_name,
@@ -28,7 +29,6 @@ _OF_ARRAYS = frozenset(
     {"all", "any", "argmax", "astype", "block_until_ready", "copy", "item", "max", "mean", "min", "ravel"}
     | {"reshape", "round", "squeeze", "std", "sum", "tolist"}
 )
-_SCOPES = (*FUNCTION, ast.Lambda)
 LONGEST = 40  # characters of an expression that a message repeats
 # The parts of a signature: quoted texts, brackets, commas, and all between them.
 _PARTS = re.compile(
@@ -102,13 +102,13 @@ def find(source: str | None, line: int, column: int | None, name: str) -> LoopCa
         also a call by another name (``f = step``) that begins there.
     """
     call = call_at(source, line, column, name)
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     if found is None or call is None:
         return None
-    around = [n for n in found.blocks if n.lineno <= line <= (n.end_lineno or line) and _has(n, call)]
+    around = [n for n in found.blocks if n.lineno <= line <= (n.end_lineno or line) and contains(n, call)]
     inner: LoopCall | None = None
     for block in sorted(around, key=lambda n: (n.lineno, n.col_offset), reverse=True):
-        if isinstance(block, _SCOPES):
+        if isinstance(block, SCOPES):
             break
         if isinstance(block, (ast.For, ast.While, *COMPREHENSIONS)):
             this = _repeated(block, call)
@@ -122,7 +122,7 @@ def call_at(source: str | None, line: int, column: int | None, name: str) -> ast
     """Return the call of the function ``name`` on ``line``. Return None if there is no such call, or if there
     are several. ``column`` is where the call begins on the line, in bytes (None: unknown). If it is given, a
     call by another name that begins there is found, too."""
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     calls = found.calls.get(line, []) if found is not None else []
     here = [c for c in calls if column is None or c.col_offset == column]
     if column is not None:  # f(x).sum(): both calls begin at one column
@@ -162,7 +162,7 @@ def iterated(source: str | None, line: int, column: int | None) -> str | None:
     """Return the expression over which the code at ``line`` and ``column`` (in bytes) iterates: ``rows`` for
     ``for row in rows`` and for ``map(f, rows)``. Return None if it is unknown (such as the result of a call),
     or longer than ``LONGEST`` (40) characters."""
-    found = syntax(source) if source is not None and column is not None else None
+    found = syntax(source) if column is not None else None
     if found is None:
         return None
     here: list[ast.expr] = [call for call in found.calls.get(line, []) if call.col_offset == column]
@@ -188,7 +188,7 @@ def functions_called(source: str | None, first: int, last: int) -> list[tuple[in
     and functions that contain the lines themselves: a method with the name of such a function is more likely
     that of another object.
     """
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     if found is None:
         return []
     functions = {
@@ -267,14 +267,14 @@ def _repeated(loop: Loop, call: ast.Call) -> LoopCall | None:
     but in a part that the loop evaluates once, such as ``f()`` in ``for x in f():``."""
     if not isinstance(loop, (ast.For, ast.While)):
         inside = LoopCall(call, loop, None, True)
-        return inside if any(_has(n, call) for n in inside.body) else None
+        return inside if any(contains(n, call) for n in inside.body) else None
     for k, statement in enumerate(loop.body):
-        if _has(statement, call):
+        if contains(statement, call):
             return LoopCall(call, loop, k, isinstance(statement, _SIMPLE))
     return None
 
 
-def _has(node: ast.AST, wanted: ast.AST) -> bool:
+def contains(node: ast.AST, wanted: ast.AST) -> bool:
     return any(n is wanted for n in ast.walk(node))
 
 
@@ -371,7 +371,7 @@ def reaches_next_iteration(source: str | None, line: int) -> str | None:
     ``obs``: the next iteration cannot begin before the value is read. Only plain variables of the innermost
     loop are examined.
     """
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     around = [n for n in found.blocks if n.lineno <= line <= (n.end_lineno or 0)] if found is not None else []
     inner = max(around, key=lambda n: (n.lineno, n.col_offset), default=None)
     if not isinstance(inner, (ast.For, ast.While)):
@@ -411,7 +411,7 @@ def is_put_ahead(source: str | None, line: int) -> bool:
     The line puts the array into a queue (``queue.append(jax.device_put(batch))``), or into a variable that
     the loop reads before this line (``state = step(state, x); x = jax.device_put(next(batches))``).
     """
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     if found is None:
         return False
     for call in found.calls.get(line, ()):
@@ -452,7 +452,7 @@ def set_in_same_iteration(source: str | None, line: int, calls: Collection[int])
     """Return whether ``line``, in a loop, reads a variable that an earlier line of the same iteration
     assigned from a call: ``loss`` after ``loss, state = train_step(state, x)``. ``calls`` are the lines whose
     calls count."""
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     around = [n for n in found.blocks if n.lineno < line <= (n.end_lineno or 0)] if found is not None else []
     loops = [n for n in around if isinstance(n, (ast.For, ast.While))]
     if not loops:

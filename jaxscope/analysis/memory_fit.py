@@ -11,6 +11,7 @@ import re
 
 import msgspec
 
+from jaxscope.analysis.hlo.lexing import number
 from jaxscope.analysis.machines import MACHINES
 from jaxscope.analysis.programs import peak_bytes
 from jaxscope.analysis.stablehlo.reading import Reading
@@ -150,7 +151,7 @@ def _of_one_operation(found: re.Match[str]) -> Fit:
         kind="kernel" if KERNEL in text else "operation",
         operation=called or None,
         file=source[1] if source else None,
-        line=int(source[2]) if source and source[2] and len(source[2]) < 10 else None,
+        line=number(source[2]) if source else None,
     )
     room = _bytes(found["room"], found["scale"])
     return Fit(False, used, room, COMPILER, largest=[operation], space=found["space"].lower(), scoped=True)
@@ -171,7 +172,7 @@ def _allocations(message: str) -> list[Allocation]:
                 shape=fields.get("Shape"),
                 operation=name[1] if name else fields.get("XLA label"),
                 file=source[1] if source else None,
-                line=int(source[2]) if source and source[2] and len(source[2]) < 10 else None,
+                line=number(source[2]) if source else None,
             )
         )
     return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from typing import TypeAlias
 
-from jaxscope.analysis.rewrap_site import FUNCTION, last_name, syntax
+from jaxscope.analysis.rewrap_site import FUNCTION, begins_at, last_name, syntax
 
 _NO_DRAW = frozenset(
     {"seed", "default_rng", "RandomState", "Generator", "Random", "SeedSequence", "get_state"}
@@ -28,10 +28,10 @@ def find(source: str | None, name: str, line: int) -> tuple[int, str, str] | Non
     callback runs in each call, and the draw may be in it. ``line`` is the first line of the function, with
     its decorators.
     """
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     if found is None:
         return None
-    body = [n for n in found.blocks if isinstance(n, FUNCTION) and n.name == name and _begins(n) == line]
+    body = [n for n in found.blocks if isinstance(n, FUNCTION) and n.name == name and begins_at(n) == line]
     if len(body) != 1:
         return None
     bodies = _with_called(found.tree, body[0])
@@ -67,10 +67,6 @@ def _with_called(tree: ast.Module, function: _Function) -> list[_Function]:
                 bodies.append(named)
                 left.append(named)
     return bodies
-
-
-def _begins(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    return min([node.lineno, *(d.lineno for d in node.decorator_list)])
 
 
 def _random_modules(imports: list[ast.Import | ast.ImportFrom]) -> set[str]:

@@ -10,14 +10,13 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from jaxscope.analysis.loop_calls import call_at
-from jaxscope.analysis.rewrap_site import FUNCTION, last_name, syntax
+from jaxscope.analysis.rewrap_site import FUNCTION, SCOPES, last_name, syntax
 
 Path = tuple[str, ...]  # the steps to a part of a pytree: ("[1]", "['loss']", ".mean")
 MAX_STEPS = 12
 _STEP = re.compile(r"\[(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|-?\d+)\]|\.\w+")
 _SLICE = re.compile(r"\[(-?\d{0,18}):(-?\d{0,18}):(-?\d{0,18})\]")
 _KIND = re.compile(r"\[(?=\d+\])|\['")  # a step by position that is not negative, or by a key
-_SCOPES = (*FUNCTION, ast.Lambda)
 # Calls that return their argument as it is.
 _PASSES = frozenset({"block_until_ready"})
 # Calls with which code may read a variable without its name.
@@ -56,7 +55,7 @@ def of_calls(source: str | None, line: int, column: int | None, name: str) -> Us
       column: where this call begins on the line, in bytes; None: unknown.
       name: the name of the function, for a line with several calls.
     """
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     call = call_at(source, line, column, name)
     called = last_name(call.func) if call is not None else None
     if found is None or called is None:
@@ -195,14 +194,14 @@ class _Uses:
     def _of_class(self, node: ast.AST) -> bool:
         """Return whether the innermost function or class around ``node`` is a class."""
         above = self._parents.get(node)
-        while above is not None and not isinstance(above, (*_SCOPES, ast.ClassDef)):
+        while above is not None and not isinstance(above, (*SCOPES, ast.ClassDef)):
             above = self._parents.get(above)
         return isinstance(above, ast.ClassDef)
 
     def _scope(self, node: ast.AST) -> ast.AST:
         """Return the innermost function around ``node``; the module if there is none."""
         above = self._parents.get(node)
-        while above is not None and not isinstance(above, _SCOPES):
+        while above is not None and not isinstance(above, SCOPES):
             above = self._parents.get(above)
         return above or self._tree
 

@@ -137,7 +137,7 @@ def parsed(source: str) -> ast.Module | None:
 
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, *COMPREHENSIONS)
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+SCOPES = (*FUNCTION, ast.Lambda)
 
 
 class Syntax(NamedTuple):
@@ -160,17 +160,17 @@ class Syntax(NamedTuple):
 
 
 @functools.lru_cache(8)  # called for hundreds of lines of one file, and a walk of the syntax takes 0.1 s
-def syntax(source: str) -> Syntax | None:
-    """Return the calls, blocks, imports and objects of ``source``. Return None if it is not Python, or longer
-    than MAX_SOURCE (2,000,000) characters."""
-    tree = parsed(source)
+def syntax(source: str | None) -> Syntax | None:
+    """Return the calls, blocks, imports and objects of ``source``. Return None if it is None or not Python,
+    or longer than MAX_SOURCE (2,000,000) characters."""
+    tree = parsed(source) if source is not None else None
     if tree is None:
         return None
     found = Syntax(tree, {}, [], [], set())
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             found.calls.setdefault(node.lineno, []).append(node)
-        elif isinstance(node, (*_LOOPS, *_FUNCTIONS)):
+        elif isinstance(node, (*_LOOPS, *SCOPES)):
             found.blocks.append(node)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             found.imports.append(node)
@@ -185,7 +185,7 @@ def _creates_an_object(value: ast.expr) -> bool:
 
 def imports(source: str | None, line: int) -> bool:
     """Return whether an import statement is on ``line``."""
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     return found is not None and any(n.lineno <= line <= (n.end_lineno or line) for n in found.imports)
 
 
@@ -196,8 +196,8 @@ def runs_once(source: str | None, line: int) -> bool:
     called from one line only, which itself runs once. If such a line creates many copies of arrays, their
     loop is in the library that the line calls, not in the user's code.
     """
-    found = syntax(source) if source is not None else None
-    if found is None or not any(_has(n, line) for n in found.tree.body):
+    found = syntax(source)
+    if found is None or not any(spans(n, line) for n in found.tree.body):
         return False
     return _runs_once(found, line, NESTED)
 
@@ -205,7 +205,7 @@ def runs_once(source: str | None, line: int) -> bool:
 def _runs_once(found: Syntax, line: int, deepest: int) -> bool:
     """Return whether ``line`` runs only once: outside loops, at module level or in a function that is called
     once. At most ``deepest`` calling functions are followed."""
-    around = [n for n in found.blocks if _has(n, line)]
+    around = [n for n in found.blocks if spans(n, line)]
     if not around:
         return True
     if not deepest or not all(isinstance(n, FUNCTION) for n in around):
@@ -214,7 +214,7 @@ def _runs_once(found: Syntax, line: int, deepest: int) -> bool:
     if innermost.lineno == line:
         return False  # a decorator or a default on this line belongs to the outer function
     called = _called_at(found, getattr(innermost, "name", ""))
-    return called is not None and not _has(innermost, called) and _runs_once(found, called, deepest - 1)
+    return called is not None and not spans(innermost, called) and _runs_once(found, called, deepest - 1)
 
 
 def _called_at(found: Syntax, name: str) -> int | None:
@@ -239,7 +239,7 @@ def in_a_loop(source: str | None, line: int) -> bool:
     """Return whether ``line`` is in a loop or a comprehension of the Python function that contains the line.
     Loops around that function do not count."""
     around = _blocks(source, line)
-    begins = max((n.lineno for n in around if isinstance(n, _FUNCTIONS)), default=0)
+    begins = max((n.lineno for n in around if isinstance(n, SCOPES)), default=0)
     return any(isinstance(n, _LOOPS) and n.lineno >= begins for n in around)
 
 
@@ -252,16 +252,20 @@ def only_loop(source: str | None, name: str, begins: int) -> int | None:
       name: the name of the function.
       begins: the line of the function's ``def``, or of one of its decorators.
     """
-    found = syntax(source) if source is not None else None
-    for function in found.blocks if found is not None else ():
-        if not isinstance(function, FUNCTION) or function.name != name:
-            continue
-        if begins not in (function.lineno, *(d.lineno for d in function.decorator_list)):
-            continue
-        loops = [n for n in ast.walk(function) if isinstance(n, (ast.For, ast.While))]
-        outer = [n for n in loops if not any(_has(m, n.lineno) for m in loops if m is not n)]
-        return outer[0].lineno if len(outer) == 1 else None
-    return None
+    found = syntax(source)
+    function = definition(found, name, begins) if found is not None else None
+    if function is None:
+        return None
+    loops = [n for n in ast.walk(function) if isinstance(n, (ast.For, ast.While))]
+    outer = [n for n in loops if not any(spans(m, n.lineno) for m in loops if m is not n)]
+    return outer[0].lineno if len(outer) == 1 else None
+
+
+def definition(found: Syntax, name: str, begins: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """Return the first function of a file with this ``name`` whose ``def``, or one of whose decorators, is on
+    the line ``begins``. Return None if there is no such function."""
+    named = (n for n in found.blocks if isinstance(n, FUNCTION) and n.name == name)
+    return next((n for n in named if begins in (n.lineno, *(d.lineno for d in n.decorator_list))), None)
 
 
 def loop_around(source: str | None, line: int, *, comprehensions: bool = False) -> tuple[int, int] | None:
@@ -274,7 +278,7 @@ def loops_around(source: str | None, line: int, *, comprehensions: bool = False)
     """Return (first line, last line) of each ``for`` and ``while`` around ``line`` in the same function,
     outermost first. If ``comprehensions`` is True, comprehensions count as loops."""
     around = _blocks(source, line)
-    begins = max((n.lineno for n in around if isinstance(n, _FUNCTIONS)), default=0)
+    begins = max((n.lineno for n in around if isinstance(n, SCOPES)), default=0)
     kinds = (ast.For, ast.While, *COMPREHENSIONS) if comprehensions else (ast.For, ast.While)
     loops = [n for n in around if isinstance(n, kinds) and n.lineno >= begins]
     return [(n.lineno, n.end_lineno or line) for n in sorted(loops, key=lambda n: n.lineno)]
@@ -283,7 +287,7 @@ def loops_around(source: str | None, line: int, *, comprehensions: bool = False)
 def counts_only(source: str | None, line: int) -> bool:
     """Return whether the innermost loop around ``line`` in the same function is a ``for`` over a ``range``
     whose variable the loop does not read, so that all iterations run the same code."""
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     around = loop_around(source, line)
     for n in found.blocks if found is not None and around is not None else ():
         if isinstance(n, ast.For) and (n.lineno, n.end_lineno) == around and isinstance(n.target, ast.Name):
@@ -297,7 +301,7 @@ def counts_only(source: str | None, line: int) -> bool:
 def ends_the_loop(source: str | None, line: int) -> bool:
     """Return whether ``line`` is the condition of a ``while``, or of an ``if`` in a loop that leaves the loop
     or the function with ``break`` or ``return``."""
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     around = (
         [n for n in ast.walk(found.tree) if isinstance(n, (ast.If, ast.While))] if found is not None else []
     )
@@ -317,7 +321,7 @@ def creates_for_each_call(source: str | None, created: int, called: int) -> bool
     around ``created``. If ``created`` is inside a function such as ``make_step``, a line that calls
     ``make_step()`` counts as well as ``created``.
     """
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     if found is None:
         return False
     creator, _ = _scope(found, created)
@@ -333,7 +337,7 @@ def creates_for_each_call(source: str | None, created: int, called: int) -> bool
 def _scope(found: Syntax, line: int) -> tuple[ast.AST | None, set[ast.AST]]:
     """Return (the innermost def around ``line``, the loops and comprehensions around ``line`` in this def).
     The def is None for a line at module level. A def that begins on the line does not count as around it."""
-    around = [n for n in found.blocks if _has(n, line)]
+    around = [n for n in found.blocks if spans(n, line)]
     scope = max(
         (n for n in around if isinstance(n, FUNCTION) and n.lineno < line),
         key=lambda n: n.lineno,
@@ -345,12 +349,19 @@ def _scope(found: Syntax, line: int) -> tuple[ast.AST | None, set[ast.AST]]:
 
 def _blocks(source: str | None, line: int) -> list[ast.stmt | ast.expr]:
     """Return the loops, comprehensions and functions that contain ``line``."""
-    found = syntax(source) if source is not None else None
-    return [n for n in found.blocks if _has(n, line)] if found is not None else []
+    found = syntax(source)
+    return [n for n in found.blocks if spans(n, line)] if found is not None else []
 
 
-def _has(node: ast.stmt | ast.expr, line: int) -> bool:
+def spans(node: ast.stmt | ast.expr, line: int) -> bool:
+    """Return whether ``line`` is one of the lines of ``node``."""
     return node.lineno <= line <= (node.end_lineno or line)
+
+
+def begins_at(node: ast.stmt | ast.expr) -> int:
+    """Return the first line of ``node``, for a function that of its first decorator."""
+    decorators = node.decorator_list if isinstance(node, FUNCTION) else []
+    return min([node.lineno, *(d.lineno for d in decorators)])
 
 
 # Calls whose first argument a compiled program calls back; ``callback`` only as ``jax.debug.callback``.
@@ -360,7 +371,7 @@ _CALLBACKS = frozenset({"pure_callback", "io_callback"})
 def callback_around(source: str | None, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     """Return the innermost def around ``line`` if the source passes it to JAX as a callback:
     ``jax.debug.callback(show, x)``, ``io_callback(partial(show, 2), None, x)``; else None."""
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     defs = [n for n in _blocks(source, line) if isinstance(n, FUNCTION)]
     if found is None or not defs:
         return None
@@ -389,7 +400,7 @@ def widens(source: str | None, line: int) -> bool:
     """Return whether a call on ``line`` explicitly converts a dtype: ``x.astype(...)``, ``jnp.float32(x)``,
     ``dtype=...``. Then a conversion to a wider type on this line is intended. A call with a half-precision
     type, ``x.astype(jnp.bfloat16)``, does not count."""
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     calls = found.calls.get(line, []) if found is not None else []
     return any(
         last_name(c.func) in _CASTS or any(k.arg == "dtype" for k in c.keywords)
@@ -422,12 +433,12 @@ def kept_from_iteration_before(source: str | None, line: int) -> bool:
 def depends_on_a_condition(source: str | None, line: int) -> bool:
     """Return whether only some iterations of the innermost loop around ``line`` reach it, because of an
     ``if`` inside the loop."""
-    found, loop = syntax(source) if source is not None else None, loop_around(source, line)
+    found, loop = syntax(source), loop_around(source, line)
     if found is None or loop is None:
         return False
     inside = (n for n in ast.walk(found.tree) if isinstance(n, ast.If) and loop[0] <= n.lineno <= loop[1])
     return any(
-        (n.lineno < line and any(_has(s, line) for s in (*n.body, *n.orelse)))
+        (n.lineno < line and any(spans(s, line) for s in (*n.body, *n.orelse)))
         or (n.lineno < line and any(isinstance(s, (ast.Continue, ast.Return)) for s in n.body))
         for n in inside
     )
@@ -436,11 +447,11 @@ def depends_on_a_condition(source: str | None, line: int) -> bool:
 def keeps_its_value(source: str | None, line: int) -> bool:
     """Return whether the statement on ``line`` stores its value in a container, as programs do for a plot or
     a table: ``history[i] = loss``, ``losses.append(float(loss))``."""
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     if found is None:
         return False
     kinds = (ast.Assign, ast.AnnAssign, ast.Expr)
-    around = (n for n in ast.walk(found.tree) if isinstance(n, kinds) and _has(n, line))
+    around = (n for n in ast.walk(found.tree) if isinstance(n, kinds) and spans(n, line))
     statement = max(around, key=lambda n: n.lineno, default=None)
     if isinstance(statement, ast.Expr):
         called = statement.value.func if isinstance(statement.value, ast.Call) else None
@@ -459,30 +470,30 @@ def reached_now_and_then(source: str | None, line: int) -> bool:
     Or the innermost loop around the line contains another loop that is not in an ``if``. Most iterations are
     then those of this inner loop, which do not reach the line.
     """
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     if found is None:
         return False
     around = _blocks(source, line)
-    functions = [n for n in around if isinstance(n, _FUNCTIONS)]
+    functions = [n for n in around if isinstance(n, SCOPES)]
     scope: ast.AST = max(functions, key=lambda n: n.lineno) if functions else found.tree
     inside = list(ast.walk(scope))
     for n in inside:
         if isinstance(n, ast.If) and n.lineno <= line and _is_periodic(n, line):
             leaves = any(isinstance(s, (ast.Continue, ast.Return)) for s in n.body)
-            if any(_has(s, line) for s in n.body) or (leaves and n.lineno < line):
+            if any(spans(s, line) for s in n.body) or (leaves and n.lineno < line):
                 return True
     loops = [n for n in around if isinstance(n, (ast.For, ast.While)) and n in inside]
     if not loops:
         return False
     innermost = max(loops, key=lambda n: n.lineno)
-    return any(not _has(n, line) for n in _loops_of_each_iteration(innermost))
+    return any(not spans(n, line) for n in _loops_of_each_iteration(innermost))
 
 
 def _is_periodic(node: ast.If, line: int) -> bool:
     test = list(ast.walk(node.test))
     if any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for n in test):
         return True
-    if _has(node.test, line):
+    if spans(node.test, line):
         return False  # the line is the test itself, which each iteration evaluates
     read = {n.id for n in test if isinstance(n, ast.Name)}
     stored = (n for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name))
@@ -516,7 +527,7 @@ def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
     class that it defines, only the definition itself is yielded, not the nodes inside."""
     for child in ast.iter_child_nodes(scope):
         yield child
-        if not isinstance(child, (*_FUNCTIONS, ast.ClassDef)):
+        if not isinstance(child, (*SCOPES, ast.ClassDef)):
             yield from own_nodes(child)
 
 

@@ -71,14 +71,6 @@ class Grid(msgspec.Struct, frozen=True):
     axes: tuple[tuple[str, int], ...]
     devices: tuple[int, ...]
 
-    def at(self, **where: int) -> int:
-        """Return the id of the device at these coordinates, given by axis name; an axis that is not given
-        counts as 0."""
-        position = 0
-        for name, size in self.axes:
-            position = position * size + where.get(name, 0)
-        return self.devices[position]
-
 
 @functools.lru_cache(1_024)
 def device_ids(text: str | None) -> tuple[int, ...] | None:
@@ -276,14 +268,6 @@ def cells(s: Sharding, shape: Sequence[int]) -> list[Cell] | None:
         for position in positions:
             by_position[position] = Cell(found.devices[position], part, slices)
     return [by_position[p] for p in sorted(by_position)]
-
-
-def padding(shape: Sequence[int], found: Layout) -> int:
-    """Return how many elements of padding all devices together allocate for an array of the global shape
-    ``shape`` that is split like ``found``. There is padding if a dimension is not divisible by its number of
-    parts."""
-    shard = math.prod(shard_shape(shape, found.parts))
-    return shard * len(found.devices) - math.prod(shape) * found.replication * found.unreduced
 
 
 def missing_axes(s: Sharding) -> list[tuple[str, int]]:

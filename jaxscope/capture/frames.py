@@ -97,12 +97,7 @@ def file_standing(file: str) -> Standing:
     """Return who owns the code in ``file``: the user, an installed package or a library (JAX, jaxscope,
     Python itself, or a library around JAX such as flax). A library that is imported from a clone of its
     sources is recognized too."""
-    cloned = any(
-        file.startswith(folder + os.sep)
-        for name in _skipped
-        for folder in getattr(sys.modules.get(name), "__path__", ()) or ()
-    )
-    return Standing.LIBRARY if cloned else _standing(file, "", "")
+    return Standing.LIBRARY if library_of(file) is not None else _standing(file, "", "")
 
 
 @functools.lru_cache(4096)

@@ -73,15 +73,15 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
         return [(f"[{i}]", v) for i, v in enumerate(value)]
     if issubclass(kind, (*PLAIN, *CODE, np.generic)):
         return None
-    raw = _slot(value, "_raw_value")  # flax nnx.Variable: the value goes by the variable's own name
+    raw = slot(value, "_raw_value")  # flax nnx.Variable: the value goes by the variable's own name
     if raw is not None:
         return [("", raw)]
-    attributes = _slot(value, "__dict__")
+    attributes = slot(value, "__dict__")
     if not isinstance(attributes, dict):
         names = getattr(kind, "__dataclass_fields__", None) or _slots(kind)
         if not names:
             return None
-        attributes = {n: _slot(value, n) for n in names}
+        attributes = {n: slot(value, n) for n in names}
     # Flax's lists have the attributes "0", "1", ... for their items, and "_length".
     counts = ("_length",) if kind.__module__.partition(".")[0] == "flax" else ()
     steps = ((_attribute(n, kind), v) for n, v in list(attributes.items()) if n not in counts)
@@ -120,7 +120,7 @@ def _slots(kind: type) -> list[str]:
     return found
 
 
-def _slot(value: Any, name: str) -> Any:
+def slot(value: Any, name: str) -> Any:
     """Return the attribute ``name`` of ``value`` without calling a ``__getattr__`` of its class; None if
     there is none."""
     try:

@@ -108,7 +108,9 @@ class Peers:
         if client is None:
             return False
         self._rounds += 1  # published each time: a rank whose number stays the same was killed, or hangs
-        value = self._value(len(self._own), self._leaving)
+        count = len(self._own)
+        latest = self._own[max(0, count - LATEST) : count]
+        value = json.dumps([count, self._leaving, latest, self._rounds], separators=(",", ":"))
         client.key_value_set(f"{PREFIX}{self._index}", value, allow_overwrite=True)
         if self._index == 0:
             for key, value in client.key_value_dir_get(PREFIX):
@@ -116,20 +118,14 @@ class Peers:
             self._compare(now)
         return True
 
-    def _value(self, count: int, leaving: bool) -> str:
-        """Return the text that this rank (process of the job) publishes, as JSON: [``count``, ``leaving``,
-        the latest programs, how often this rank has published]. ``count`` is the number of programs that this
-        rank has compiled; ``leaving`` is whether it ends now."""
-        latest = self._own[max(0, count - LATEST) : count]
-        return json.dumps([count, leaving, latest, self._rounds], separators=(",", ":"))
-
     def _read(self, key: str, value: str, now: int) -> None:
         """Remember what a rank (process of the job) has published: its programs, whether it ends the program,
         and how often it has published. If this last number stays the same, the rank was killed or hangs.
 
         Args:
           key: the key of the store, which ends in the number of the rank.
-          value: the text that the rank has published, as from ``_value``.
+          value: the text that the rank has published, as JSON: [the number of programs that it has compiled,
+            whether it ends now, the latest programs, how often it has published].
           now: when it was read, in ns.
         """
         rank = int(key.rpartition("/")[2])

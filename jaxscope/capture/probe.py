@@ -17,6 +17,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+import msgspec
+
 from jaxscope import jax_internals
 from jaxscope.capture import frames, listeners, shield, waiting_thread
 from jaxscope.capture.calls import functions, signature, wrappers
@@ -458,7 +460,10 @@ class Probe:
             user.function if user is not None else function, frame
         ):
             return self.introductions.jitted_by_user(seen)
-        return self.introductions.of_installed(seen) if installed else self.introductions.introduce(seen)
+        # A function that an installed package itself passes to jit counts as a library's.
+        return self.introductions.introduce(
+            msgspec.structs.replace(seen, library=True) if installed else seen
+        )
 
     def _traced(self, jaxpr: Any, frame: FrameType | None) -> ev.FunctionSeen:
         """Return the event ``FunctionSeen`` for the function that was traced to ``jaxpr``, and write it when

@@ -38,7 +38,7 @@ def project(script: str) -> list[str]:
     directory where the search began. No search begins in the root or the home directory.
     """
     projects = []
-    for folder in (_cwd(), Path(os.path.abspath(script)).parent if script else None):  # noqa: PTH100
+    for folder in (cwd(), Path(os.path.abspath(script)).parent if script else None):  # noqa: PTH100
         if folder is not None and folder not in (Path(folder.anchor), Path.home()):
             above = (folder, *folder.parents)
             root = next((p for p in above if any((p / r).exists() for r in _ROOTS)), folder)
@@ -46,7 +46,8 @@ def project(script: str) -> list[str]:
     return list(dict.fromkeys(projects))
 
 
-def _cwd() -> Path | None:
+def cwd() -> Path | None:
+    """Return the current directory; None if it has been removed."""
     try:
         return Path.cwd()
     except OSError:

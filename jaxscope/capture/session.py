@@ -13,7 +13,6 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -424,7 +423,7 @@ class Session:
             name=self.run.path.name,
             how="fork" if forked else self._how,
             argv=secret_values.words([str(a) for a in getattr(sys, "orig_argv", sys.argv)]),
-            cwd=_cwd(),
+            cwd=str(redaction.cwd() or ""),
             python=sys.version.split()[0],
             jax=jax.__version__,
             jaxlib=getattr(jaxlib, "__version__", None),
@@ -446,14 +445,6 @@ class Session:
         """Write an event ``Degraded``: the part ``name`` of the recording is not available, for the given
         ``reason``."""
         self.writer.emit(ev.Degraded(seam=name, reason=reason))
-
-
-def _cwd() -> str:
-    """Return the current directory; empty if it has been removed."""
-    try:
-        return str(Path.cwd())
-    except OSError:  # removed under us
-        return ""
 
 
 def _goes_on() -> bool:

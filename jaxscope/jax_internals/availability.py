@@ -37,7 +37,7 @@ Need = Private | tuple[Kind, list[str]] | Callable[[], str | None]
 def _all(*kinds: Kind) -> list[Need]:
     """Return the needs of a part of a recording that reads ``kinds``, declarations of frames or objects of
     JAX: for each of them the pair (declaration, its required fields)."""
-    return [(kind, kind.required()) for kind in kinds]
+    return [(kind, list(kind.names)) for kind in kinds]
 
 
 class Seam(NamedTuple):
@@ -112,7 +112,7 @@ def _traceback() -> str | None:
 
 
 _GUARD = "elapsed_time_ctx"
-_TRACE = [f for f in frames.TraceFrame.required() if f != _GUARD]
+_TRACE = [f for f in frames.TraceFrame.names if f != _GUARD]
 
 SEAMS = (
     Seam(

@@ -52,15 +52,14 @@ def first_known(*values: Any) -> Any:
     return found
 
 
-def private(*fills: str, optional: bool = False) -> Any:
+def private(*fills: str) -> Any:
     """Declare a field of a dataclass that is read under a private name of JAX.
 
     Args:
       fills: the fields of the events in a recording that stay empty if JAX does not have the name:
         ``Missed.key`` is the field ``key`` of the event ``Missed``.
-      optional: whether some supported versions of JAX lack the name; no field stays empty then.
     """
-    return dataclasses.field(metadata={"fills": fills, "optional": optional})
+    return dataclasses.field(metadata={"fills": fills})
 
 
 class _Read:
@@ -90,13 +89,6 @@ class _Read:
         return found
 
     @classmethod
-    def required(cls) -> list[str]:
-        """Return the names of the fields of this class that are not optional: every supported version of JAX
-        has them."""
-        fields = dataclasses.fields(cls)  # type: ignore[arg-type]
-        return [f.name for f in fields if not f.metadata["optional"]]
-
-    @classmethod
     def _has(cls, name: str) -> bool:
         """Return whether the function or class of the installed JAX has the local variable or attribute
         ``name``."""
@@ -105,9 +97,8 @@ class _Read:
     @classmethod
     def lacks(cls, fields: list[str] | None = None) -> str | None:
         """Return a sentence that names the fields of this class that cannot be read from the installed JAX.
-        Return None if all can be read. ``fields`` are the fields to check; None: all that are not
-        optional."""
-        names = [cls.names[f] for f in (fields if fields is not None else cls.required())]
+        Return None if all can be read. ``fields`` are the fields to check; None: all."""
+        names = [cls.names[f] for f in (fields if fields is not None else cls.names)]
         lost = [n for n in names if not cls._has(n)]
         return f"{cls.where()} has no {cls.noun} {', '.join(lost)}" if lost else None
 
@@ -265,11 +256,10 @@ class Private:
     Args:
       fills: the fields of the events in a recording, such as ``Missed.key`` (``key`` of the event
         ``Missed``), that stay empty if JAX does not have the attribute.
-      optional: whether some supported versions of JAX lack the attribute.
     """
 
-    def __init__(self, module: str, name: str, *fills: str, optional: bool = False) -> None:
-        self.module, self.name, self.fills, self.optional = module, name, fills, optional
+    def __init__(self, module: str, name: str, *fills: str) -> None:
+        self.module, self.name, self.fills = module, name, fills
 
     def get(self) -> Any:
         """Import the module and return the attribute's value. Return ``Missing.UNKNOWN`` if the installed JAX
@@ -301,9 +291,8 @@ class Private:
 
     def lacks(self) -> str | None:
         """Return a sentence if the installed JAX does not have the attribute. Return None if it has the
-        attribute, or if the attribute is optional."""
-        there = self.optional or known(self.get())
-        return None if there else f"{self.module}.{self.name} is not there"
+        attribute."""
+        return None if known(self.get()) else f"{self.module}.{self.name} is not there"
 
 
 def function_behind(cached: Any) -> Any:

@@ -111,7 +111,7 @@ def retargeting(computation: Any) -> Retargeting:
       LookupError: the installed JAX does not have a private name that this needs.
     """
     held = Computation(computation)
-    lost = [Computation.names[f] for f in Computation.required() if not known(getattr(held, f))]
+    lost = [Computation.names[f] for f in Computation.names if not known(getattr(held, f))]
     arguments = held.compile_args if not lost else {}
     lost += [
         n for n in ("in_shardings", "out_shardings", "all_args_info", "kept_var_idx") if n not in arguments

@@ -22,7 +22,7 @@ from jaxscope.errors import JaxscopeError
 from jaxscope.launch import program_events
 from jaxscope.launch.detached import fork_apart
 from jaxscope.launch.program_events import Ended
-from jaxscope.launch.runner import FORWARDED, LINGER_S, Beside, spawn
+from jaxscope.launch.runner import FORWARDED, LINGER_S, Beside, spawn, start_beside
 from jaxscope.launch.tee import open_terminal, read_some
 from jaxscope.launch.xla_warnings import Listener
 from jaxscope.log import files
@@ -85,31 +85,6 @@ def start(argv: list[str], env: dict[str, str], run: RunDir, *, beside: Beside |
     return Kept(keeper=pid, program=reply["program"])
 
 
-def _spawn_on(terminal: int, argv: list[str], env: dict[str, str], mask: set[int]) -> int:
-    """Start the program ``argv`` with its output on a pseudo-terminal and without input. Return its process
-    id.
-
-    The program gets a new process group, so that a signal to the group reaches the program and its children,
-    but not the keeper (this process).
-
-    Args:
-      terminal: file descriptor of the program's end of the pseudo-terminal.
-      env: the environment of the program.
-      mask: the signals that the program blocks.
-    """
-    return spawn(
-        argv,
-        env,
-        mask=mask,
-        setpgroup=0,
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_DUP2, terminal, 1),
-            (os.POSIX_SPAWN_DUP2, terminal, 2),
-        ],
-    )
-
-
 def _keep(
     argv: list[str],
     env: dict[str, str],
@@ -140,7 +115,19 @@ def _keep(
     signals = _listen()
     started = time.monotonic()
     try:
-        pid = _spawn_on(terminal, argv, env, mask)
+        # The program gets its own process group, so that a signal to the group reaches the program and its
+        # children, but not the keeper.
+        pid = spawn(
+            argv,
+            env,
+            mask=mask,
+            setpgroup=0,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_DUP2, terminal, 1),
+                (os.POSIX_SPAWN_DUP2, terminal, 2),
+            ],
+        )
     except JaxscopeError as e:
         os.write(answer, json.dumps({"error": e.message}).encode())
         return
@@ -152,9 +139,7 @@ def _keep(
     listener = Listener(run, env)
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # the thread inherits this mask
     ended = threading.Event()
-    thread = threading.Thread(target=beside, args=(ended, pid), daemon=True) if beside else None
-    if thread:
-        thread.start()
+    thread = start_beside(beside, ended, pid)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     status = _drain_until_the_end(pid, pty, signals, run, listener)
     end = Ended.from_status(pid, status, time.monotonic() - started)

@@ -100,7 +100,7 @@ def run(
         if record is not None:
             import jaxscope.log.writer  # noqa: F401  needed at the end; imported while the program starts
         ended = threading.Event()
-        thread = _start_beside(beside, ended, pid)
+        thread = start_beside(beside, ended, pid)
         watch = _Watch(pid, held, witness, record)
         status = watch.until_the_end()
         end = Ended.from_status(pid, status, time.monotonic() - started)
@@ -281,7 +281,7 @@ def _forget(numbers: set[int]) -> None:
         signal.sigwait([number])
 
 
-def _start_beside(beside: Beside | None, ended: threading.Event, pid: int) -> threading.Thread | None:
+def start_beside(beside: Beside | None, ended: threading.Event, pid: int) -> threading.Thread | None:
     """Start and return a thread that runs ``beside(ended, pid)``. Return None if ``beside`` is None. The
     caller sets ``ended`` when the program with the process id ``pid`` has ended."""
     if beside is None:

@@ -32,29 +32,29 @@ def tiled(text, devices="0-7"):
 
 
 @pytest.mark.parametrize(
-    ("sharding", "shape", "shard", "copies", "padding"),
+    ("sharding", "shape", "shard", "copies"),
     [
-        (named("P('data',)", data=8), (64, 16), (8, 16), 1, 0),
-        (named("P()", data=8), (64, 16), (64, 16), 8, 0),
-        (named("P(None, 'model')", data=4, model=2), (16, 32), (16, 16), 4, 0),
-        (named("P('data', 'model')", data=4, model=2), (16, 8), (4, 4), 1, 0),
-        (named("P(('data', 'model'), None)", data=4, model=2), (16, 8), (2, 8), 1, 0),
-        (named("P('data',)", data=8), (17, 4), (3, 4), 1, 28),  # 8 * 3 * 4 - 17 * 4
-        (named("P(None, 'model')", data=4, model=2), (2, 3), (2, 2), 4, 8),
-        (named("P(None, unreduced={'data'})", data=4, model=2), (4, 4), (4, 4), 2, 0),
-        (Sharding("SingleDeviceSharding", "cpu:3", "3"), (5,), (5,), 1, 0),
-        (tiled("devices=[4,2]<=[8]"), (8, 8), (2, 4), 1, 0),
-        (tiled("devices=[8,1]<=[8]"), (17, 4), (3, 4), 1, 28),
-        (tiled("devices=[4,1,2]<=[8] last_tile_dim_replicate"), (8, 8), (2, 8), 2, 0),
-        (tiled("devices=[2,2]0,2,1,3", "0-3"), (4, 4), (2, 2), 1, 0),
-        (tiled("replicated"), (8, 8), (8, 8), 8, 0),
-        (named("P()", data=8), (), (), 8, 0),
+        (named("P('data',)", data=8), (64, 16), (8, 16), 1),
+        (named("P()", data=8), (64, 16), (64, 16), 8),
+        (named("P(None, 'model')", data=4, model=2), (16, 32), (16, 16), 4),
+        (named("P('data', 'model')", data=4, model=2), (16, 8), (4, 4), 1),
+        (named("P(('data', 'model'), None)", data=4, model=2), (16, 8), (2, 8), 1),
+        (named("P('data',)", data=8), (17, 4), (3, 4), 1),
+        (named("P(None, 'model')", data=4, model=2), (2, 3), (2, 2), 4),
+        (named("P(None, unreduced={'data'})", data=4, model=2), (4, 4), (4, 4), 2),
+        (Sharding("SingleDeviceSharding", "cpu:3", "3"), (5,), (5,), 1),
+        (tiled("devices=[4,2]<=[8]"), (8, 8), (2, 4), 1),
+        (tiled("devices=[8,1]<=[8]"), (17, 4), (3, 4), 1),
+        (tiled("devices=[4,1,2]<=[8] last_tile_dim_replicate"), (8, 8), (2, 8), 2),
+        (tiled("devices=[2,2]0,2,1,3", "0-3"), (4, 4), (2, 2), 1),
+        (tiled("replicated"), (8, 8), (8, 8), 8),
+        (named("P()", data=8), (), (), 8),
     ],
 )
-def test_shards_copies_and_padding(sharding, shape, shard, copies, padding):
+def test_shards_and_copies(sharding, shape, shard, copies):
     found = sh.layout(sharding, len(shape))
     assert sh.shard_shape(shape, found.parts) == shard
-    assert (found.replication, sh.padding(shape, found)) == (copies, padding)
+    assert found.replication == copies
 
 
 def test_devices_in_another_order_hold_the_parts_in_that_order():
@@ -87,7 +87,7 @@ def test_parts_that_do_not_go_round_end_where_the_array_ends():
 def test_a_mesh_has_its_devices_by_coordinates():
     grid = sh.grid(named("P()", "8-15", data=4, model=2))
     assert grid.axes == (("data", 4), ("model", 2))
-    assert [grid.at(data=d, model=m) for d in range(4) for m in range(2)] == [*range(8, 16)]
+    assert grid.devices == (*range(8, 16),)
 
 
 def test_axes_an_array_is_not_split_over_are_named():
@@ -148,4 +148,3 @@ def test_every_element_is_held_by_as_many_devices_as_there_are_copies(axes, spli
     held = sum(math.prod(high - low for low, high in c.slices) for c in cells)
     assert held == math.prod(shape) * found.replication
     assert math.prod(found.parts) * found.replication == 12
-    assert sh.padding(shape, found) == 12 * math.prod(sh.shard_shape(shape, found.parts)) - held

@@ -129,7 +129,7 @@ def read(module: Module) -> Memory:
         outputs=outputs,
         aliases=aliases,
         donors=donors,
-        argument_bytes=_total([_device_bytes(p.shape) for p in parameters]) if module.entry else None,
+        argument_bytes=shapes.total([_device_bytes(p.shape) for p in parameters]) if module.entry else None,
         output_bytes=_device_bytes(_result(module, header)) if outputs else None,
         alias_bytes=_alias_bytes(aliases, outputs, header),
     )
@@ -158,25 +158,17 @@ def _kind(text: str) -> object:
 def _alias_bytes(aliases: list[Alias], outputs: list[str], header: dict[str, str]) -> int | None:
     if not header:
         return None
-    total = 0
+    sizes = []
     for alias in aliases:
         text = outputs[alias.output[0]] if alias.output and alias.output[0] < len(outputs) else None
         if not alias.output and len(outputs) == 1:
             text = outputs[0]
-        size = _device_bytes(text) if text else None
-        if size is None:
-            return None
-        total += size
-    return total
+        sizes.append(_device_bytes(text) if text else None)
+    return shapes.total(sizes)
 
 
 def _device_bytes(text: str) -> int | None:
     return shapes.device_bytes(shapes.parse(text))
-
-
-def _total(sizes: list[int | None]) -> int | None:
-    known = [s for s in sizes if s is not None]
-    return sum(known) if len(known) == len(sizes) else None
 
 
 def _path(text: str) -> list[int]:

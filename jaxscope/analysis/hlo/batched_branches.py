@@ -27,28 +27,10 @@ MAX_FUNCTIONS = 300
 # Opcodes that compute nothing. The operations of a fusion, a loop, a call or a conditional are those inside.
 _NOTHING = frozenset(
     {
-        *(
-            "parameter",
-            "constant",
-            "tuple",
-            "get-tuple-element",
-            "bitcast",
-            "copy",
-            "copy-start",
-            "copy-done",
-        ),
-        *(
-            "broadcast",
-            "iota",
-            "reshape",
-            "transpose",
-            "fusion",
-            "while",
-            "conditional",
-            "call",
-            "async-start",
-        ),
-        *("async-update", "async-done", "after-all", "partition-id", "replica-id", "opt-barrier"),
+        *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "copy", "copy-start"),
+        *("copy-done", "broadcast", "iota", "reshape", "transpose", "fusion", "while", "conditional", "call"),
+        *("async-start", "async-update", "async-done", "after-all", "partition-id", "replica-id"),
+        *("opt-barrier",),
     }
 )
 _REDUCES = frozenset({"reduce", "reduce-window", "sort", "map"})

@@ -13,6 +13,7 @@ One collective may be several instructions:
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
@@ -224,7 +225,7 @@ class Collectives:
         for _, instruction, _ in self._raw:
             if "=mesh[" in instruction.tail:
                 found = groups.parse(instruction_attributes(instruction.tail).get("replica_groups", ""))
-                if found and found.mesh and (not total or total == _product(found.mesh)):
+                if found and found.mesh and (not total or total == math.prod(size for _, size in found.mesh)):
                     return found.mesh
         return None
 
@@ -437,10 +438,3 @@ def wire_by_axes(found: Iterable[Collective]) -> dict[str, branches.Bounds]:
 def _group_size(members: list[groups.Group] | None) -> int | None:
     sizes = {len(m) for m in members} if members else set()
     return sizes.pop() if len(sizes) == 1 else None
-
-
-def _product(mesh: axes.Mesh) -> int:
-    total = 1
-    for _, size in mesh:
-        total *= size
-    return total

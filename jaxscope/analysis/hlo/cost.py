@@ -31,23 +31,10 @@ _NUMBER = re.compile(r"-?\d{1,9}")
 _HOLDS = ("fusion", "call", "async")
 # The targets of custom calls that only move or mark data begin with these words.
 _MOVES = (
-    "AsyncCollective",
-    "Sharding",
-    "SPMD",
-    "annotate_device",
-    "Move",
-    "Pin",
-    "AllocateBuffer",
-    "Slice",
-    "Gather",
-    "AssumeGather",
-    "ConcatBitcast",
-    "X64",
-    "PadToStatic",
-    "LayoutConstraint",
-    "TopK",
+    "AsyncCollective", "Sharding", "SPMD", "annotate_device", "Move", "Pin", "AllocateBuffer", "Slice",
+    "Gather", "AssumeGather", "ConcatBitcast", "X64", "PadToStatic", "LayoutConstraint", "TopK",
     "PartialReduce",
-)
+)  # fmt: skip
 # The targets of matrix products in cuBLAS begin with these (xla/service/gpu/cublas_cudnn.cc).
 _GEMMS = ("__cublas$gemm", "__cublas$lt$matmul")
 MAX_POSITIONS = 100_000
@@ -196,12 +183,7 @@ def by_line(
         count = None if once is None or times is None else once * times
         frames.setdefault((frame.file, frame.line), frame)
         rows.setdefault((frame.file, frame.line), []).append((paths.get(computation.name, ()), count))
-    found = []
-    for place, counted in rows.items():
-        known = [(path, n) for path, n in counted if n is not None]
-        whole = len(known) == len(counted)
-        found.append(LineFlops(frames[place], branches.largest(known) if whole else None))
-    return found
+    return [LineFlops(frames[place], branches.bounds_of(counted).most) for place, counted in rows.items()]
 
 
 def _left_out(kernels: Counter[str]) -> str:
@@ -215,21 +197,33 @@ def _of_gemm(computation: Computation, instruction: Instruction) -> int | None:
     member is the product."""
     config = backend_config(instruction.tail).get("gemm_backend_config")
     numbers = config.get("dot_dimension_numbers") if isinstance(config, dict) else None
-    left, result = (
-        _array(computation, instruction, 0),
-        shapes.of_result(instruction.opcode, instruction.shape),
-    )
-    if isinstance(result, tuple) and result:
-        result = result[0]
     contracted = numbers.get("lhs_contracting_dimensions") if isinstance(numbers, dict) else None
-    if left is None or not isinstance(result, shapes.Array) or result.elements is None:
-        return None
     if not isinstance(contracted, list) or not contracted:
         return None
+    result = shapes.of_result(instruction.opcode, instruction.shape)
+    if isinstance(result, tuple) and result:
+        result = result[0]
+    return _of_product(
+        _array(computation, instruction, 0), result, [number(str(text)) for text in contracted]
+    )
+
+
+def _of_dot(computation: Computation, instruction: Instruction) -> int | None:
+    contracted = _NUMBER.findall(attribute(instruction.tail, "lhs_contracting_dims") or "")
+    result = shapes.of_result(instruction.opcode, instruction.shape)
+    return _of_product(_array(computation, instruction, 0), result, [int(text) for text in contracted])
+
+
+def _of_product(
+    left: shapes.Array | None, result: shapes.Shape | None, contracted: list[int | None]
+) -> int | None:
+    """Return the flops of a matrix product, or None if they are unknown. ``contracted`` are the numbers of
+    the contracted dimensions of ``left``, the left operand."""
+    if left is None or not isinstance(result, shapes.Array) or result.elements is None:
+        return None
     total = 2 * result.elements
-    for text in contracted:
-        at = number(str(text))
-        size = left.dims[at] if at is not None and at < len(left.dims) else None
+    for at in contracted:
+        size = left.dims[at] if at is not None and 0 <= at < len(left.dims) else None
         if size is None:
             return None
         total *= size
@@ -241,23 +235,6 @@ def _array(computation: Computation, instruction: Instruction, number: int) -> s
     operand = computation.find(inputs[number]) if number < len(inputs) else None
     shape = shapes.parse(operand.shape) if operand else None
     return shape if isinstance(shape, shapes.Array) else None
-
-
-def _of_dot(computation: Computation, instruction: Instruction) -> int | None:
-    left, result = (
-        _array(computation, instruction, 0),
-        shapes.of_result(instruction.opcode, instruction.shape),
-    )
-    if left is None or not isinstance(result, shapes.Array) or result.elements is None:
-        return None
-    total = 2 * result.elements
-    for text in _NUMBER.findall(attribute(instruction.tail, "lhs_contracting_dims") or ""):
-        at = int(text)
-        size = left.dims[at] if 0 <= at < len(left.dims) else None
-        if size is None:
-            return None
-        total *= size
-    return total
 
 
 def _of_convolution(computation: Computation, instruction: Instruction) -> int | None:

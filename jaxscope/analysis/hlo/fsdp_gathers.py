@@ -27,18 +27,9 @@ from jaxscope.schema.collectives import KINDS
 # an asynchronous start.
 _HANDS_ON = frozenset(
     {
-        *(
-            "bitcast",
-            "bitcast-convert",
-            "convert",
-            "copy",
-            "copy-done",
-            "reshape",
-            "transpose",
-            "reverse",
-            "dynamic-slice",
-        ),
-        *("slice", "optimization-barrier", "opt-barrier", "all-gather-done", "async-update", "async-done"),
+        *("bitcast", "bitcast-convert", "convert", "copy", "copy-done", "reshape", "transpose", "reverse"),
+        *("dynamic-slice", "slice", "optimization-barrier", "opt-barrier", "all-gather-done", "async-update"),
+        "async-done",
         *(f"{opcode}-done" for opcode in ("fusion", "call", "slice", "dynamic-slice")),
     }
 )

@@ -24,18 +24,8 @@ ELEMENTWISE = frozenset(
         *("imag", "is-finite", "log", "log-plus-one", "logistic", "map", "maximum", "minimum", "multiply"),
         *("negate", "not", "or", "popcnt", "power", "real", "reduce-precision", "remainder", "rsqrt"),
         *("round-nearest-afz", "round-nearest-even", "select", "shift-left", "shift-right-arithmetic"),
-        *(
-            "shift-right-logical",
-            "sign",
-            "sine",
-            "sqrt",
-            "stochastic-convert",
-            "subtract",
-            "tan",
-            "tanh",
-            "xor",
-        ),
-        *("acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh", "broadcast", "iota"),
+        *("shift-right-logical", "sign", "sine", "sqrt", "stochastic-convert", "subtract", "tan", "tanh"),
+        *("xor", "acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh", "broadcast", "iota"),
     }
 )
 _NO_OPS = frozenset({"parameter", *FUSIONS})
@@ -90,19 +80,6 @@ class Fusions(msgspec.Struct, frozen=True):
     each: list[Fusion]
 
 
-class Alone(msgspec.Struct, frozen=True):
-    """The elementwise operations that the compiler did not fuse with others.
-
-    Attributes:
-      unfused: number of elementwise operations outside of fusions.
-      wrapped: number of fusions with a single elementwise operation. XLA's CPU backend creates them for
-        operations that are not fused.
-    """
-
-    unfused: int
-    wrapped: int
-
-
 def read(graph: CallGraph, attribution: Attribution, executions: dict[str, int | None]) -> Fusions:
     by_kind: dict[str, int] = {}
     nested: dict[str, int] = {}
@@ -118,7 +95,7 @@ def read(graph: CallGraph, attribution: Attribution, executions: dict[str, int |
         body = calls[0].callee if calls else None  # None in a truncated text
         if body is not None and body.name not in held:
             sizes = [shapes.text_bytes(i.shape) for i in body.instructions if i.opcode == "parameter"]
-            held[body.name] = contents(graph, body), _sum(sizes)
+            held[body.name] = contents(graph, body), shapes.total(sizes)
         ops, bytes_in = held[body.name] if body else ({}, None)
         found.append(
             Fusion(
@@ -153,7 +130,10 @@ def kind_of(fusion: Instruction) -> str:
     return kind[1:].lower() if kind[:1] == "k" else kind
 
 
-def alone(graph: CallGraph, fusions: Fusions) -> Alone:
+def alone(graph: CallGraph, fusions: Fusions) -> tuple[int, int]:
+    """Count the elementwise operations that the compiler did not fuse with others. Return (unfused, wrapped):
+    the number of elementwise operations outside of fusions, and the number of fusions with a single
+    elementwise operation. XLA's CPU backend creates such fusions for operations that are not fused."""
     # Scalars are counters and indices, no work of a device.
     unfused = sum(
         i.opcode in ELEMENTWISE and not _is_scalar(i) for c in graph.top_level() for i in c.instructions
@@ -163,7 +143,7 @@ def alone(graph: CallGraph, fusions: Fusions) -> Alone:
         for f in fusions.each
         if f.kind == "loop"
     )
-    return Alone(unfused, wrapped)
+    return unfused, wrapped
 
 
 def _is_scalar(instruction: Instruction) -> bool:
@@ -196,7 +176,3 @@ def contents(graph: CallGraph, body: Computation) -> dict[str, int]:
     for opcode in _NO_OPS:
         ops.pop(opcode, None)
     return ops
-
-
-def _sum(sizes: list[int | None]) -> int | None:
-    return None if None in sizes else sum(sizes)  # type: ignore[arg-type]

@@ -128,11 +128,7 @@ def iota(dims: list[int], permutation: list[int] | None) -> list[int] | None:
     if sorted(order) != list(range(len(dims))):
         return None
     strides = [math.prod(dims[i + 1 :]) for i in range(len(dims))]
-    flat = [0]
-    for axis in order:
-        step = strides[axis]
-        flat = [base + step * i for base in flat for i in range(dims[axis])]
-    return flat
+    return _combine([(dims[axis], strides[axis]) for axis in order])
 
 
 def _iota_groups(text: str) -> Groups | None:

@@ -106,13 +106,10 @@ def find(graph: CallGraph) -> tuple[list[Loop], dict[str, int | None]]:
     return [msgspec.structs.replace(loop, executions=runs.get(loop.computation)) for loop in found], runs
 
 
-def trips(found: list[Loop], unknown: int | None = None) -> Trips:
-    """Return the trip counts of the loops ``found``: (computation, name of the loop) -> trip count. A loop
-    whose trip count is unknown gets the value ``unknown``."""
-    return {
-        (loop.computation, loop.name): unknown if loop.trip_count is None else loop.trip_count
-        for loop in found
-    }
+def trips(found: list[Loop]) -> Trips:
+    """Return the trip counts of the loops ``found``: (computation, name of the loop) -> trip count, or None
+    if it is unknown."""
+    return {(loop.computation, loop.name): loop.trip_count for loop in found}
 
 
 def trip_count(
@@ -199,74 +196,53 @@ class _Reading:
         self,
         computation: Computation,
         instruction: Instruction | None,
+        index: int = -1,
         inside: Inside | None = None,
         depth: int = 0,
     ) -> Value:
-        if instruction is None or not self._may_look(instruction, depth):
-            return None
-        opcode = instruction.opcode
-        if opcode == "constant":
-            text = operand_text(instruction.tail).strip()
-            if text in ("true", "false"):
-                return Constant(int(text == "true"))
-            return Constant(int(text)) if _INTEGER.match(text) else None
-        if opcode == "parameter":
-            place = number(operand_text(instruction.tail).strip())
-            if place is None or inside is None:
-                return None if place is None else Element(place, -1)
-            outer = _operand(inside.caller, inside.call, place)
-            return self.value(inside.caller, outer, inside.outer, depth + 1)
-        if opcode == "get-tuple-element":
-            index = number(attribute(instruction.tail, "index"))
-            if index is None:
-                return None
-            return self.member(computation, _operand(computation, instruction, 0), index, inside, depth + 1)
-        if opcode in _PASSES or _hands_on(opcode):
-            return self.value(computation, _operand(computation, instruction, 0), inside, depth + 1)
-        if opcode in ("add", "subtract", "compare"):
-            left = self.value(computation, _operand(computation, instruction, 0), inside, depth + 1)
-            right = self.value(computation, _operand(computation, instruction, 1), inside, depth + 1)
-            if opcode == "compare":
-                return Comparison(attribute(instruction.tail, "direction") or "", left, right)
-            return _sum(left, right, 1 if opcode == "add" else -1)
-        callee = self._callee(computation, instruction)
-        if callee is not None:
-            return self.value(callee, callee.root, Inside(computation, instruction, inside), depth + 1)
-        return None
-
-    def member(
-        self,
-        computation: Computation,
-        instruction: Instruction | None,
-        index: int,
-        inside: Inside | None = None,
-        depth: int = 0,
-    ) -> Value:
-        """Evaluate member ``index`` of the tuple ``instruction`` in ``computation``, without evaluating the
-        other members. Return None if the value is unknown, also if ``instruction`` is None.
+        """Evaluate ``instruction`` in ``computation``, or one member of it if it is a tuple, without
+        evaluating the other members. Return None if the value is unknown, also if ``instruction`` is None.
 
         Args:
+          index: the number of the member; -1: the whole value, which is no tuple.
           inside: the call through which the evaluation went into ``computation``; None if the evaluation
             began in ``computation``.
           depth: the number of instructions that were followed to get here.
         """
         if instruction is None or not self._may_look(instruction, depth):
             return None
-        if instruction.opcode == "tuple":
-            return self.value(computation, _operand(computation, instruction, index), inside, depth + 1)
-        if instruction.opcode == "parameter":
+        opcode = instruction.opcode
+        if opcode == "parameter":
             place = number(operand_text(instruction.tail).strip())
             if place is None or inside is None:
                 return None if place is None else Element(place, index)
             outer = _operand(inside.caller, inside.call, place)
-            return self.member(inside.caller, outer, index, inside.outer, depth + 1)
-        if instruction.opcode in _PASSES or _hands_on(instruction.opcode):
-            return self.member(computation, _operand(computation, instruction, 0), index, inside, depth + 1)
+            return self.value(inside.caller, outer, index, inside.outer, depth + 1)
+        if opcode in _PASSES or _hands_on(opcode):
+            return self.value(computation, _operand(computation, instruction, 0), index, inside, depth + 1)
         callee = self._callee(computation, instruction)
         if callee is not None:
-            return self.member(
-                callee, callee.root, index, Inside(computation, instruction, inside), depth + 1
-            )
+            into = Inside(computation, instruction, inside)
+            return self.value(callee, callee.root, index, into, depth + 1)
+        if index >= 0:
+            member = _operand(computation, instruction, index) if opcode == "tuple" else None
+            return self.value(computation, member, -1, inside, depth + 1)
+        if opcode == "constant":
+            text = operand_text(instruction.tail).strip()
+            if text in ("true", "false"):
+                return Constant(int(text == "true"))
+            return Constant(int(text)) if _INTEGER.match(text) else None
+        if opcode == "get-tuple-element":
+            place = number(attribute(instruction.tail, "index"))
+            if place is None:
+                return None
+            return self.value(computation, _operand(computation, instruction, 0), place, inside, depth + 1)
+        if opcode in ("add", "subtract", "compare"):
+            left = self.value(computation, _operand(computation, instruction, 0), -1, inside, depth + 1)
+            right = self.value(computation, _operand(computation, instruction, 1), -1, inside, depth + 1)
+            if opcode == "compare":
+                return Comparison(attribute(instruction.tail, "direction") or "", left, right)
+            return _sum(left, right, 1 if opcode == "add" else -1)
         return None
 
     def _callee(self, computation: Computation, instruction: Instruction) -> Computation | None:
@@ -275,20 +251,10 @@ class _Reading:
         calls = self._graph.of(computation, instruction)
         return calls[0].callee if calls else None
 
-    def _of(self, computation: Computation, instruction: Instruction | None, index: int) -> Value:
-        """Evaluate a value that a loop carries from iteration to iteration: member ``index`` of the tuple
-        ``instruction``. If ``index`` is -1, the loop carries no tuple, and ``instruction`` itself is
-        evaluated."""
-        return (
-            self.value(computation, instruction)
-            if index < 0
-            else self.member(computation, instruction, index)
-        )
-
     def step(self, body: Computation, index: int) -> int | None:
         """Return how much one iteration of a loop with the body ``body`` adds to element ``index`` of the
         tuple that the loop carries, or None if this is unknown."""
-        value = self._of(body, body.root, index)
+        value = self.value(body, body.root, index)
         if isinstance(value, Element) and value.parameter == 0 and value.member == index:
             return value.offset
         return None
@@ -323,7 +289,7 @@ class _Reading:
         """
         if depth > MAX_DEPTH:
             return None
-        value = self._of(caller, _operand(caller, loop, 0), index)
+        value = self.value(caller, _operand(caller, loop, 0), index)
         if isinstance(value, Constant):
             return value
         # The value is an element of the outer loop's tuple, which the outer body does not change.

@@ -95,7 +95,7 @@ class Computation:
         return (i for i in self.instructions if i.opcode == "parameter")
 
 
-class Module:
+class Module(msgspec.Struct, eq=False):
     """The contents of the text of a compiled module.
 
     Attributes:
@@ -109,24 +109,16 @@ class Module:
         program may have a shard_map or pmap.
     """
 
-    __slots__ = ("computations", "entry", "frames", "header", "mentions_maps", "name", "problems")
+    name: str | None
+    header: str
+    frames: Frames
+    computations: dict[str, Computation]
+    problems: list[Problem]
+    mentions_maps: bool
+    entry: Computation | None = None
 
-    def __init__(
-        self,
-        name: str | None,
-        header: str,
-        frames: Frames,
-        computations: dict[str, Computation],
-        problems: list[Problem],
-        mentions_maps: bool,
-    ) -> None:
-        self.name = name
-        self.header = header
-        self.frames = frames
-        self.computations = computations
-        self.problems = problems
-        self.mentions_maps = mentions_maps
-        self.entry = next((c for c in computations.values() if c.entry), None)
+    def __post_init__(self) -> None:
+        self.entry = next((c for c in self.computations.values() if c.entry), None)
 
     @property
     def instruction_count(self) -> int:

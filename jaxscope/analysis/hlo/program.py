@@ -166,7 +166,7 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
     if reading.too_many_ids:
         problems.append(Problem(1, "too many devices in this module's groups: some groups were not read"))
     found_fusions = fusions.read(graph, attribution, executions)
-    alone = fusions.alone(graph, found_fusions)
+    unfused, wrapped = fusions.alone(graph, found_fusions)
     counted = cost.total_flops(graph, executions, paths)
     return Program(
         module=module.name,
@@ -177,8 +177,8 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
         instructions=module.instruction_count,
         computations=len(module.computations),
         fusions=found_fusions,
-        unfused_elementwise=alone.unfused,
-        wrapped_elementwise=alone.wrapped,
+        unfused_elementwise=unfused,
+        wrapped_elementwise=wrapped,
         custom_calls=fusions.custom_calls(graph),
         collectives=found_collectives,
         wire_by_axes=collectives.wire_by_axes(found_collectives),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import re
+from collections.abc import Sequence
 
 import msgspec
 
@@ -51,12 +52,8 @@ class Array(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def elements(self) -> int | None:
-        total = 1
-        for size in self.dims:
-            if size is None:
-                return None
-            total *= size
-        return total
+        known = [size for size in self.dims if size is not None]
+        return math.prod(known) if len(known) == len(self.dims) else None
 
     @property
     def bytes(self) -> int | None:
@@ -180,11 +177,9 @@ def device_bytes(shape: Shape | None) -> int | None:
     """
     if shape is None or isinstance(shape, Array):
         return None if shape is None else 0 if shape.space == HOST else shape.allocated_bytes
-    members = [device_bytes(member) for member in shape]
     tiled = any(isinstance(member, Array) and member.tiles for member in shape)
-    known = [size for size in members if size is not None]
     addresses = _buffer(ADDRESS * len(shape)) if tiled else ADDRESS * len(shape)
-    return sum(known) + addresses if len(known) == len(members) else None
+    return total([*(device_bytes(member) for member in shape), addresses])
 
 
 def total_bytes(shape: Shape | None) -> int | None:
@@ -194,13 +189,13 @@ def total_bytes(shape: Shape | None) -> int | None:
         return None
     if isinstance(shape, Array):
         return shape.bytes
-    total = 0
-    for member in shape:
-        size = total_bytes(member)
-        if size is None:
-            return None
-        total += size
-    return total
+    return total([total_bytes(member) for member in shape])
+
+
+def total(sizes: Sequence[int | None]) -> int | None:
+    """Return the sum of the sizes, or None if one of them is unknown."""
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
 
 
 def of_result(opcode: str, text: str) -> Shape | None:

@@ -20,15 +20,9 @@ from jaxscope.analysis.hlo.lexing import attribute, number, operand_text, operan
 from jaxscope.analysis.hlo.module import Computation, Instruction
 
 _SLICES = (
-    "dynamic-slice",
-    "slice",
-    "gather",
-    "dynamic-update-slice",
-    "scatter",
-    "pad",
-    "select-and-scatter",
+    "dynamic-slice", "slice", "gather", "dynamic-update-slice", "scatter", "pad", "select-and-scatter",
     "reduce-window",
-)
+)  # fmt: skip
 _VIEWS = ("bitcast", "reshape", "get-tuple-element", "opt-barrier", "optimization-barrier", "domain")
 # These operations may read only a part of an operand, or nothing.
 _MAYBE = (
@@ -36,16 +30,9 @@ _MAYBE = (
     "infeed", "outfeed", "after-all", "add-dependency", "get-dimension-size", "set-dimension-size",
 )  # fmt: skip
 _NOT_WRITTEN = (
-    "parameter",
-    "while",
-    "call",
-    "conditional",
-    "custom-call",
-    "dynamic-update-slice",
-    "scatter",
-    "async",
+    "parameter", "while", "call", "conditional", "custom-call", "dynamic-update-slice", "scatter", "async",
     "infeed",
-)
+)  # fmt: skip
 # Prefixes of library kernels that read all of their operands and write all of their results.
 _MATRICES = ("__cublas", "__cudnn")
 MAX_DEPTH = 12

@@ -81,6 +81,7 @@ def _masks(module: Module, sources: Sources, own: Sequence[int]) -> list[int]:
     masks = [0] * len(module.ops)
     passed: list[list[int]] = [[0] * len(f.arguments) for f in module.functions]
     main = module.main()
+    by_name = {f.name: k for k, f in enumerate(module.functions)}
     everything = 0
     for mask in own:
         everything |= mask
@@ -88,7 +89,6 @@ def _masks(module: Module, sources: Sources, own: Sequence[int]) -> list[int]:
         function = module.functions[f]
         if function is main:
             passed[f] = list(own)
-        by_name = {g.name: k for k, g in enumerate(module.functions)}
         for index in range(function.first, function.end):
             op = module.ops[index]
             each = [_of_operand(masks, passed[f], operand) for operand in op.operands]

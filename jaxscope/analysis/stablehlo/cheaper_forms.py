@@ -32,18 +32,9 @@ LEAST = 1 << 20  # operations in one call: products with fewer are not listed
 SAME_PLACES = frozenset(
     f"stablehlo.{name}"
     for name in (
-        "add",
-        "subtract",
-        "multiply",
-        "divide",
-        "negate",
-        "convert",
-        "abs",
-        "sqrt",
-        "exponential",
-        "maximum",
+        "add", "subtract", "multiply", "divide", "negate", "convert", "abs", "sqrt", "exponential", "maximum",
     )
-)
+)  # fmt: skip
 SAME_NUMBERS = frozenset(
     f"stablehlo.{name}" for name in ("transpose", "convert", "reshape", "broadcast_in_dim")
 )

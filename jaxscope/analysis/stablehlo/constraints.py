@@ -14,8 +14,9 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 import msgspec
 
 from jaxscope.analysis.stablehlo import types, values
+from jaxscope.analysis.stablehlo.flow import users
 from jaxscope.analysis.stablehlo.module import CALLS, Function, Module, Op
-from jaxscope.analysis.stablehlo.shardings import KINDS, Mesh, Spec, stated
+from jaxscope.analysis.stablehlo.shardings import Mesh, Spec, kind_of, stated
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
 
@@ -30,15 +31,8 @@ NOT_ELEMENTWISE = frozenset(
     {
         *("dot_general", "dot", "convolution", "sort", "gather", "scatter", "fft", "cholesky", "reverse"),
         *("triangular_solve", "transpose", "while", "case", "if", "reduce_window", "select_and_scatter"),
-        *(
-            "custom_call",
-            "dynamic_update_slice",
-            "manual_computation",
-            "all_gather",
-            "all_to_all",
-            "all_reduce",
-        ),
-        *("collective_permute", "composite"),
+        *("custom_call", "dynamic_update_slice", "manual_computation", "all_gather", "all_to_all"),
+        *("all_reduce", "collective_permute", "composite"),
     }
 )
 REQUESTS = ("constraint", "reshard")
@@ -123,10 +117,6 @@ class Constraints:
             self._read_arguments(main)
             self._read_results(main)
 
-    def _is_request(self, op: Op) -> bool:
-        kind = KINDS.get(op.name) or (KINDS.get(op.callee or "") if "custom_call" in op.name else None)
-        return kind in REQUESTS
-
     def _request(self, index: int) -> Request | None:
         spec = stated(self._module.ops[index], self._meshes)
         return None if spec is None else (spec, self._sources.frame(index))
@@ -146,7 +136,7 @@ class Constraints:
                 op = self._module.ops[index]
                 taken = [_at(arguments, -1 - k) for k in op.operands]
                 called = self._functions.get(op.callee or "") if op.name in CALLS else None
-                if op.parent is None and self._is_request(op) and len(taken) == 1 and taken[0] is not None:
+                if op.parent is None and _is_request(op) and len(taken) == 1 and taken[0] is not None:
                     found.setdefault(taken[0], []).append(index)
                 elif (
                     op.parent is None
@@ -184,7 +174,7 @@ class Constraints:
             if not 0 <= made < len(self._module.ops):
                 return None  # an argument is returned
             op = self._module.ops[made]
-            if self._is_request(op):
+            if _is_request(op):
                 return made
             if op.name not in CALLS or op.callee not in self._functions:
                 return None
@@ -195,27 +185,20 @@ class Constraints:
         """Return the sharding constraints whose line and size are known, in the order of the text; at most
         MAX_LISTED (500)."""
         found = []
-        readers: dict[int, list[int]] = {
-            i: [] for i, op in enumerate(self._module.ops) if self._is_request(op)
-        }
-        for index, op in enumerate(self._module.ops if readers else ()):
-            for made in op.operands:
-                if made in readers:
-                    readers[made].append(index)
-        for index in readers:
+        requests = [index for index, op in enumerate(self._module.ops) if _is_request(op)]
+        readers = users(self._module) if requests else {}
+        for index in requests:
             op = self._module.ops[index]
-            source = (
-                self._sources.frame(index)
-                if self._is_request(op) and self._sources.times[op.function]
-                else None
-            )
+            source = self._sources.frame(index) if self._sources.times[op.function] else None
             t = types.tensor((op.outputs or op.inputs or ("",))[0])
             spec = stated(op, self._meshes) if source is not None else None
             cut = values.parts(spec, len(t.shape)) if spec is not None and t.shape is not None else None
             if spec is None or cut is None or source is None or t.bytes is None:
                 continue
             made_at, argument = self._makers(op, t.shape)
-            frames = (f for reader in readers[index][:MAX_MAKERS] for f in self._sources.frames(reader))
+            frames = (
+                f for reader in readers.get(index, [])[:MAX_MAKERS] for f in self._sources.frames(reader)
+            )
             found.append(
                 Constraint(
                     asked=spec,
@@ -271,9 +254,7 @@ class Constraints:
             function = self._module.functions[called]
             inside = self._module.ops[function.first : function.end][:MAX_INSIDE]
         return all(
-            not self._is_request(o)
-            and o.name not in CALLS
-            and o.name.partition(".")[2] not in NOT_ELEMENTWISE
+            not _is_request(o) and o.name not in CALLS and o.name.partition(".")[2] not in NOT_ELEMENTWISE
             for o in inside
         )
 
@@ -293,7 +274,7 @@ class Constraints:
         found: dict[tuple[object, ...], Uneven] = {}
         for index, op in enumerate(self._module.ops):
             times = self._sources.times[op.function]
-            if not self._is_request(op) or not times or not (op.outputs or op.inputs):
+            if not _is_request(op) or not times or not (op.outputs or op.inputs):
                 continue
             t = types.tensor((op.outputs or op.inputs)[0])
             spec = stated(op, self._meshes)
@@ -321,6 +302,10 @@ class Constraints:
             known = found.get(key)
             found[key] = one if known is None else msgspec.structs.replace(known, count=known.count + times)
         return sorted(found.values(), key=lambda u: -(u.bytes or 0))[:MAX_UNEVEN]
+
+
+def _is_request(op: Op) -> bool:
+    return kind_of(op) in REQUESTS
 
 
 def _at(values: Sequence[int | None], position: int) -> int | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from jaxscope.analysis.stablehlo import reader
+from jaxscope.analysis.stablehlo.constants import first_uses
 from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
@@ -59,10 +60,7 @@ def _texts(counted: Counter[tuple[Frame | None, str]], source: Frame | None) -> 
 
 def _operations(module: Module) -> Iterator[tuple[Frame | None, str]]:
     sources = Sources(module)
-    users: dict[int, int] = {}
-    for index, op in enumerate(module.ops):
-        for operand in op.operands:
-            users.setdefault(operand, index)
+    users = first_uses(module, set(range(len(module.ops))))
     for index, op in enumerate(module.ops):
         if op.name in NOT_OPERATIONS:
             continue

@@ -18,17 +18,10 @@ MOST = 20
 IN_MEMORY = frozenset(
     f"stablehlo.{name}"
     for name in (
-        "all_gather",
-        "convolution",
-        "custom_call",
-        "dot_general",
-        "fft",
-        "scatter",
-        "sort",
-        "triangular_solve",
-        "while",
+        "all_gather", "convolution", "custom_call", "dot_general", "fft", "scatter", "sort",
+        "triangular_solve", "while",
     )
-)
+)  # fmt: skip
 
 
 class LargeValue(msgspec.Struct, frozen=True):

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
 from jaxscope.analysis.stablehlo import lexing
-from jaxscope.analysis.stablehlo.module import Argument, Function, Module, Op, Problem, Result
+from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Argument, Function, Module, Op, Problem, Result
 
 MAX_PROBLEMS = 100
 MAX_OPEN = 1000  # regions inside regions
@@ -125,10 +127,7 @@ class _Reader:
     def _leave(self) -> _Open:
         left = self.open.pop()
         if left.owner is None and self.functions:
-            f = self.functions[-1]
-            self.functions[-1] = Function(
-                f.name, f.public, f.line, f.first, len(self.ops), f.arguments, f.results
-            )
+            self.functions[-1] = msgspec.structs.replace(self.functions[-1], end=len(self.ops))
         return left
 
     def _close(self, number: int, line: str) -> None:
@@ -155,10 +154,9 @@ class _Reader:
         )
         extra = before.lstrip("})> ")
         detail = op.detail + " " + self._bare(extra) if extra else op.detail
-        self.ops[left.owner] = Op(
-            op.name, op.line, op.function, op.block, op.parent, op.results, op.operands,
-            inputs, outputs, detail, location or op.location, op.callee,
-        )  # fmt: skip
+        self.ops[left.owner] = msgspec.structs.replace(
+            op, inputs=inputs, outputs=outputs, detail=detail, location=location or op.location
+        )
 
     def _operation(self, number: int, line: str) -> None:
         found = lexing.OPERATION.match(line)
@@ -186,7 +184,7 @@ class _Reader:
         index = len(self.ops)
         results = self._name_results(defined, index) if defined else 0
         inputs, outputs = self._types(types, results, operands, count) if types else ((), ())
-        if not (types or opens or loop or name in NO_TYPES) and ":" in line:
+        if not (types or opens or loop or name in NOT_OPERATIONS) and ":" in line:
             self.problem(number, f"the types of {name} could not be read")
         self.ops.append(
             Op(
@@ -223,7 +221,7 @@ class _Reader:
         names = self.names
         known = [names.get(v.partition("#")[0]) for v in values]
         picks: tuple[int, ...] = ()
-        if "#" in head and name in NO_TYPES:
+        if "#" in head and name in NOT_OPERATIONS:
             picks = tuple([_number(v) for v, k in zip(values, known, strict=True) if k is not None])
         return len(values), tuple([k for k in known if k is not None]), picks
 
@@ -302,9 +300,6 @@ class _Reader:
         )
         if line.endswith("{"):
             self._enter(None)
-
-
-NO_TYPES = frozenset({"func.return", "stablehlo.return", "sdy.return", "mhlo.return"})
 
 
 def _number(value: str) -> int:

@@ -161,7 +161,7 @@ def of_module(
         unknown.
     """
     known = shardings.meshes(module)
-    coverage = sources.coverage()
+    located, resolved = sources.coverage()
     main = module.main()
     arguments = () if main is None else values.arguments(main, known, paths, dropped)
     results = () if main is None else values.results(main, known)
@@ -180,8 +180,8 @@ def of_module(
         num_replicas=_number(module.attributes.get("mhlo.num_replicas")),
         printed=len(operations),
         op_counts=dict(counts.most_common()),
-        located=coverage.located,
-        resolved=coverage.resolved,
+        located=located,
+        resolved=resolved,
         arguments=arguments,
         results=results,
         meshes=tuple(known.values()),

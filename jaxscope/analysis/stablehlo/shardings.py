@@ -149,13 +149,18 @@ def of_attributes(attributes: Mapping[str, str], meshes: Mapping[str, Mesh]) -> 
 def marks(module: Module, sources: Sources, meshes: Mapping[str, Mesh]) -> list[Mark]:
     found: dict[tuple[str, str, Frame | None], int] = {}
     for index, op in enumerate(module.ops):
-        kind = KINDS.get(op.name) or (KINDS.get(op.callee or "") if "custom_call" in op.name else None)
+        kind = kind_of(op)
         times = sources.times[op.function]
         if kind is None or not times:
             continue
         key = (kind, _text(op, kind, meshes), sources.frame(index))
         found[key] = found.get(key, 0) + times
     return [Mark(k, t, n, f) for (k, t, f), n in found.items()][:MAX_LISTED]
+
+
+def kind_of(op: Op) -> str | None:
+    """Return the kind of sharding that an operation states (``Mark.kind``), or None if it states none."""
+    return KINDS.get(op.name) or (KINDS.get(op.callee or "") if "custom_call" in op.name else None)
 
 
 def stated(op: Op, meshes: Mapping[str, Mesh]) -> Spec | None:

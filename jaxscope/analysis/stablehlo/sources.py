@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-import msgspec
-
 from jaxscope.analysis.attribution import NOBODY, Blame, blame
 from jaxscope.analysis.stablehlo.locations import MAX_FRAMES, NOWHERE, Locations, Place
 from jaxscope.analysis.stablehlo.module import CALLS, NOT_OPERATIONS, Module
@@ -22,18 +20,6 @@ MAX_SITES = 64  # the most lines of calls that are kept for one function
 MANY = 10**9  # the highest count of a function's copies, because nested calls multiply
 LOOPS = frozenset({"stablehlo.while", "mhlo.while"})
 BRANCHES = frozenset({"stablehlo.case", "stablehlo.if", "mhlo.case", "mhlo.if"})
-
-
-class Coverage(msgspec.Struct, frozen=True):
-    """Numbers of operations of a program whose origin is known.
-
-    Attributes:
-      located: number of operations that have a location.
-      resolved: number of operations for which a line of the user's code is known.
-    """
-
-    located: int
-    resolved: int
 
 
 class Sources:
@@ -154,14 +140,16 @@ class Sources:
                     found.setdefault(key, []).append(index)
         return found
 
-    def coverage(self) -> Coverage:
+    def coverage(self) -> tuple[int, int]:
+        """Return (located, resolved): the number of operations that have a location, and the number of those
+        for which a line of the user's code is known."""
         located = resolved = 0
         for index, op in enumerate(self.module.ops):
             if op.name in NOT_OPERATIONS or self.place(index) == NOWHERE:
                 continue
             located += 1
             resolved += any(b.frame is not None for b in self.blames(index))
-        return Coverage(located, resolved)
+        return located, resolved
 
     def _through_calls(self, own: Blame, function: int) -> tuple[Blame, ...]:
         if own.frame is not None and self.standing(own.frame.file) == Standing.USER:

@@ -8,6 +8,7 @@ same order.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 
@@ -96,10 +97,8 @@ def _value(
     part = device_shape(t.shape, sharding)
     size: int | None = None
     if part is not None and t.bytes is not None and t.elements is not None:
-        size = 1
-        for d in part:
-            size = None if size is None or d is None else size * d
-        if size is not None and t.elements:
+        size = math.prod(d or 0 for d in part)  # none of them is None, because t.elements is known
+        if t.elements:
             size = -(-t.bytes * size // t.elements)
     return Value(
         index=index,

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from jaxscope import jax_internals
 from jaxscope.capture import frames
-from jaxscope.capture.paths import kind_name
+from jaxscope.capture.paths import kind_name, slot
 from jaxscope.schema.events import FunctionSeen
 from jaxscope.schema.libraries import COMPUTING_ROOTS, JAX_ROOTS
 
@@ -337,7 +337,7 @@ def function_id(
     return f"{qualname}@{file or '?'}:{line if line is not None else '?'}{around}{digest}"
 
 
-def _captures(function: Any) -> dict[str, Any]:
+def captures(function: Any) -> dict[str, Any]:
     """Return the variables that ``function`` captures from the functions around its definition: name ->
     value."""
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
@@ -370,38 +370,29 @@ def _code_of(value: Any, seen: list[Any]) -> str:
     seen.append(value)
     if isinstance(value, FunctionType):
         code = value.__code__
-        captured = _code_of(list(_captures(value).values()), seen)
+        captured = _code_of(list(captures(value).values()), seen)
         return f"{code.co_qualname}@{code.co_filename}:{_place(code, code.co_firstlineno)}({captured})"
     if isinstance(value, MethodType):
         return f"{_code_of(value.__func__, seen)}.{_class_of(value.__self__)}"
     if isinstance(value, functools.partial):
         return f"partial({_code_of([value.func, *value.args, *value.keywords.values()], seen)})"
-    return _code_of(_own(value, "__wrapped__"), seen) or _class_of(value)
+    return _code_of(slot(value, "__wrapped__"), seen) or _class_of(value)
 
 
 def _functions_of(instance: Any) -> dict[str, Any]:
     """Return the attributes stored in ``instance`` that are or contain functions: ``{"self.loss": squared}``.
     A method of ``instance`` that is stored in it (bound or jitted) is left out, because it belongs to the
     class."""
-    attributes = _own(instance, "__dict__")
+    attributes = slot(instance, "__dict__")
     found = {}
     for name, value in itertools.islice(
         list(attributes.items()) if type(attributes) is dict else (), MAX_CAPTURED
     ):
-        method = value if isinstance(value, MethodType) else _own(value, "__wrapped__")
+        method = value if isinstance(value, MethodType) else slot(value, "__wrapped__")
         of_class = isinstance(method, MethodType) and method.__self__ is instance
         if not of_class and _code_of(value, []):
             found[f"self.{name}"] = value
     return found
-
-
-def _own(value: Any, name: str) -> Any:
-    """Return the attribute ``name`` of ``value`` without running a ``__getattr__`` of the program; None if
-    there is no such attribute."""
-    try:
-        return object.__getattribute__(value, name)
-    except AttributeError:
-        return None
 
 
 def _class_of(value: Any) -> str:
@@ -461,7 +452,7 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
         qualname = name = str(getattr(function, "__name__", name))
         file = line = None
         wrappers = []
-    captured = {} if eager else _captures(inner) | layers.bound
+    captured = {} if eager else captures(inner) | layers.bound
     users_class = layers.bound.get("self") if layers.form == "method" and frames.is_library(module) else None
     if users_class is not None and not frames.is_library(users_class.__module__):
         qualname = f"{users_class.__qualname__}.{name}"  # flax defines apply, the user defines Actor

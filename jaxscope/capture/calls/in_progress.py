@@ -8,6 +8,7 @@ argument, a frame or a function.
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import weakref
 from collections.abc import Callable
@@ -58,6 +59,7 @@ def how_entered(frame: FrameType | None, nested: bool, key: Key | None) -> str:
     return "call"
 
 
+@dataclasses.dataclass(slots=True, eq=False, repr=False)
 class Call:
     """A call of a jitted function that missed JAX's fast path (the C++ cache).
 
@@ -79,26 +81,21 @@ class Call:
         work.
     """
 
-    __slots__ = (
-        "cache", "detail", "ending", "frame", "function", "keeps_lowered", "later", "number", "paths", "rank",
-        "retraced", "trace_written",
-    )  # fmt: skip
+    number: int
+    frame: Place
+    function: str
+    detail: bool
+    paths: list[str] | None
+    rank: int
+    keeps_lowered: bool = dataclasses.field(init=False)
+    retraced: bool = False
+    trace_written: bool = False
+    ending: Any = None
+    cache: str | None = None
+    later: bool = False
 
-    def __init__(
-        self, number: int, frame: Place, function: str, detail: bool, paths: list[str] | None, rank: int
-    ) -> None:
-        self.number = number
-        self.frame = frame
-        self.function = function
-        self.detail = detail
-        self.keeps_lowered = detail
-        self.paths = paths
-        self.rank = rank
-        self.retraced = False
-        self.trace_written = False
-        self.ending: Any = None
-        self.cache: str | None = None
-        self.later = False
+    def __post_init__(self) -> None:
+        self.keeps_lowered = self.detail
 
 
 class Calls(threading.local):

@@ -91,11 +91,6 @@ class Introductions:
             self._writer.emit(users)
         return users
 
-    def of_installed(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
-        """Return a copy of ``seen`` in which ``library`` is True, and write it to the log the first time.
-        ``seen`` describes a function that an installed package itself passes to jit."""
-        return self.introduce(msgspec.structs.replace(seen, library=True))
-
     def introduce(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
         """Return ``seen``, the event that describes a function. Write it to the log, unless the log already
         has an event for this function."""

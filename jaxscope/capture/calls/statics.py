@@ -304,12 +304,9 @@ def compared_parts(path: str, value: Any) -> list[tuple[str, Any]]:
         kind = type(part)
         if depth >= LEVELS:
             continue
-        if issubclass(kind, (tuple, list, frozenset, set)):
-            inner = [(f"{where}[{i}]", v) for i, v in enumerate(itertools.islice(part, MAX_COMPARED))]
-        elif issubclass(kind, dict):
-            inner = [
-                (f"{where}[{i}]", v) for i, v in enumerate(itertools.islice(part.values(), MAX_COMPARED))
-            ]
+        if issubclass(kind, (tuple, list, frozenset, set, dict)):
+            items = part.values() if issubclass(kind, dict) else part
+            inner = [(f"{where}[{i}]", v) for i, v in enumerate(itertools.islice(items, MAX_COMPARED))]
         elif dataclasses.is_dataclass(kind) and not isinstance(part, type):
             names = {f.name for f in dataclasses.fields(kind) if f.compare}
             steps = paths.children(part) or []

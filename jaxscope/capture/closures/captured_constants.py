@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from jaxscope import jax_internals
 from jaxscope.capture import frames, paths, shield
+from jaxscope.capture.calls import functions
 from jaxscope.schema.keys import Captured
 
 MAX_REPORTED = 200
@@ -22,18 +23,11 @@ MAX_NODES = 5000  # objects searched for names: a global may contain a million
 DRAWING = frozenset({"random_bits", "random_gamma"})  # primitives that draw; their first operand is the key
 # Primitives with an inner program (jaxpr) whose last arguments are the primitive's last operands, in order.
 CALLING = frozenset(
-    {
-        "jit",
-        "pjit",
-        "closed_call",
-        "checkpoint",
-        "remat2",
-        "custom_jvp_call",
-        "custom_vjp_call",
-        "scan",
+    (
+        "jit", "pjit", "closed_call", "checkpoint", "remat2", "custom_jvp_call", "custom_vjp_call", "scan",
         "cond",
-    }
-)
+    )
+)  # fmt: skip
 
 
 def named_roots(function: Any) -> list[tuple[str, str, Any]]:
@@ -92,12 +86,8 @@ def _reached(function: FunctionType) -> list[tuple[str, str, Any]]:
     """Return (variable, where, value) of the closure cells, globals and default values of one Python
     function. ``where`` is ``closure``, ``global`` or ``default``."""
     code, space = function.__code__, function.__globals__
-    values: list[tuple[str, str, Any]] = []
-    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
-        try:
-            values.append((name, "closure", cell.cell_contents))
-        except ValueError:  # not assigned yet
-            continue
+    captured = functions.captures(function)
+    values: list[tuple[str, str, Any]] = [(name, "closure", value) for name, value in captured.items()]
     if not frames.is_library(space.get("__name__")):
         values += [(n, "global", space[n]) for n in sorted(_global_names(code)) if n in space]
     for name, where, value in list(values):
@@ -222,7 +212,8 @@ _SPLIT = None  # stands for a value that is different on each device, such as a 
 _ELEMENTWISE = frozenset(
     ("add", "sub", "mul", "div", "select_n", "max", "min", "and", "or", "xor", "lt", "le", "gt", "ge", "pow")
 )
-_COLLECTED = frozenset(
+# Collectives whose result is equal on all devices
+COLLECTED = frozenset(
     ("psum", "psum2", "psum_invariant", "pmax", "pmin", "all_gather", "all_gather_invariant", "all_reduce")
 )
 
@@ -257,7 +248,7 @@ def _draws_on_split(
             results = made if len(made) == len(results) else results
         elif name in DRAWING and values[0] is not _SPLIT:
             results = [_Uniform(sources, v.aval.size) for v in equation.outvars]
-        elif name in _COLLECTED or (len(uniform) == len(values) and name != "axis_index"):
+        elif name in COLLECTED or (len(uniform) == len(values) and name != "axis_index"):
             results = [_Uniform(sources, max((v.drawn for v in uniform), default=0))] * len(results)
         elif name in _ELEMENTWISE:
             split = [v.aval.size for v, value in zip(equation.invars, values, strict=True) if value is _SPLIT]

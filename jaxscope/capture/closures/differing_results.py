@@ -7,22 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from jaxscope.capture.closures.captured_constants import CALLING
+from jaxscope.capture.closures.captured_constants import CALLING, COLLECTED
 
 _AXES = ("axes", "axis_name")  # parameters of collectives with the names of their mesh axes
-_REDUCED = frozenset(
-    ("psum", "psum2", "psum_invariant", "pmax", "pmin", "all_gather", "all_gather_invariant", "all_reduce")
-)
 # Collectives whose result differs between devices or, in rare cases that are not examined, is equal
 _OTHER = frozenset(
-    (
-        "ppermute",
-        "pshuffle",
-        "all_to_all",
-        "ragged_all_to_all",
-        "reduce_scatter",
-        "psum_scatter",
-    )
+    ("ppermute", "pshuffle", "all_to_all", "ragged_all_to_all", "reduce_scatter", "psum_scatter")
 )
 # The primitives of random numbers. From a key that depends on the device's number, each device draws others.
 _RANDOM = ("random_", "threefry", "rng_")
@@ -118,7 +108,7 @@ def _of_equation(equation: Any, values: list[_Differs]) -> list[_Differs]:
     if name.startswith(_RANDOM):
         drawn = _joined(values)
         return [None if drawn is None else frozenset(a.removeprefix(_INDEX) for a in drawn)] * n
-    if name in _REDUCED:
+    if name in COLLECTED:
         axes = _names(params) | {_INDEX + axis for axis in _names(params)}
         grouped = params.get("axis_index_groups") is not None
         return [None if v is None or grouped else v - axes for v in _each(values, n)]

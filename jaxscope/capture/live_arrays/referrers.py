@@ -96,6 +96,6 @@ def _owner(attributes: dict[Any, Any]) -> str | None:
     """Return the class name of the object whose ``__dict__`` is the dict ``attributes``; None if it is the
     ``__dict__`` of no object."""
     for holder in gc.get_referrers(attributes):
-        if getattr(type(holder), "__dictoffset__", 0) and paths._slot(holder, "__dict__") is attributes:
+        if getattr(type(holder), "__dictoffset__", 0) and paths.slot(holder, "__dict__") is attributes:
             return paths.kind_name(type(holder))
     return None

@@ -401,7 +401,7 @@ def _held_in_c(value: Any, kind: type, attributes: bool) -> Iterable[tuple[Any, 
     """
     if issubclass(kind, BaseException):
         return [
-            (f".{n}", paths._slot(value, n)) for n in ("args", "__traceback__", "__cause__", "__context__")
+            (f".{n}", paths.slot(value, n)) for n in ("args", "__traceback__", "__cause__", "__context__")
         ]
     if kind is TracebackType:
         return [(f".<locals>.{n}", v) for n, v in _locals(value.tb_frame)] + [("", value.tb_next)]
@@ -420,7 +420,7 @@ def _held_in_c(value: Any, kind: type, attributes: bool) -> Iterable[tuple[Any, 
             return ()
         items = np.ndarray.ravel(np.asarray(value))
         return () if _holds_atoms(items[:LARGE].tolist()) else [(None, v) for v in items.tolist()]
-    if attributes or isinstance(paths._slot(value, "__dict__"), dict):
+    if attributes or isinstance(paths.slot(value, "__dict__"), dict):
         return ()
     return [("", r) for r in gc.get_referents(value) if r is not kind]
 

@@ -140,13 +140,10 @@ class Arguments:
         if count is None:
             if len(self.counts) >= MOST:
                 raise ValueError("too many different sizes of arguments")
-            count = self.counts[size] = Count(self._writer, lambda n, cell: self._event(size, n, cell))
+            count = self.counts[size] = Count(
+                self._writer, lambda n, cell: Brought(function=self._function, bytes=size, count=n, cell=cell)
+            )
         return count
-
-    def _event(self, size: int, count: int, cell: int | None) -> Brought:
-        """Return the event ``Brought``: ``count`` calls passed ``size`` bytes each. ``cell`` is the index of
-        the place in the mapped file where later counts are stored; None: there is none."""
-        return Brought(function=self._function, bytes=size, count=count, cell=cell)
 
     def _lose(self) -> None:
         """Stop counting, and write that the bytes of the function's NumPy arguments are unknown."""

@@ -57,7 +57,7 @@ def test_a_module_holds_what_its_binary_form_says(name):
     graph = CallGraph(module, collectives.BEGINS)
     found_loops, _ = loops.find(graph)
     # The truth counts a loop of unknown length as one round.
-    runs = graph.executions(loops.trips(found_loops, unknown=1))
+    runs = graph.executions({loop: 1 if n is None else n for loop, n in loops.trips(found_loops).items()})
     between_devices = [c for c in program.collectives if c.kind not in ("send", "recv")]
     said = {
         "fusions_toplevel": program.fusions.by_kind,
