@@ -128,7 +128,8 @@ def handle(args: argparse.Namespace) -> int:
     if len(groups) > 1:
         return _apart(args, groups)
     targets = groups[0]
-    targeting.force(_environ(), targets)
+    environ: Any = os.environ  # no dict, but it is used like one
+    targeting.force(environ, targets)
     try:
         path = _compiled(args, targets, specs)
     except (JaxscopeError, OSError):
@@ -156,7 +157,7 @@ def _compiled(args: argparse.Namespace, targets: Sequence[Any], specs: Sequence[
     _fitting(args.function, function, arguments)
     import jaxscope
 
-    with jaxscope.record(args.out, name=f"{where[2]}", arrays=False):
+    with jaxscope.record(args.out, name=where[2], arrays=False):
         found = [jaxscope.compile_for(t.name, function, *arguments) for t in targets]
     path: Path | str = found[0].path
     return path
@@ -225,10 +226,6 @@ def _deliver(args: argparse.Namespace, record: RunDir) -> int:
         sys.stderr.write(f"recorded in {record.path}\n")
     fits = [getattr(target_programs.fit(run, p), "fits", None) for run, p in found]
     return 0 if found and all(p.state == "ok" for _, p in found) and False not in fits else 1
-
-
-def _environ() -> Any:
-    return os.environ
 
 
 def _spec(word: str) -> tuple[str, tuple[int, ...], list[str | None] | None] | str:
