@@ -254,19 +254,21 @@ def intended(g: Group) -> list[tuple[str, str]]:
     return intents
 
 
+def _name(r: Row, snapshots: Snapshots) -> Cell:
+    mark = {True: "▾ ", False: "▹ ", None: "  "}[r.open]
+    style = "bold" if r.depth == 0 else ""
+    grows: list[Part] = [(" ▲", "retrace")] if _growing(snapshots, r) else []
+    return ["  " * r.depth + mark, (r.label, "warning" if r.prefix == UNNAMED else style), *grows]
+
+
+def _on_a_device(r: Row, devices: int) -> Cell:
+    whole = devices > 1 and r.device_bytes == r.global_bytes and bool(r.device_bytes)
+    return [(size(r.device_bytes), "warning" if whole else "")]
+
+
 def columns(snapshots: Snapshots, shown: int, devices: int) -> list[Column[Row]]:
-    def name(r: Row, _: int) -> Cell:
-        mark = {True: "▾ ", False: "▹ ", None: "  "}[r.open]
-        style = "bold" if r.depth == 0 else ""
-        grows: list[Part] = [(" ▲", "retrace")] if _growing(snapshots, r) else []
-        return ["  " * r.depth + mark, (r.label, "warning" if r.prefix == UNNAMED else style), *grows]
-
-    def each(r: Row, _: int) -> Cell:
-        whole = devices > 1 and r.device_bytes == r.global_bytes and bool(r.device_bytes)
-        return [(size(r.device_bytes), "warning" if whole else "")]
-
     return [
-        Column("array", name, order=lambda r: r.prefix),
+        Column("array", lambda r, _: _name(r, snapshots), order=lambda r: r.prefix),
         Column(
             "shape",
             lambda r, _: [(form(r.groups[0]) if len(r.groups) == 1 else "", "dim")],
@@ -284,7 +286,7 @@ def columns(snapshots: Snapshots, shown: int, devices: int) -> list[Column[Row]]
         ),
         Column(
             "a device",
-            each,
+            lambda r, _: _on_a_device(r, devices),
             9,
             right=True,
             order=lambda r: r.device_bytes,
