@@ -1587,5 +1587,10 @@ class Report(Entry):
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a report."""
-    found: dict[str, Any] = msgspec.json.schema(Report)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "jaxscope report", **found}
+    return schema_of(Report, "jaxscope report")
+
+
+def schema_of(kind: type[msgspec.Struct], title: str) -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of ``kind``, the type of a JSON object that jaxscope writes."""
+    found: dict[str, Any] = msgspec.json.schema(kind)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **found}
