@@ -22,6 +22,7 @@ from jaxscope.present.causes import explanations, first_and_more
 from jaxscope.present.escape import escape
 from jaxscope.present.functions import circumstances, level, nearest_name, phases, work
 from jaxscope.present.keys import OF_EVERY_CALL, Row, changed, key_rows
+from jaxscope.present.programs import memory_of
 from jaxscope.present.runs import verb
 from jaxscope.present.text import Places, count, function_name, seconds, size, wrapper_name
 from jaxscope.report import compiled_program, targets, targets_section, variants
@@ -97,8 +98,7 @@ def _function(
         yield from _key(run, n, c, comparison, varying, places, everything=everything)
     if same:
         yield BLANK
-        title = {1: "Cache key", 2: "Same in both keys"}.get(len(rows), f"Same in all {len(rows)} keys")
-        yield line((title, "title"))
+        yield line((title_of_same(len(rows)), "title"))
         yield from _table(
             [(label, text_of(names, rows[0]), False) for label, names in same], everything=everything
         )
@@ -154,8 +154,7 @@ def _program(
         if texts is not None and (texts.hlo is not None or texts.stablehlo is not None):
             yield BLANK
             yield line((f"Compiled program of #{n}", "title"))
-            memory = c.compiled.memory if c.compiled is not None else None
-            yield from compiled_program.section(texts, memory, places, everything=everything)
+            yield from compiled_program.section(texts, memory_of(c), places, everything=everything)
             yield from _memory_fit(c, everything=everything)
             return
 
@@ -279,6 +278,11 @@ def groups_of(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]
             label = "settings" if members[0].startswith("setting ") else common_prefix(members) or "arguments"
             goes_to.append((label, members))
     return same, varying
+
+
+def title_of_same(keys: int) -> str:
+    """Return the title of the table of the rows that are equal in all of ``keys`` cache keys."""
+    return {1: "Cache key", 2: "Same in both keys"}.get(keys, f"Same in all {keys} keys")
 
 
 def text_of(names: Sequence[str], row: Row) -> str:
