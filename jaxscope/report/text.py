@@ -305,7 +305,7 @@ def which(directory: RunDir | None, *, latest: str | None = None) -> str:
     home = store.here() / store.runs_home()
     if directory.path.parent != home:
         return " " + _shell(store.address(directory))
-    if latest is not None and store.all_runs(home)[-1:] and store.all_runs(home)[-1].path == directory.path:
+    if latest is not None and [run.path for run in store.all_runs(home)[-1:]] == [directory.path]:
         return latest
     return " " + _shell(directory.path.name)
 
