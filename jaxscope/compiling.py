@@ -135,6 +135,7 @@ def compile_for(
     """
     from jaxscope.analysis import machines
     from jaxscope.capture import session
+    from jaxscope.schema.events import TargetsWanted
     from jaxscope.targets import client
     from jaxscope.targets.worker import Worker
 
@@ -154,7 +155,7 @@ def compile_for(
     else:
         directory, recording = active.run, active
     try:
-        recording.writer.emit(_wanted(wanted))
+        recording.writer.emit(TargetsWanted(targets=[wanted]))
         program = recording.compile_for(wanted, jitted.trace(*args, **kwargs))
     finally:
         if active is None:
@@ -182,12 +183,6 @@ def _jitted(function: Callable[..., Any]) -> Any:
     import jax
 
     return jax.jit(function)
-
-
-def _wanted(target: Any) -> Any:
-    from jaxscope.schema.events import TargetsWanted
-
-    return TargetsWanted(targets=[target])
 
 
 def _program(run: Opened, target: str, id: str | None) -> Program:

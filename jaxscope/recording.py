@@ -26,34 +26,22 @@ class Recording:
     begins: the block is part of the active one.
 
     Args:
-      passing: ``suite`` for the recording of a whole test suite, which ends as soon as another recording
-        starts; None for any other recording. The other arguments are those of ``jaxscope.record``.
+      path, name, overwrite: as in ``jaxscope.record``.
+      options: the other options of the recording, which are attributes of ``capture.session.Options``.
     """
 
     def __init__(
         self,
         path: str | Path | None = None,
         *,
-        ir: str = "all",
         name: str | None = None,
-        wrapper_libraries: Sequence[str] = (),
-        arrays: bool = True,
-        transfers: bool = True,
-        line_times: bool = True,
         overwrite: bool = False,
-        redact: bool = False,
-        passing: str | None = None,
+        **options: Any,
     ) -> None:
-        self._overwrite = overwrite
-        self._redact = redact
-        self._passing = passing
         self._path = Path(path) if path is not None else None
-        self._ir = ir
         self._name = name
-        self._libraries = list(wrapper_libraries)
-        self._arrays = arrays
-        self._transfers = transfers
-        self._line_times = line_times
+        self._overwrite = overwrite
+        self._options = options
         self._mine = False
         self._run: store.RunDir | None = None
 
@@ -70,9 +58,10 @@ class Recording:
         from jaxscope.capture import session
         from jaxscope.errors import LogError, UsageError
 
-        if self._ir not in session.IR_CHOICES:
+        options = session.Options(**self._options)
+        if options.ir not in session.IR_CHOICES:
             raise UsageError(
-                f"ir={self._ir!r} is not one of {', '.join(session.IR_CHOICES)}", slug="ir-choice"
+                f"ir={options.ir!r} is not one of {', '.join(session.IR_CHOICES)}", slug="ir-choice"
             )
         active = session.current()
         if active is not None and active.options.passing == "suite":
@@ -86,15 +75,6 @@ class Recording:
         except LogError as e:
             sys.stderr.write(f"jaxscope: not recording: {e.message}; the program continues\n")
             return self
-        options = session.Options(
-            ir=self._ir,
-            wrapper_libraries=self._libraries,
-            arrays=self._arrays,
-            transfers=self._transfers,
-            line_times=self._line_times,
-            redact=self._redact,
-            passing=self._passing,
-        )
         session.start(self._run, how="record", options=options)
         self._mine = True
         return self
@@ -273,12 +253,12 @@ def record(
     """
     return Recording(
         path,
-        ir=ir,
         name=name,
-        wrapper_libraries=wrapper_libraries,
+        overwrite=overwrite,
+        ir=ir,
+        wrapper_libraries=list(wrapper_libraries),
         arrays=arrays,
         transfers=transfers,
         line_times=line_times,
-        overwrite=overwrite,
         redact=redact,
     )

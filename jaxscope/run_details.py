@@ -18,6 +18,7 @@ from jaxscope.model.function_lookup import find_compilations, find_functions
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.present.arrays import forms, placement
+from jaxscope.present.programs import memory_of
 from jaxscope.present.runs import compilation_name
 from jaxscope.present.spans import plain
 from jaxscope.present.text import Places, function_name, size
@@ -85,7 +86,7 @@ class ProgramDetail(_Detail):
         self.name = compilation_name(run, compilation)
 
     def _lines(self) -> Iterator[Line]:
-        memory = self.compilation.compiled.memory if self.compilation.compiled is not None else None
+        memory = memory_of(self.compilation)
         yield line((self.name, "bold"))
         yield from compiled_program.section(self._run.texts_of(self.record), memory, Places(self._run))
 

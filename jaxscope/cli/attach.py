@@ -67,7 +67,7 @@ def attach(argv: list[str], env: dict[str, str], run: RunDir) -> Ended | Left:
         return GOES_ON._replace(code=TERMINATED)
     if answer == "detach" or liveness.is_running(kept.program):
         return GOES_ON
-    return _end(run, kept, GRACE_S) or UNSEEN
+    return _end(run, kept)
 
 
 def _accompany(kept: Kept, run: RunDir) -> Ended | Left:
@@ -89,7 +89,7 @@ def _accompany(kept: Kept, run: RunDir) -> Ended | Left:
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
             if not going and len(data) < MOST_AT_ONCE:
-                return _end(run, kept, GRACE_S) or UNSEEN
+                return _end(run, kept)
             time.sleep(LOOK_S)
         except KeyboardInterrupt:
             with contextlib.suppress(OSError):
@@ -112,22 +112,22 @@ def _stop(kept: Kept, run: RunDir) -> Ended | Left:
         until = time.monotonic() + patience
         while time.monotonic() < until:
             if not liveness.is_running(kept.program):
-                return _end(run, kept, GRACE_S) or UNSEEN
+                return _end(run, kept)
             time.sleep(LOOK_S)
     return Left(f"does not react to SIGINT or SIGTERM and continues: kill -9 {kept.program}", 1)
 
 
-def _end(run: RunDir, kept: Kept, patience: float) -> Ended | None:
+def _end(run: RunDir, kept: Kept) -> Ended | Left:
     """Return how the program ended, as written to the log of ``run`` by the keeper (the process that started
-    the program). Return None if nothing is written within ``patience`` seconds. ``kept`` has the process ids
-    of the program and of the keeper."""
+    the program). Return UNSEEN if nothing is written within GRACE_S seconds. ``kept`` has the process ids of
+    the program and of the keeper."""
     from jaxscope.model.load import load
 
-    until = time.monotonic() + patience
+    until = time.monotonic() + GRACE_S
     while True:
         exited = load(run).exited
         if exited is not None:
             return Ended(kept.program, exited.exit_code, exited.signal, exited.seconds or 0.0)
         if time.monotonic() >= until:
-            return None
+            return UNSEEN
         time.sleep(LOOK_S)

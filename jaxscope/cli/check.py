@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import msgspec
 
 from jaxscope.cli import config
-from jaxscope.cli.output import chosen, job_of
-from jaxscope.cli.progress import reading
+from jaxscope.cli.output import chosen, job_of, read_run
 from jaxscope.errors import UsageError
 from jaxscope.log import store
 from jaxscope.present.escape import escape
@@ -118,8 +117,6 @@ def handle(args: argparse.Namespace) -> int:
       UsageError: the options are invalid, or some of them cannot be checked in this run. In the second case,
         the findings of the other options are printed first.
     """
-    from jaxscope.model.load import load
-
     given = {key: getattr(args, key.replace("-", "_"), None) for key in config.OPTIONS["check"]}
     plan = _plan(options(given))
     plan.filter()  # raises before anything is read
@@ -129,8 +126,7 @@ def handle(args: argparse.Namespace) -> int:
         file.permitted(os.environ)
     directory = chosen(args.run)
     _same_program(args.run, directory)
-    with reading(f"reading {directory.path.name}") as progress:
-        run = load(directory, progress)
+    run = read_run(directory)
     job = job_of(args.run, directory)
     if args.update_baseline:
         from jaxscope.present.text import count

@@ -19,7 +19,7 @@ from typing import Any
 
 from jaxscope.cli import targeting
 from jaxscope.cli.hlo import mesh
-from jaxscope.cli.output import deliver
+from jaxscope.cli.output import console_for, deliver
 from jaxscope.errors import JaxscopeError, UsageError
 from jaxscope.launch import command
 from jaxscope.log import store
@@ -128,7 +128,8 @@ def handle(args: argparse.Namespace) -> int:
     if len(groups) > 1:
         return _apart(args, groups)
     targets = groups[0]
-    targeting.force(_environ(), targets)
+    environ: Any = os.environ  # no dict, but it is used like one
+    targeting.force(environ, targets)
     try:
         path = _compiled(args, targets, specs)
     except (JaxscopeError, OSError):
@@ -156,7 +157,7 @@ def _compiled(args: argparse.Namespace, targets: Sequence[Any], specs: Sequence[
     _fitting(args.function, function, arguments)
     import jaxscope
 
-    with jaxscope.record(args.out, name=f"{where[2]}", arrays=False):
+    with jaxscope.record(args.out, name=where[2], arrays=False):
         found = [jaxscope.compile_for(t.name, function, *arguments) for t in targets]
     path: Path | str = found[0].path
     return path
@@ -196,13 +197,10 @@ def _deliver(args: argparse.Namespace, record: RunDir) -> int:
     """Print each program that was compiled in the run ``record`` and in the runs inside its directory. If
     there are several programs, also print them side by side. Return 1 if there is no program, or if one does
     not compile or does not fit into the memory of the accelerator; else 0."""
-    import io
-
     from jaxscope.model import target_programs
     from jaxscope.model.load import load
     from jaxscope.present.text import Places
     from jaxscope.report import comparison_table, targets, targets_section, variants
-    from jaxscope.report.console import console
     from jaxscope.report.json_report import dumps
     from jaxscope.report.layout import put
 
@@ -215,20 +213,14 @@ def _deliver(args: argparse.Namespace, record: RunDir) -> int:
             args.output,
         )
     else:
-        to = console(sys.stdout)
-        to.file = text = io.StringIO()
-        for run, p in found:
-            put(to, targets.whole(run, p, Places(run), everything=args.all))
-        for f, _ in variants.by_function(parts):
-            put(to, targets_section.of_function(f, parts, to.width))
-        deliver(text.getvalue(), args.output)
+        with console_for(args.output) as page:
+            for run, p in found:
+                put(page, targets.whole(run, p, Places(run), everything=args.all))
+            for f, _ in variants.by_function(parts):
+                put(page, targets_section.of_function(f, parts, page.width))
         sys.stderr.write(f"recorded in {record.path}\n")
     fits = [getattr(target_programs.fit(run, p), "fits", None) for run, p in found]
     return 0 if found and all(p.state == "ok" for _, p in found) and False not in fits else 1
-
-
-def _environ() -> Any:
-    return os.environ
 
 
 def _spec(word: str) -> tuple[str, tuple[int, ...], list[str | None] | None] | str:

@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jaxscope.cli.output import chosen, deliver, functions
-from jaxscope.cli.progress import reading
+from jaxscope.cli.output import chosen, console_for, deliver, functions, read_run
 from jaxscope.errors import RunNotFound, UsageError
 from jaxscope.log import remote, store
 from jaxscope.log.store import RunDir
@@ -68,11 +67,8 @@ def add_parser(subparsers: Any) -> None:
 def handle(args: argparse.Namespace) -> int:
     """Run ``jaxscope diff``: compare and print. Return 1 if the sides differ and ``--exit-code`` is given,
     else 0."""
-    import io
-
     from jaxscope.model import diff
     from jaxscope.report import diff as report
-    from jaxscope.report.console import console
 
     before, after = _sides(args.before, args.after)
     found: diff.RunDiff | diff.CompilationDiff
@@ -89,11 +85,8 @@ def handle(args: argparse.Namespace) -> int:
 
         deliver(dumps(report.as_json(found, pair)), args.output)
     else:
-        buffer = io.StringIO()
-        to_file = args.output is not None and str(args.output) != "-"
-        report.render(found, pair, console(buffer if to_file else sys.stdout), everything=args.all)
-        if to_file:
-            deliver(buffer.getvalue(), args.output)
+        with console_for(args.output) as page:
+            report.render(found, pair, page, everything=args.all)
     return int(args.exit_code and found.differs)
 
 
@@ -106,8 +99,8 @@ def _sides(first: str, second: str) -> tuple[Side, Side]:
         name_a, name_b = name_a or name_b, name_b or name_a
     directory_a = _directory(run_a, first)
     directory_b = _directory(run_b, second)
-    loaded = _load(directory_a)
-    other = loaded if directory_a.path.resolve() == directory_b.path.resolve() else _load(directory_b)
+    loaded = read_run(directory_a)
+    other = loaded if directory_a.path.resolve() == directory_b.path.resolve() else read_run(directory_b)
     a, b = _side(directory_a, loaded, name_a), _side(directory_b, other, name_b)
     if (a.compilation is None) != (b.compilation is None):
         a, b = _latest_of(a), _latest_of(b)
@@ -168,24 +161,15 @@ def _directory(run: str, typed: str) -> RunDir:
     return found
 
 
-def _load(directory: RunDir) -> Run:
-    from jaxscope.model.load import load
-
-    with reading(f"reading {directory.path.name}") as progress:
-        return load(directory, progress)
-
-
 def _side(directory: RunDir, run: Run, name: str | None) -> Side:
     if name is None:
         return Side(directory, run, None, None)
     found, number = functions(run, name)
     if number is None:
         return Side(directory, run, found, None)
-    for f in found:
-        for n, c in run.numbered(f):
-            if n == number:
-                return Side(directory, run, found, c)
-    raise AssertionError("names.find_compilations has looked")
+    # There is one: ``functions`` raises if the number is that of no compilation.
+    compilation = next(c for f in found for n, c in run.numbered(f) if n == number)
+    return Side(directory, run, found, compilation)
 
 
 def _latest_of(side: Side) -> Side:

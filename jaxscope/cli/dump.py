@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jaxscope.cli.output import chosen, deliver, functions
-from jaxscope.cli.progress import reading
+from jaxscope.cli.output import chosen, deliver, functions, read_run
 from jaxscope.errors import RunNotFound, UsageError
 
 DESCRIPTION = """\
@@ -86,7 +85,6 @@ def _timeline(args: argparse.Namespace) -> None:
     """Write the file of ``--perfetto``, a timeline of the processes of the run. For a job with several
     processes (ranks), these are all its processes, unless RUN names one of them."""
     from jaxscope.log import store
-    from jaxscope.model.load import load
     from jaxscope.present.escape import escape
     from jaxscope.report import timeline
 
@@ -95,9 +93,8 @@ def _timeline(args: argparse.Namespace) -> None:
     named = whole is not None and store.find(args.run).path == directory.path  # RUN is one rank
     recorded = []
     for each in store.rank_runs(whole) if whole is not None and not named else [directory]:
-        with reading(f"reading {each.path.name}") as progress:
-            rank = int(each.path.name) if whole is not None and each.path.name.isdecimal() else None
-            recorded.append(timeline.Recorded(load(each, progress), each, rank))
+        rank = int(each.path.name) if whole is not None and each.path.name.isdecimal() else None
+        recorded.append(timeline.Recorded(read_run(each), each, rank))
     deliver(timeline.pieces(recorded), args.perfetto)
     if str(args.perfetto) != "-":
         print(escape(str(args.perfetto)))  # noqa: T201
@@ -110,15 +107,13 @@ def _graph(args: argparse.Namespace) -> None:
       UsageError: there is no such compilation, no compiled text, or no format with the file's ending.
     """
     from jaxscope.analysis.hlo import graph
-    from jaxscope.model.load import load
     from jaxscope.present.escape import escape
     from jaxscope.report import graph as report
 
     write = report.format_of(args.graph)
     directory = chosen(args.run)
     directory.everything = args.all
-    with reading(f"reading {directory.path.name}") as progress:
-        run = load(directory, progress)
+    run = read_run(directory)
     if args.function:
         found, number = functions(run, args.function)
     else:
@@ -146,7 +141,6 @@ def _graph(args: argparse.Namespace) -> None:
 def _texts(args: argparse.Namespace) -> int:
     """Write the program texts and the cache keys into the directory of ``--output``, and print the names of
     the files. Return 1 if there is nothing to write, else 0."""
-    from jaxscope.model.load import load
     from jaxscope.present.escape import escape
     from jaxscope.present.text import count
     from jaxscope.report.dump import dump
@@ -162,8 +156,7 @@ def _texts(args: argparse.Namespace) -> int:
             )
         raise
     directory.everything = args.all
-    with reading(f"reading {directory.path.name}") as progress:
-        run = load(directory, progress)
+    run = read_run(directory)
     if args.function:
         chosen_functions, number = functions(run, args.function)
     else:

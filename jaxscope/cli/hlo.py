@@ -8,11 +8,14 @@ import io
 import sys
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxscope.analysis.programs import MAX_ANALYSED
-from jaxscope.cli.output import deliver
+from jaxscope.cli.output import console_for, deliver
 from jaxscope.errors import JaxscopeError, UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 DESCRIPTION = """\
 Print what is in a program that XLA produced: fusions, collectives over the mesh axes, loops, memory,
@@ -98,30 +101,25 @@ def handle(args: argparse.Namespace) -> int:
             args.output,
         )
         return 0
-    deliver(_page(texts, everything=args.all), args.output)
+    with console_for(args.output) as page:
+        _print(texts, page, everything=args.all)
     return 0
 
 
-def _page(texts: Any, *, everything: bool) -> str:
-    import io
-
+def _print(texts: Any, page: Console, *, everything: bool) -> None:
     from jaxscope.model.run import Run
     from jaxscope.present.escape import escape
     from jaxscope.present.text import Places, count
     from jaxscope.report import compiled_program
-    from jaxscope.report.console import console
     from jaxscope.report.layout import line, put
 
-    to = console(sys.stdout)
-    to.file = io.StringIO()
     program = texts.hlo
     on = f"  {count(program.num_partitions, 'partition')}" if program.num_partitions is not None else ""
     across = ", ".join(f"{escape(axis)}={size}" for axis, size in program.mesh or ())
-    put(to, [line((escape(program.module), "bold"), on, (f"  mesh {across}" if across else "", "dim"))])
-    put(to, compiled_program.section(texts, None, Places(Run()), everything=everything))
+    put(page, [line((escape(program.module), "bold"), on, (f"  mesh {across}" if across else "", "dim"))])
+    put(page, compiled_program.section(texts, None, Places(Run()), everything=everything))
     if program.mesh is None and any(c.group_size and c.group_size > 1 for c in program.collectives):
-        put(to, [line(("the mesh axes are not known: --mesh data=4,model=2 names them", "dim"), indent=2)])
-    return str(to.file.getvalue())
+        put(page, [line(("the mesh axes are not known: --mesh data=4,model=2 names them", "dim"), indent=2)])
 
 
 def read(name: str, *, everything: bool = False) -> str:

@@ -3,8 +3,10 @@ to stdout or to a file."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,8 @@ from jaxscope.log.store import RunDir
 from jaxscope.present.escape import escape
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from jaxscope.model.ranks import Job
     from jaxscope.model.records import Function
     from jaxscope.model.run import Run
@@ -70,6 +74,15 @@ def job_of(which: str | None, directory: RunDir) -> Job | None:
         return ranks.read(whole, step)
 
 
+def read_run(directory: RunDir) -> Run:
+    """Read the run in ``directory``. If this takes long, a line on stderr shows the progress."""
+    from jaxscope.cli.progress import reading
+    from jaxscope.model.load import load
+
+    with reading(f"reading {directory.path.name}") as progress:
+        return load(directory, progress)
+
+
 def functions(run: Run, text: str) -> tuple[list[Function], int | None]:
     """Return the functions that ``text``, FUNCTION or FUNCTION#n on the command line, names, and the number n
     of the compilation: ``([step], 2)`` for ``step#2``. The number is None if it is not given.
@@ -111,6 +124,25 @@ def deliver_metrics(run: Run, name: str, where: str | None) -> None:
         deliver(dashboards.text(run, where), Path(where))
     else:
         dashboards.write(run, name, where)
+
+
+@contextlib.contextmanager
+def console_for(path: Path | None) -> Iterator[Console]:
+    """Yield a console that prints to stdout if ``path`` is None or ``-``. Otherwise what is printed to it is
+    written to the file ``path`` when the ``with`` statement ends: without colors, and completely or not at
+    all.
+
+    Raises:
+      JaxscopeError: the file cannot be written.
+    """
+    from jaxscope.report.console import console
+
+    if path is None or str(path) == "-":
+        yield console(sys.stdout)
+        return
+    buffer = io.StringIO()
+    yield console(buffer)
+    deliver(buffer.getvalue(), path)
 
 
 def deliver(text: str | Iterable[str], path: Path | None) -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import io
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxscope.cli.output import chosen, deliver, deliver_metrics, functions, job_of
-from jaxscope.cli.progress import reading
+from jaxscope.cli.output import chosen, console_for, deliver, deliver_metrics, functions, job_of, read_run
 from jaxscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -82,16 +79,13 @@ def handle(args: argparse.Namespace) -> int:
     Raises:
       JaxscopeError: the options cannot be combined, there is no such run, or the file cannot be written.
     """
-    from jaxscope.model.load import load
-
     _check(args)
     if args.schema:
         deliver(_schema(args.brief), args.output)
         return 0
     directory = chosen(args.run, args.rank)
     directory.everything = args.all
-    with reading(f"reading {directory.path.name}") as progress:
-        run = load(directory, progress)
+    run = read_run(directory)
     if args.metrics:
         deliver_metrics(run, directory.path.name, None if args.output is None else str(args.output))
         return 0
@@ -158,19 +152,13 @@ def _text(args: argparse.Namespace, run: Run, directory: RunDir, job: Job | None
     """Print the text report: of one function if ``--function`` names one, else of the run. With ``--output``,
     write it to that file instead, without colors. ``job`` has the recordings of all processes of the job,
     which are then compared; None: report ``run`` alone."""
-    from jaxscope.report.console import console
+    with console_for(args.output) as page:
+        if args.function:
+            from jaxscope.report.function import render_function
 
-    buffer = io.StringIO()
-    to_file = args.output is not None and str(args.output) != "-"
-    page = console(buffer) if to_file else console(sys.stdout)
-    if args.function:
-        from jaxscope.report.function import render_function
+            functions(run, args.function)
+            render_function(run, args.function, page, directory, everything=args.all)
+        else:
+            from jaxscope.report.text import render
 
-        functions(run, args.function)
-        render_function(run, args.function, page, directory, everything=args.all)
-    else:
-        from jaxscope.report.text import render
-
-        render(run, page, directory, everything=args.all, job=job)
-    if to_file:
-        deliver(buffer.getvalue(), args.output)
+            render(run, page, directory, everything=args.all, job=job)

@@ -83,7 +83,7 @@ def handle(args: argparse.Namespace) -> int:
         rounds,
         record,
         lambda each, where: _once(each, opts, where),
-        options=lambda each: _recording_options(opts, each),
+        lambda each: _recording_options(opts, each),
     )
     uploading.finish(upload, record, opts)
     read = _read(record)

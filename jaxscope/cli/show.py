@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from jaxscope.cli.output import chosen, deliver, job_of
-from jaxscope.cli.progress import reading
+from jaxscope.cli.output import chosen, deliver, job_of, read_run
 
 DESCRIPTION = """\
 Print one part of the JSON report of a run as JSON, at most 4 KB of it: the part at the path (value), the
@@ -50,7 +49,6 @@ def handle(args: argparse.Namespace) -> int:
     Raises:
       JaxscopeError: there is no such run, or no such path.
     """
-    from jaxscope.model.load import load
     from jaxscope.report import show
     from jaxscope.report.drill import Document
     from jaxscope.report.json_report import compact
@@ -58,8 +56,7 @@ def handle(args: argparse.Namespace) -> int:
 
     directory = chosen(args.run, args.rank)
     directory.everything = args.all
-    with reading(f"reading {directory.path.name}") as progress:
-        run = load(directory, progress)
+    run = read_run(directory)
     job = job_of(args.run, directory) if args.rank is None else None
     found = show.show(Document(run, directory, job), args.path, which(directory).strip(), everything=args.all)
     deliver(compact(found) + "\n", args.output)

@@ -115,7 +115,10 @@ def checks(spec: str, rounds: list[Round]) -> dict[str, Any]:
 
 
 def run_all(
-    rounds: list[Round], record: RunDir | None, once: Callable[[Round, RunDir | None], Ended], **options: Any
+    rounds: list[Round],
+    record: RunDir | None,
+    once: Callable[[Round, RunDir | None], Ended],
+    options: Callable[[Round], dict[str, Any]],
 ) -> Ended:
     """Execute all of ``rounds`` (executions of the program) in order. Return how the first failed round
     ended; if none failed, how the last round ended.
@@ -126,7 +129,7 @@ def run_all(
     Args:
       record: the run directory, for the first round; None: the program cannot be recorded.
       once: executes one round and records it in the given directory.
-      options: has one entry, ``options``: a function that takes a round and returns its recording options.
+      options: takes a round and returns its recording options.
 
     Raises:
       LogError: the directory of a round cannot be created; that round and the following ones are not run.
@@ -136,7 +139,7 @@ def run_all(
         if len(rounds) > 1 and record is not None:
             sys.stderr.write(f"jaxscope: {n} of {len(rounds)}: {escape(each.shown)}\n")
             sys.stderr.flush()
-        where = record if n == 1 else _within(record, each, **options)
+        where = record if n == 1 else _within(record, each, options(each))
         ended = once(each, where)
         if failed is None and not ended.succeeded:
             failed = ended
@@ -151,10 +154,9 @@ def run_all(
     return ended if failed is None else failed
 
 
-def _within(record: RunDir | None, each: Round, **options: Any) -> RunDir:
+def _within(record: RunDir | None, each: Round, options: dict[str, Any]) -> RunDir:
     """Create the run directory of ``each``, a round (an execution of the program) after the first, inside the
-    run directory ``record``. Return the new directory. ``options`` has one entry, ``options``: a function
-    that takes a round and returns its recording options.
+    run directory ``record``. Return the new directory. ``options`` has the recording options of the round.
 
     Raises:
       LogError: the directory cannot be created.
@@ -164,6 +166,6 @@ def _within(record: RunDir | None, each: Round, **options: Any) -> RunDir:
         store.sub_run(record, each.label),
         name=f"{record.name}@{each.label}",
         argv=each.program.words,
-        options=options["options"](each),
+        options=options,
         **each.meta(),
     )

@@ -4,11 +4,10 @@ state these figures."""
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
-from jaxscope.cli.output import deliver
+from jaxscope.cli.output import console_for, deliver
 
 DESCRIPTION = """\
 List the accelerators that `run --target`, `compile` and `compile_for` compile for. A target is a
@@ -64,14 +63,9 @@ def handle(args: argparse.Namespace) -> int:
 
         deliver(dumps({"schema": 1, "machines": [machine_json(m) for m in chosen]}), args.output)
         return 0
-    import io
-
-    from jaxscope.report.console import console
     from jaxscope.report.layout import put
     from jaxscope.report.machines import machine_lines
 
-    to = console(sys.stdout)
-    to.file = io.StringIO()
-    put(to, machine_lines(chosen, sources=args.sources))
-    deliver(to.file.getvalue(), args.output)
+    with console_for(args.output) as page:
+        put(page, machine_lines(chosen, sources=args.sources))
     return 0

@@ -92,9 +92,10 @@ def parser() -> Parser:
 def handle(args: argparse.Namespace) -> int:
     """Run ``jaxscope try``: run the program twice and print the comparison. Return the exit code of the
     result, which ``--help`` lists."""
-    from jaxscope.cli.output import deliver
+    from jaxscope.cli.output import console_for, deliver
     from jaxscope.report import trial
     from jaxscope.report.json_report import compact, dumps
+    from jaxscope.report.layout import put
 
     reader = parser()
     ours, words = options.split(args.words, reader)
@@ -128,23 +129,9 @@ def handle(args: argparse.Namespace) -> int:
     if opts.format == "json":
         deliver(compact(found.page) + "\n", opts.output)
     else:
-        _print(found, opts)
+        with console_for(opts.output) as page:
+            put(page, trial.lines(found))
     return trial.EXIT_CODES[found.page.verdict]
-
-
-def _print(found: Any, opts: argparse.Namespace) -> None:
-    import io
-
-    from jaxscope.cli.output import deliver
-    from jaxscope.report import trial
-    from jaxscope.report.console import console
-    from jaxscope.report.layout import put
-
-    to_file = opts.output is not None and str(opts.output) != "-"
-    buffer = io.StringIO()
-    put(console(buffer if to_file else sys.stdout), trial.lines(found))
-    if to_file:
-        deliver(buffer.getvalue(), opts.output)
 
 
 def _label_of_now(repository: Repository, commit: str) -> str:

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxscope.cli import config
-from jaxscope.cli.output import chosen
-from jaxscope.cli.progress import reading
+from jaxscope.cli.output import chosen, read_run
 from jaxscope.errors import JaxscopeError
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
@@ -130,11 +129,9 @@ def show(directory: RunDir, *, owned: bool = False, alive: Callable[[], bool] | 
 
 
 def _report(directory: RunDir) -> int:
-    from jaxscope.model.load import load
     from jaxscope.report.console import console
     from jaxscope.report.text import render
 
-    with reading(f"reading {directory.path.name}") as progress:
-        run = load(directory, progress)
+    run = read_run(directory)
     render(run, console(sys.stdout), directory)
     return 0

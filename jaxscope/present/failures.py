@@ -4,18 +4,16 @@ in use."""
 from __future__ import annotations
 
 from jaxscope.analysis import removed_names
-from jaxscope.analysis.programs import peak_bytes
 from jaxscope.model import deaths
 from jaxscope.model.arrays import Snapshot
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.present.arrays import total
-from jaxscope.present.programs import memory_parts
+from jaxscope.present.programs import memory_of, memory_parts, peak_bytes_of
 from jaxscope.present.spans import Span
 from jaxscope.present.text import Places, brief, count, function_name, size
 from jaxscope.schema.events import COMPILE, Died
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.libraries import no_memory
 
 
 def uncaught(died: Died) -> list[Span]:
@@ -67,11 +65,6 @@ def alive(snapshot: Snapshot) -> list[Span]:
     return [("Live arrays at that time: ", "dim"), f"{count(snapshot.count, 'array')}, {total(snapshot)}"]
 
 
-def out_of_memory(died: Died) -> bool:
-    """Return whether the program ended because memory ran out."""
-    return no_memory(died.message)
-
-
 def memory_needed(run: Run, site: Frame | None) -> list[list[Span]]:
     """Return one line about the program that ran out of memory: how much memory it needs on each device for
     arguments, results and so on. Return an empty list if that is unknown. ``site`` is the user's line at
@@ -82,25 +75,17 @@ def memory_needed(run: Run, site: Frame | None) -> list[list[Span]]:
     program failed, the line has the memory of the function's previous compilation, or no figures if there is
     none.
     """
-    compiled = [
-        c
-        for c in run.compilations.values()
-        if c.process is run.main and c.compiled is not None and c.compiled.memory is not None
-    ]
+    at = None if site is None else (site.file, site.line)
+
+    def here(c: Compilation) -> bool:
+        return c.site is not None and (c.site.file, c.site.line) == at
+
+    of_main = [c for c in run.compilations.values() if c.process is run.main]
+    compiled = [c for c in of_main if memory_of(c) is not None]
     if named := [c for c in compiled if deaths.without_memory(c)]:
         return [_needs(max(named, key=_peak), " ran out of memory; it needs")]
-    here = [c for c in compiled if c.site and site and (c.site.file, c.site.line) == (site.file, site.line)]
-    failed = [
-        c
-        for c in run.compilations.values()
-        if c.process is run.main
-        and c.failed is not None
-        and c.failed.phase == COMPILE
-        and c.site
-        and site
-        and (c.site.file, c.site.line) == (site.file, site.line)
-    ]
-    last = max(here, key=lambda c: c.t_ns, default=None)
+    failed = [c for c in of_main if c.failed is not None and c.failed.phase == COMPILE and here(c)]
+    last = max(filter(here, compiled), key=lambda c: c.t_ns, default=None)
     broken = max(failed, key=lambda c: c.t_ns, default=None)
     which = " (compiled last at this line) needs"
     if broken is not None and (last is None or last.t_ns < broken.t_ns):
@@ -121,11 +106,10 @@ def _needs(c: Compilation, which: str) -> list[Span]:
     """Return a line about the memory that the program of ``c`` needs: ``step needs on each device: arguments
     1.2 GiB, ...``. ``which`` is the text between the function's name and ``on each device``, with the verb:
     `` needs``."""
-    memory = c.compiled.memory if c.compiled is not None else None
+    memory = memory_of(c)
     parts = ", ".join(f"{name} {size(n)}" for name, n in memory_parts(memory)) if memory is not None else "?"
     return [(function_name(c.function), "name"), f"{which} on each device: {parts}"]
 
 
 def _peak(c: Compilation) -> int:
-    memory = c.compiled.memory if c.compiled is not None else None
-    return (peak_bytes(memory) or 0) if memory is not None else 0
+    return peak_bytes_of(c) or 0

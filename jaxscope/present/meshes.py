@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-from jaxscope.analysis.levels import MESH_DEVICES
-
 NONE = "none"
 # In: AbstractMesh('a': 2, 'b': 4, axis_types=(Explicit, Explicit), device_kind=cpu, num_cores=None)
 _PAIR = re.compile(r"'([^']*)': (\d+)")
@@ -14,16 +12,6 @@ _SIZES = re.compile(r"axis_sizes=\(([\d, ]*)\)")
 _NAMES = re.compile(r"axis_names=\(([^)]*)\)")
 _DEVICES = re.compile(r" on devices (.*)$")
 _TYPES = re.compile(r"axis_types=\(([\w, ]*)\)")
-
-
-def called(setting: str) -> str:
-    """Return what a message calls the setting ``setting`` of JAX, one of the two that describe the mesh:
-    ``the mesh around the call``, or ``the device list of the mesh around the call``."""
-    return (
-        "the device list of the mesh around the call"
-        if setting == MESH_DEVICES
-        else "the mesh around the call"
-    )
 
 
 def spelled(one: str | None, other: str | None) -> tuple[str, str]:

@@ -6,6 +6,7 @@ from jaxscope.analysis.hlo.branches import Bounds
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.hlo.program import Program as Compiled
 from jaxscope.analysis.programs import Texts, peak_bytes
+from jaxscope.model.records import Compilation
 from jaxscope.present.text import Places, count, size
 from jaxscope.schema.findings import LIKELY
 from jaxscope.schema.keys import Memory
@@ -31,6 +32,19 @@ def memory_parts(memory: Memory) -> list[tuple[str, int]]:
     """Return (name, bytes on one device) for each part of a program's memory that is known and not 0."""
     each = ((name, getattr(memory, field)) for field, name in MEMORY_PARTS.items())
     return [(name, n) for name, n in each if n]
+
+
+def memory_of(c: Compilation) -> Memory | None:
+    """Return the compiler's memory analysis of the program that ``c`` compiled. Return None if it is unknown,
+    or if ``c`` compiled nothing."""
+    return None if c.compiled is None else c.compiled.memory
+
+
+def peak_bytes_of(c: Compilation) -> int | None:
+    """Return the peak memory of the program that ``c`` compiled, in bytes on one device. Return None if it is
+    unknown, or if ``c`` compiled nothing."""
+    memory = memory_of(c)
+    return None if memory is None else peak_bytes(memory)
 
 
 def in_short(texts: Texts, memory: Memory | None) -> str:

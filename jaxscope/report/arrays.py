@@ -11,13 +11,14 @@ from jaxscope.model.run import Run
 from jaxscope.model.sharding_audit import OfArrays
 from jaxscope.present.arrays import UNNAMED, forms, moment, placement, spread, total
 from jaxscope.present.escape import escape
-from jaxscope.present.failures import alive, memory_needed, out_of_memory
+from jaxscope.present.failures import alive, memory_needed
 from jaxscope.present.spans import Span, plain
 from jaxscope.present.text import Places, count, seconds, size
 from jaxscope.report import contract
 from jaxscope.report.layout import BLANK, Line, line
 from jaxscope.report.shards import drawing, grid_of
 from jaxscope.schema.keys import Sharding
+from jaxscope.schema.libraries import no_memory
 
 SHOWN = 8  # variables that are listed
 MESSAGE_LINES = 20
@@ -72,7 +73,7 @@ def exhausted(run: Run, places: Places) -> Iterator[Line]:
     died = run.main.died if run.main is not None else None
     if last is not None and last.error is not None:
         error, site = last.error, last.site
-    elif died is not None and out_of_memory(died):
+    elif died is not None and no_memory(died.message):
         error, site = died.message, died.stack[0] if died.stack else None
     else:
         return

@@ -230,12 +230,7 @@ def dumps(page: Brief) -> str:
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a brief report."""
-    found: dict[str, Any] = msgspec.json.schema(Brief)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "jaxscope brief report",
-        **found,
-    }
+    return contract.schema_of(Brief, "jaxscope brief report")
 
 
 def _verdict(run: Run, found: Sequence[contract.Finding]) -> Iterator[str]:

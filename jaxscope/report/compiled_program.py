@@ -26,7 +26,7 @@ from jaxscope.present.programs import (
     times,
 )
 from jaxscope.present.text import Places, count, listed, size
-from jaxscope.report.layout import Line, line
+from jaxscope.report.layout import Line, aligned, line, used
 from jaxscope.schema.keys import Memory
 
 SHOWN = 12  # rows of a table
@@ -97,21 +97,19 @@ def _memory(memory: Memory | None, hlo: Compiled | None, stated: int | None) -> 
     if memory is None and (hlo is None or hlo.memory.argument_bytes is None):
         return
     known = memory or Memory()
-    argument = known.argument_bytes if memory is not None else (hlo.memory.argument_bytes if hlo else None)
-    output = known.output_bytes if memory is not None else (hlo.memory.output_bytes if hlo else None)
+    sizes = hlo.memory if memory is None and hlo is not None else known
     parts = [
         (name, n)
         for name, n in (
-            (MEMORY_PARTS["argument_bytes"], argument),
-            (MEMORY_PARTS["output_bytes"], output),
+            (MEMORY_PARTS["argument_bytes"], sizes.argument_bytes),
+            (MEMORY_PARTS["output_bytes"], sizes.output_bytes),
             (MEMORY_PARTS["temp_bytes"], known.temp_bytes),
         )
         if n is not None
     ]
     text = " + ".join(f"{name} {size(n)}" for name, n in parts)
-    shared = known.alias_bytes if memory is not None else (hlo.memory.alias_bytes if hlo else None)
-    if shared:
-        text += f" - {size(shared)} {MEMORY_PARTS['alias_bytes']}"
+    if sizes.alias_bytes:
+        text += f" - {size(sizes.alias_bytes)} {MEMORY_PARTS['alias_bytes']}"
     peak = peak_bytes(known)
     if peak is None and known.temp_bytes is None and text:
         text += " on a device, without temporaries"
@@ -256,11 +254,6 @@ def _problems(hlo: Compiled | None, lowered: Reading | None) -> Iterator[Line]:
 def table(rows: Sequence[Sequence[str]]) -> Iterator[Line]:
     """Yield a line for each of ``rows`` (lists of cells), with aligned columns. Leave out columns that are
     empty in all rows."""
-    used = [i for i in range(len(rows[0]) if rows else 0) if any(r[i] for r in rows)]
-    widths = {i: max(cell_len(r[i]) for r in rows) for i in used[:-1]}
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     for r in rows:
-        cells = [r[i] + " " * (widths[i] - cell_len(r[i])) for i in used[:-1]] + (
-            [r[used[-1]]] if used else []
-        )
-        row = line("  ".join(cells).rstrip(), indent=4, hang=4)
-        yield row._replace(cells=tuple(r[i] for i in used))
+        yield line(aligned(r, widths), indent=4, hang=4)._replace(cells=used(r, widths))

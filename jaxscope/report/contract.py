@@ -7,8 +7,6 @@ without ``global_`` is on one device. What is unknown is null, never 0 and never
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
@@ -32,22 +30,8 @@ class Entry(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     def copy_of(cls: type[T], source: object, /, **more: object) -> T:
         """Return an entry of this class. Each field that ``more`` does not give is copied from the attribute
         of ``source`` with the same name."""
-        names, read = _copied(cls, tuple(more))
-        more.update(zip(names, read(source), strict=True))
-        return cls(**more)
-
-
-@functools.cache
-def _copied(
-    kind: type[Entry], given: tuple[str, ...]
-) -> tuple[list[str], Callable[[object], tuple[Any, ...]]]:
-    """Return (names, read) for copying an object into an entry: the names of the fields of ``kind`` that are
-    not in ``given``, and a function that takes an object and returns its attributes with these names as a
-    tuple."""
-    names = [name for name in kind.__struct_fields__ if name not in given]
-    if len(names) > 1:
-        return names, attrgetter(*names)
-    return names, lambda source: tuple(getattr(source, name) for name in names)
+        copied = {name: getattr(source, name) for name in cls.__struct_fields__ if name not in more}
+        return cls(**copied, **more)
 
 
 # -- the run -------------------------------------------------------------------------------------------------
@@ -1587,5 +1571,10 @@ class Report(Entry):
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a report."""
-    found: dict[str, Any] = msgspec.json.schema(Report)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "jaxscope report", **found}
+    return schema_of(Report, "jaxscope report")
+
+
+def schema_of(kind: type[msgspec.Struct], title: str) -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of ``kind``, the type of a JSON object that jaxscope writes."""
+    found: dict[str, Any] = msgspec.json.schema(kind)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **found}

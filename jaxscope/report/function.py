@@ -22,6 +22,7 @@ from jaxscope.present.causes import explanations, first_and_more
 from jaxscope.present.escape import escape
 from jaxscope.present.functions import circumstances, level, nearest_name, phases, work
 from jaxscope.present.keys import OF_EVERY_CALL, Row, changed, key_rows
+from jaxscope.present.programs import memory_of
 from jaxscope.present.runs import verb
 from jaxscope.present.text import Places, count, function_name, seconds, size, wrapper_name
 from jaxscope.report import compiled_program, targets, targets_section, variants
@@ -97,8 +98,7 @@ def _function(
         yield from _key(run, n, c, comparison, varying, places, everything=everything)
     if same:
         yield BLANK
-        title = {1: "Cache key", 2: "Same in both keys"}.get(len(rows), f"Same in all {len(rows)} keys")
-        yield line((title, "title"))
+        yield line((title_of_same(len(rows)), "title"))
         yield from _table(
             [(label, text_of(names, rows[0]), False) for label, names in same], everything=everything
         )
@@ -154,8 +154,7 @@ def _program(
         if texts is not None and (texts.hlo is not None or texts.stablehlo is not None):
             yield BLANK
             yield line((f"Compiled program of #{n}", "title"))
-            memory = c.compiled.memory if c.compiled is not None else None
-            yield from compiled_program.section(texts, memory, places, everything=everything)
+            yield from compiled_program.section(texts, memory_of(c), places, everything=everything)
             yield from _memory_fit(c, everything=everything)
             return
 
@@ -198,32 +197,9 @@ def _key(
     *,
     everything: bool,
 ) -> Iterator[Line]:
-    parts = phases(c)
-    facts = [] if c.step is None else [f"step {c.step:,}"]
-    if parts:
-        facts.append(
-            seconds(c.seconds)
-            + (f" ({', '.join(parts)})" if len(parts) > 1 else f" of {parts[0].split()[0]}")
-        )
-    cache = level(c)
-    facts += [cache] if cache else []
-    open_phase = next((p for p in run.in_progress() if p.compilation is c), None)
-    if open_phase is not None and run.last_ns is not None:
-        spent_so_far = seconds(max(0, run.last_ns - open_phase.since_ns) / 1e9)
-        facts.append(f"{verb(open_phase.phase)} for {spent_so_far}")
     again = comparison is not None and comparison.nearest is not None
-    yield line((f"#{n}", "warning" if again else "bold"), f"  {' · '.join(facts)}", hang=4)
-    site = places.inside(c.site)
-    at = run.seconds_at(c.t_ns)
-    where = [site] if site else []
-    where += [f"{seconds(at)} into the run"] if at is not None else []
-    # "off" is not printed, because the persistent cache is then off for all compilations.
-    if c.compiled is not None and c.compiled.persistent_cache_reason and c.compiled.persistent_cache != "off":
-        where.append(
-            f"persistent cache: {escape(c.compiled.persistent_cache)},"
-            f" {escape(c.compiled.persistent_cache_reason, 200)}"
-        )
-    yield line((" · ".join(where), "dim"), indent=4, hang=2)
+    yield line((f"#{n}", "warning" if again else "bold"), f"  {' · '.join(_facts(run, c))}", hang=4)
+    yield line((" · ".join(_where(run, c, places)), "dim"), indent=4, hang=2)
     if comparison is None:
         yield line(("cache key not recorded", "warning"), indent=4)
         return
@@ -239,6 +215,38 @@ def _key(
         (label, text_of(names, now), any(changed(x, was, now) for x in names)) for label, names in varying
     ]
     yield from _table(table, everything=everything)
+
+
+def _facts(run: Run, c: Compilation) -> Iterator[str]:
+    """Yield texts about the compilation ``c``: its step, its seconds by phase, what is unusual about it, and
+    the phase that is in progress."""
+    parts = phases(c)
+    if c.step is not None:
+        yield f"step {c.step:,}"
+    if parts:
+        by_phase = f" ({', '.join(parts)})" if len(parts) > 1 else f" of {parts[0].split()[0]}"
+        yield seconds(c.seconds) + by_phase
+    if cache := level(c):
+        yield cache
+    open_phase = next((p for p in run.in_progress() if p.compilation is c), None)
+    if open_phase is not None and run.last_ns is not None:
+        spent_so_far = seconds(max(0, run.last_ns - open_phase.since_ns) / 1e9)
+        yield f"{verb(open_phase.phase)} for {spent_so_far}"
+
+
+def _where(run: Run, c: Compilation, places: Places) -> Iterator[str]:
+    """Yield texts about the circumstances of the compilation ``c``: the user's line, the time in the run, and
+    why its program is not in the persistent cache. ``places`` shortens file names."""
+    if site := places.inside(c.site):
+        yield site
+    if (at := run.seconds_at(c.t_ns)) is not None:
+        yield f"{seconds(at)} into the run"
+    # "off" is not printed, because the persistent cache is then off for all compilations.
+    if c.compiled is not None and c.compiled.persistent_cache_reason and c.compiled.persistent_cache != "off":
+        yield (
+            f"persistent cache: {escape(c.compiled.persistent_cache)},"
+            f" {escape(c.compiled.persistent_cache_reason, 200)}"
+        )
 
 
 def groups_of(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]:
@@ -279,6 +287,11 @@ def groups_of(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]
             label = "settings" if members[0].startswith("setting ") else common_prefix(members) or "arguments"
             goes_to.append((label, members))
     return same, varying
+
+
+def title_of_same(keys: int) -> str:
+    """Return the title of the table of the rows that are equal in all of ``keys`` cache keys."""
+    return {1: "Cache key", 2: "Same in both keys"}.get(keys, f"Same in all {keys} keys")
 
 
 def text_of(names: Sequence[str], row: Row) -> str:

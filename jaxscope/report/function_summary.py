@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxscope.analysis.programs import peak_bytes
 from jaxscope.model import causes
 from jaxscope.model.causes import recompilations
 from jaxscope.model.function_lookup import has_twin, number_of
@@ -13,7 +12,7 @@ from jaxscope.model.run import Run
 from jaxscope.present.causes import explanation, explanations, first_and_more
 from jaxscope.present.escape import escape
 from jaxscope.present.functions import by_site, circumstances, work
-from jaxscope.present.programs import in_short
+from jaxscope.present.programs import in_short, memory_of, peak_bytes_of
 from jaxscope.present.text import Places, count, function_name, seconds, wrapper_name
 from jaxscope.report.layout import Line, line
 
@@ -62,18 +61,12 @@ def _largest_program(run: Run, f: Function) -> Iterator[Line]:
     if not called:
         return
     # Programs with unknown memory come last. Of programs with equal memory, the latest is chosen.
-    largest = max(called, key=lambda c: (-1 if (n := _peak(c)) is None else n, c.t_ns))
+    largest = max(called, key=lambda c: (-1 if (n := peak_bytes_of(c)) is None else n, c.t_ns))
     texts = run.texts_of(run.programs[largest.program or ""])
-    memory = largest.compiled.memory if largest.compiled is not None else None
-    summary = in_short(texts, memory)
+    summary = in_short(texts, memory_of(largest))
     if texts.hlo is not None and texts.hlo.instructions and summary:
         which = f" (compilation #{number_of(run, largest)})" if len(by_program) > 1 else ""
         yield line((summary + which, "dim"), indent=4)
-
-
-def _peak(c: Compilation) -> int | None:
-    memory = c.compiled.memory if c.compiled is not None else None
-    return peak_bytes(memory) if memory is not None else None
 
 
 def _recompiles(run: Run, group: list[Compilation], places: Places, *, everything: bool) -> Iterator[Line]:

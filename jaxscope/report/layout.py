@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -71,6 +71,19 @@ def text(*spans: Span) -> Text:
         content, role = (span, "") if isinstance(span, str) else span
         styled.append(escape(content), _STYLES.get(role, ""))
     return styled
+
+
+def aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    """Return the cells of one row of a table as a text, each padded to the width of its column in characters.
+    Columns of width 0 are left out. ``row`` may have fewer cells than the table has columns."""
+    cells = zip(row, widths, strict=False)
+    return "  ".join(cell + " " * (width - cell_len(cell)) for cell, width in cells if width).rstrip()
+
+
+def used(row: Sequence[str], widths: Sequence[int]) -> tuple[str, ...]:
+    """Return the cells of one row of a table without those in columns of width 0, which are empty in all
+    rows."""
+    return tuple(cell for cell, width in zip(row, widths, strict=True) if width)
 
 
 def put(console: Console, lines: Iterable[Line]) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from jaxscope.model import arrays, causes, metrics
 from jaxscope.model.causes import recompiles
 from jaxscope.model.run import Run
+from jaxscope.report import contract
 from jaxscope.report.json_report import compact
 
 
@@ -81,8 +82,7 @@ def rows(run: Run) -> list[Row]:
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a line of JSON that ``--metrics`` writes."""
-    found: dict[str, Any] = msgspec.json.schema(Row)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "jaxscope --metrics", **found}
+    return contract.schema_of(Row, "jaxscope --metrics")
 
 
 def _larger(a: int | None, b: int | None) -> int | None:

@@ -19,13 +19,13 @@ from jaxscope.model.run import Run
 from jaxscope.present.causes import cause_count, explanations
 from jaxscope.present.escape import escape
 from jaxscope.present.failures import donations, uncaught
-from jaxscope.present.failures import out_of_memory as out_of_memory_ended
 from jaxscope.present.functions import by_site, circumstances, work
 from jaxscope.present.runs import compilation_name, gaps, unfinished
 from jaxscope.present.text import Places, count, function_name, listed, seconds
 from jaxscope.report import function_summary
 from jaxscope.report.layout import BLANK, Line, line
 from jaxscope.rules import line_times, registry
+from jaxscope.schema.libraries import no_memory
 
 OUTSIDE = "Outside your functions"
 LONG = 0.1  # compilations that took a smaller share of the compile time are not named
@@ -47,7 +47,7 @@ def death(run: Run, places: Places, *, out_of_memory: bool = False) -> Iterator[
     """
     main = run.main
     died = main.died if main is not None else None
-    if died is None or (out_of_memory_ended(died) and not out_of_memory):
+    if died is None or (no_memory(died.message) and not out_of_memory):
         return
     where = places.frame(died.stack[0]) if died.stack else None
     yield line(*uncaught(died), (f"  ({where})" if where else "", "path"), hang=2)

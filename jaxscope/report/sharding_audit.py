@@ -28,7 +28,7 @@ from jaxscope.present import render
 from jaxscope.present.escape import escape
 from jaxscope.present.text import Places
 from jaxscope.report import contract
-from jaxscope.report.layout import Line, line
+from jaxscope.report.layout import Line, aligned, line, used
 
 SMALL = 12  # with more rows, only those with a difference are shown
 BY = {CONSTRAINT: "constrained", TYPE: "typed"}
@@ -87,10 +87,10 @@ def section(intents: Sequence[Intent], places: Places, *, everything: bool = Fal
         rows = [(name, aval, "", compiled, "") for name, aval, _, compiled, _ in rows]
     widths = [max((cell_len(r[k]) for r in (heads, *rows)), default=0) for k in range(len(heads))]
     if rows:
-        yield line((f"    {_aligned(heads, widths)}", "dim"))._replace(cells=_cells(heads, widths))
+        yield line((f"    {aligned(heads, widths)}", "dim"))._replace(cells=used(heads, widths))
     for (i, d), row in zip(shown, rows, strict=True):
-        aligned = line((_aligned(row, widths), "warning" if d else "dim"), indent=4, hang=2)
-        yield aligned._replace(cells=_cells(row, widths))
+        style = "warning" if d else "dim"
+        yield line((aligned(row, widths), style), indent=4, hang=2)._replace(cells=used(row, widths))
         if d is not None:
             site = places.frame(i.asked_at)
             by = f"{BY[i.by]} at {site}: " if i.by in BY and site and d.kind != MOVED else ""
@@ -112,16 +112,6 @@ def _alike(rows: Sequence[tuple[str, str, str, str, str]]) -> bool:
         text if there is none.
     """
     return all(r[3] and {*r[2:]} <= {"", r[3]} for r in rows) and any(r[2] or r[4] for r in rows)
-
-
-def _cells(row: Sequence[str], widths: Sequence[int]) -> tuple[str, ...]:
-    """Return the texts of the table row ``row`` without those in columns that are empty in all rows.
-    ``widths`` has the width of each column, 0 for an empty one."""
-    return tuple(t for t, w in zip(row, widths, strict=True) if w)
-
-
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(t + " " * (w - cell_len(t)) for t, w in zip(row, widths, strict=True) if w).rstrip()
 
 
 def _row(i: Intent) -> tuple[str, str, str, str, str]:

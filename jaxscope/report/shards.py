@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from jaxscope.analysis import sharding as sh
 from jaxscope.present.arrays import slices
 from jaxscope.present.escape import escape
-from jaxscope.report.layout import Line, line
+from jaxscope.report.layout import Line, aligned, line
 from jaxscope.schema.keys import Sharding
 
 MOST_ROWS, MOST_COLUMNS = 32, 8
@@ -76,10 +76,7 @@ def drawing(s: Sharding, shape: Sequence[int]) -> Iterator[Line]:
     ]
     for k, row in enumerate(table):
         if k or heads:
-            text = "  ".join(
-                t + " " * (w - cell_len(t)) for t, w in zip(row, widths, strict=False) if w
-            ).rstrip()
-            yield line((text, "" if k else "dim"), indent=4)
+            yield line((aligned(row, widths), "" if k else "dim"), indent=4)
     if len(rows) > MOST_ROWS or len(heads) > MOST_COLUMNS:
         yield line((f"{grid.devices:,} devices: not all are shown", "dim"), indent=4)
 

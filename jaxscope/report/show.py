@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
 from jaxscope import __version__
 from jaxscope.report import contract, drill
 from jaxscope.report.bounded import cut, first_that_fit, fitted, size
@@ -90,8 +88,7 @@ def show(document: Document, path: str, name: str, *, everything: bool = False) 
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of what ``jaxscope show`` prints."""
-    found: dict[str, Any] = msgspec.json.schema(Shown)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "jaxscope show", **found}
+    return contract.schema_of(Shown, "jaxscope show")
 
 
 def _entries(part: Any) -> int | None:

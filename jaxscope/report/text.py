@@ -131,21 +131,12 @@ def _page(
         yield from ranks.section(job, places)
     yield from sections.without_advice(run, places)
     yield from sections.each_step(run, places)
+    yield BLANK
     if users:
-        yield BLANK
-        yield line(("Your functions, slowest first", "title"))
-        shown = users if everything else users[:FUNCTIONS]
-        for f in shown:
-            yield from function_summary.entry(run, f, places, everything=everything)
-        rest = users[len(shown) :]
-        if rest:
-            spent = seconds(sum(f.seconds for f in rest))
-            yield line((f"and {count(len(rest), 'more function')}, {spent}: --all shows them", "dim"))
+        yield from _functions(run, users, places, everything=everything)
     elif run.functions:
-        yield BLANK
         yield line("None of your functions was compiled.")
     else:
-        yield BLANK
         yield line("Nothing was compiled in this run.")
         if not run.processes:
             yield line(sections.nothing_recorded(run, directory), indent=2)
@@ -162,6 +153,17 @@ def _page(
         yield from folded
     yield from sections.blind_spots(run, directory)
     yield from _next(run, directory, users, width)
+
+
+def _functions(run: Run, users: list[Function], places: Places, *, everything: bool) -> Iterator[Line]:
+    yield line(("Your functions, slowest first", "title"))
+    shown = users if everything else users[:FUNCTIONS]
+    for f in shown:
+        yield from function_summary.entry(run, f, places, everything=everything)
+    rest = users[len(shown) :]
+    if rest:
+        spent = seconds(sum(f.seconds for f in rest))
+        yield line((f"and {count(len(rest), 'more function')}, {spent}: --all shows them", "dim"))
 
 
 def _next(run: Run, directory: RunDir | None, users: list[Function], width: int) -> Iterator[Line]:
@@ -305,7 +307,7 @@ def which(directory: RunDir | None, *, latest: str | None = None) -> str:
     home = store.here() / store.runs_home()
     if directory.path.parent != home:
         return " " + _shell(store.address(directory))
-    if latest is not None and store.all_runs(home)[-1:] and store.all_runs(home)[-1].path == directory.path:
+    if latest is not None and [run.path for run in store.all_runs(home)[-1:]] == [directory.path]:
         return latest
     return " " + _shell(directory.path.name)
 

@@ -9,8 +9,6 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-import msgspec
-
 from jaxscope import __version__
 from jaxscope.model import diff, facts
 from jaxscope.model.facts import BETTER, EQUAL, MIXED, WORSE, Fact
@@ -215,8 +213,7 @@ def compare(before: Side, after: Side, tolerance: float, *, everything: bool = F
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of what ``jaxscope try --format json`` prints."""
-    found: dict[str, Any] = msgspec.json.schema(Trial)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "jaxscope try", **found}
+    return contract.schema_of(Trial, "jaxscope try")
 
 
 def _verdict(before: Side, after: Side, found: Sequence[Fact], outputs: Outputs) -> str:

@@ -138,20 +138,9 @@ class Worker:
 
 
 def _event(job: Job, result: Result) -> TargetCompiled:
-    return TargetCompiled(
-        program=job.id,
-        target=job.target.name,
-        outcome=result.outcome,
-        seconds=result.seconds,
-        text=result.text,
-        text_bytes=result.text_bytes,
-        memory=result.memory,
-        peak_bytes=result.peak_bytes,
-        cost=result.cost,
-        error=result.error,
-        compiler=result.compiler,
-        process_bytes=result.process_bytes,
-    )
+    fields = msgspec.structs.asdict(result)
+    del fields["id"]  # the event has that of the job
+    return TargetCompiled(program=job.id, target=job.target.name, **fields)
 
 
 def places() -> int:

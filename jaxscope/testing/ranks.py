@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import subprocess
 import sys
@@ -81,7 +80,6 @@ def run(folder: Path, size: int, program: list[str], timeout: float = TIMEOUT_S)
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ},
     )
     code: int | None
     try:

@@ -12,6 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from rich.cells import cell_len, set_cell_size
 
+from jaxscope.present import spans
 from jaxscope.present.escape import escape
 from jaxscope.present.spans import ROLES, Span
 
@@ -101,6 +102,11 @@ def parts(cell: Cell) -> list[tuple[str, str]]:
 def plain(cell: Cell) -> str:
     """Return the escaped text of ``cell`` without styles."""
     return "".join(text for text, _ in parts(cell))
+
+
+def unescaped(cell: Cell) -> str:
+    """Return the text of ``cell`` without styles, not escaped."""
+    return cell if isinstance(cell, str) else spans.plain(cell)
 
 
 def fitted(cell: Cell, width: int, *, right: bool = False) -> list[tuple[str, str]]:

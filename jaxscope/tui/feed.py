@@ -222,8 +222,7 @@ class Feed:
             if batch.news or self.running:  # an empty batch still updates the times of what is in progress
                 self._batches.append(batch)
             self._look_within()
-        with contextlib.suppress(Exception):
-            self._batches.clear()
+        self._batches.clear()
 
     def _look_within(self) -> None:
         """Start a feed for each new run inside the directory of this run (``--vary`` creates one for each

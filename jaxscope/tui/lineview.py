@@ -6,6 +6,7 @@ A line is drawn when it becomes visible, and the result is reused until the line
 
 from __future__ import annotations
 
+import textwrap
 from abc import abstractmethod
 from collections import OrderedDict
 from typing import ClassVar
@@ -206,7 +207,9 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         wanted = self.nothing(), max(10, width - 4)
         if self._empty_lines[0] != wanted:
             lines = [
-                line for paragraph in wanted[0].split("\n") for line in _wrapped(escape(paragraph), wanted[1])
+                line
+                for paragraph in wanted[0].split("\n")
+                for line in textwrap.wrap(escape(paragraph), wanted[1])
             ]
             self._empty_lines = wanted, lines
         texts = self._empty_lines[1]
@@ -303,9 +306,3 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
             self.go_to(line)
             if again:
                 self.action_open()
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    import textwrap
-
-    return textwrap.wrap(text, width) or []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -106,13 +106,11 @@ def of_texts(hlo: str, stablehlo: str) -> Links:
     return Links(_safely(_stablehlo, stablehlo), _safely(_hlo, hlo))
 
 
-def _safely(work: object, text: str) -> Stage:
-    assert callable(work)
+def _safely(work: Callable[[str], Stage], text: str) -> Stage:
     try:
-        found: Stage = work(text) if text else Stage()
+        return work(text) if text else Stage()
     except Exception:  # without links the panes do not scroll together, but the texts can be read
-        found = Stage()
-    return found
+        return Stage()
 
 
 def _hlo(text: str) -> Stage:

@@ -17,7 +17,7 @@ from textual.strip import Strip
 
 from jaxscope.present.escape import escape
 from jaxscope.tui.actions import bindings
-from jaxscope.tui.cells import Column, fitted, plain
+from jaxscope.tui.cells import Column, fitted, plain, unescaped
 from jaxscope.tui.lineview import TOLD_S, LineView
 
 T = TypeVar("T")
@@ -168,13 +168,8 @@ class TableView(LineView, Generic[T]):
 
     def _text(self, item: T) -> str:
         """Return the text of ``item`` that a filter searches: in lower case, and escaped as on the screen."""
-        cells = [c.cell(item, 80) for c in self.columns if c.found]
-        return escape(
-            "  ".join(
-                c if isinstance(c, str) else "".join(p if isinstance(p, str) else p[0] for p in c)
-                for c in cells
-            )
-        ).lower()
+        cells = [unescaped(c.cell(item, 80)) for c in self.columns if c.found]
+        return escape("  ".join(cells)).lower()
 
     def watch_cursor(self, before: int, after: int) -> None:
         item = self.current
@@ -258,13 +253,8 @@ class TableView(LineView, Generic[T]):
         for column, size in self.shown(width) if width else ():
             text = plain(column.cell(item, size)).strip()
             if column.found and cell_len(text) > size:
-                cell = column.cell(item, size)  # not escaped: the footer escapes what it shows
-                whole = (
-                    cell
-                    if isinstance(cell, str)
-                    else "".join(p if isinstance(p, str) else p[0] for p in cell)
-                )
-                found.append(whole.strip())
+                # Not escaped, because the footer escapes what it shows.
+                found.append(unescaped(column.cell(item, size)).strip())
             elif text == "?" and column.unknown:
                 found.append(f"{column.title} ?: {column.unknown}")
         return " · ".join(found)

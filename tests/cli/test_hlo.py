@@ -3,6 +3,7 @@
 import functools
 import gzip
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -109,3 +110,13 @@ ENTRY %main (p: f32[4]) -> f32[4] {{
         "arguments 16 B + results 16 B - 16 B shared by arguments and results on a device, without temporaries"
         in " ".join(out.split())
     )
+
+
+def test_a_file_has_no_colors_wherever_stdout_goes(jaxscope, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    code, out, _ = jaxscope(CPU, "-o", tmp_path / "page.txt")
+    text = (tmp_path / "page.txt").read_text()
+    assert (code, out) == (0, "") and "collectives" in text and "\x1b" not in text

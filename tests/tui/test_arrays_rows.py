@@ -119,14 +119,6 @@ def test_a_list_that_grows_is_marked_and_says_its_pace(tmp_path):
     assert plain(grown.cell(row, 8)) == "▁▃▅█"
 
 
-def test_requested_and_compiled_are_reported_where_they_are_known():
-    class Told:
-        asked, compiled, sharding = "P('data')", "P()", None
-
-    assert arrays.intended(Told()) == [("requested", "P('data')"), ("compiled", "P()")]
-    assert arrays.intended(group()) == []
-
-
 def test_copies_are_drawn_alike_and_parts_are_not():
     text = drawn(group(shape=(8, 4), sharding=named("P('data', None)", ("data", 4), ("model", 2))))
     assert text[:7] == [

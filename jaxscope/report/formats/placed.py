@@ -10,6 +10,7 @@ from pathlib import PurePath
 import msgspec
 
 from jaxscope.schema.findings import Finding
+from jaxscope.schema.keys import Frame
 
 
 class Placed(msgspec.Struct, frozen=True):
@@ -30,14 +31,15 @@ class Placed(msgspec.Struct, frozen=True):
 def place(findings: Iterable[Finding], bases: Sequence[str] = ()) -> list[Placed]:
     """Return each finding with its line and its file name. The name is relative to the first of the
     directories ``bases`` that contains the file."""
-    found = []
-    for f in findings:
-        source = f.source
-        named = source is not None and source.file and not source.file.startswith("<")
-        file = relative(source.file, bases) if named and source is not None else None
-        line = source.line if source is not None and file is not None and source.line > 0 else None
-        found.append(Placed(f, file, line))
-    return found
+    return [Placed(f, *located(f.source, bases)) for f in findings]
+
+
+def located(source: Frame | None, bases: Sequence[str]) -> tuple[str | None, int | None]:
+    """Return (name of the file, line) of a source line, as in ``Placed``. Both are None if ``source`` is None
+    or its code is not from a file."""
+    if source is None or not source.file or source.file.startswith("<"):
+        return None, None
+    return relative(source.file, bases), source.line if source.line > 0 else None
 
 
 def relative(file: str, bases: Sequence[str]) -> str:

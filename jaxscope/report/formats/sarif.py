@@ -11,11 +11,10 @@ from jaxscope import __version__
 from jaxscope.present.escape import escape
 from jaxscope.present.findings import evidence, fix_text
 from jaxscope.report.formats.concise import title
-from jaxscope.report.formats.placed import Placed, fingerprint, relative
+from jaxscope.report.formats.placed import Placed, fingerprint, located
 from jaxscope.report.json_report import dumps
 from jaxscope.rules.registry import Rule
 from jaxscope.schema.findings import ERROR, NOTE
-from jaxscope.schema.keys import Frame
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {ERROR: "error", NOTE: "note"}
@@ -82,18 +81,13 @@ def _result(p: Placed, index: dict[str, int], bases: Sequence[str]) -> dict[str,
     }
     related: list[dict[str, Any]] = []
     for e in f.evidence[:RELATED]:
-        where = _placed(e.source, bases)
-        if where is not None:
-            related.append({**where, "id": len(related), "message": {"text": escape(evidence(e))}})
+        file, line = located(e.source, bases)
+        if file is not None:
+            words = {"text": escape(evidence(e))}
+            related.append({**_location(file, line), "id": len(related), "message": words})
     if related:
         found["relatedLocations"] = related
     return found
-
-
-def _placed(frame: Frame | None, bases: Sequence[str]) -> dict[str, Any] | None:
-    if frame is None or not frame.file or frame.file.startswith("<"):
-        return None
-    return _location(relative(frame.file, bases), frame.line if frame.line > 0 else None)
 
 
 def _location(file: str, line: int | None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
 
 from jaxscope import __version__
@@ -36,6 +36,7 @@ from jaxscope.report import (
 from jaxscope.report.header import header
 from jaxscope.report.html import arrays, findings, functions, programs, timeline
 from jaxscope.report.html.markup import Html, el, lines, spans
+from jaxscope.report.layout import Line
 from jaxscope.schema.findings import Finding
 
 FRAME_HEIGHT = 700  # pixels in a notebook
@@ -123,6 +124,10 @@ def _chapters(
       found: the findings to show.
       everything: shorten fewer lists (``--all``).
     """
+
+    def of_run(id: str, heading: str, section: Callable[..., Iterator[Line]]) -> tuple[str, str, Html]:
+        return id, heading, lines(section(run, places, everything=everything), below=heading)
+
     return [
         ("timeline-of-the-run", "Timeline", timeline.section(run, job, places)),
         (
@@ -143,32 +148,12 @@ def _chapters(
             ),
         ),
         ("sizes", "Sizes to pad to", lines(finding_lines.buckets(run), below="Sizes to pad to")),
-        (
-            "step-time",
-            step_time.TITLE,
-            lines(step_time.section(run, places, everything=everything), below=step_time.TITLE),
-        ),
-        (
-            "line-times",
-            line_times.TITLE,
-            lines(line_times.section(run, places, everything=everything), below=line_times.TITLE),
-        ),
-        (
-            "measured",
-            "Measured operations",
-            lines(measured.section(run, places, everything=everything), below="Measured operations"),
-        ),
-        (
-            "transfers",
-            "Transfers",
-            lines(transfers.section(run, places, everything=everything), below="Transfers"),
-        ),
+        of_run("step-time", step_time.TITLE, step_time.section),
+        of_run("line-times", line_times.TITLE, line_times.section),
+        of_run("measured", "Measured operations", measured.section),
+        of_run("transfers", "Transfers", transfers.section),
         ("arrays", "Live arrays", arrays.section(run, places, everything=everything)),
-        (
-            "libraries",
-            sections.OUTSIDE,
-            lines(sections.not_yours(run, places, everything=everything), below=sections.OUTSIDE),
-        ),
+        of_run("libraries", sections.OUTSIDE, sections.not_yours),
         ("gaps", "Not recorded", lines(sections.blind_spots(run, directory))),
     ]
 

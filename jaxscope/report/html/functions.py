@@ -91,7 +91,7 @@ def _keys(run: Run, numbered: Sequence[tuple[int, Compilation]], places: Places)
     left = len(keyed) - len(shown)
     more = el("p", f"{count(left, 'key')} left out", class_="dim") if left else None
     equal = [(label, in_full.text_of(names, rows[0])) for label, names in same]
-    title = {1: "Cache key", 2: "Same in both keys"}.get(len(rows), f"Same in all {len(rows)} keys")
+    title = in_full.title_of_same(len(rows))
     rest = el(
         "tbody",
         *(el("tr", el("th", label, scope="row"), el("td", value[:VALUE])) for label, value in equal[:ROWS]),

@@ -11,7 +11,15 @@ from jaxscope.analysis.hlo.program import Program as Compiled
 from jaxscope.model import measured
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
-from jaxscope.present.programs import MEMORY_PARTS, axes, between, in_short, memory_parts, sent_by_axes
+from jaxscope.present.programs import (
+    MEMORY_PARTS,
+    axes,
+    between,
+    in_short,
+    memory_of,
+    memory_parts,
+    sent_by_axes,
+)
 from jaxscope.present.runs import compilation_name
 from jaxscope.present.text import Places, count, listed, size
 from jaxscope.report import compiled_program, sections
@@ -58,7 +66,7 @@ def entry(
     """
     c = compilations[0]
     texts = run.texts_of(run.programs[id])
-    memory = c.compiled.memory if c.compiled is not None else None
+    memory = memory_of(c)
     names = listed([compilation_name(run, c) for c in compilations], NAMED)
     head = joined(
         [el("span", names, class_="bold"), el("span", f"  {in_short(texts, memory)}", class_="dim")]

@@ -176,8 +176,8 @@ def _marks(
         begin = run.seconds_at(c.t_ns)
         if begin is not None:
             x = _at(begin, length)
-            title = el("title", _words(run, c, places, recompiled=c.id in again))
             recompiled = c.id in again
+            title = el("title", _words(run, c, places, recompiled=recompiled))
             ticks.append(
                 el(
                     "path",

@@ -239,34 +239,21 @@ def placed(r: Row) -> list[Part]:
     return made
 
 
-def intended(g: Group) -> list[tuple[str, str]]:
-    """Return the shardings that were intended for a group of arrays: ``[("requested", "P('data')"),
-    ("compiled", "P()")]``. ``requested`` is the sharding that the user's code requested (jit's in_shardings
-    or out_shardings, or a sharding constraint), ``compiled`` the sharding in the compiled program. They are
-    read from the attributes ``asked`` and ``compiled`` of ``g``. A ``Group`` of a snapshot has neither
-    attribute; its list is empty."""
-    intents = []
-    for name, word in (("asked", "requested"), ("compiled", "compiled")):
-        sharding = getattr(g, name, None)
-        if sharding is not None:
-            text = getattr(sharding, "spec", None) or getattr(sharding, "text", None) or str(sharding)
-            intents.append((word, text))
-    return intents
+def _name(r: Row, snapshots: Snapshots) -> Cell:
+    mark = {True: "▾ ", False: "▹ ", None: "  "}[r.open]
+    style = "bold" if r.depth == 0 else ""
+    grows: list[Part] = [(" ▲", "retrace")] if _growing(snapshots, r) else []
+    return ["  " * r.depth + mark, (r.label, "warning" if r.prefix == UNNAMED else style), *grows]
+
+
+def _on_a_device(r: Row, devices: int) -> Cell:
+    whole = devices > 1 and r.device_bytes == r.global_bytes and bool(r.device_bytes)
+    return [(size(r.device_bytes), "warning" if whole else "")]
 
 
 def columns(snapshots: Snapshots, shown: int, devices: int) -> list[Column[Row]]:
-    def name(r: Row, _: int) -> Cell:
-        mark = {True: "▾ ", False: "▹ ", None: "  "}[r.open]
-        style = "bold" if r.depth == 0 else ""
-        grows: list[Part] = [(" ▲", "retrace")] if _growing(snapshots, r) else []
-        return ["  " * r.depth + mark, (r.label, "warning" if r.prefix == UNNAMED else style), *grows]
-
-    def each(r: Row, _: int) -> Cell:
-        whole = devices > 1 and r.device_bytes == r.global_bytes and bool(r.device_bytes)
-        return [(size(r.device_bytes), "warning" if whole else "")]
-
     return [
-        Column("array", name, order=lambda r: r.prefix),
+        Column("array", lambda r, _: _name(r, snapshots), order=lambda r: r.prefix),
         Column(
             "shape",
             lambda r, _: [(form(r.groups[0]) if len(r.groups) == 1 else "", "dim")],
@@ -284,7 +271,7 @@ def columns(snapshots: Snapshots, shown: int, devices: int) -> list[Column[Row]]
         ),
         Column(
             "a device",
-            each,
+            lambda r, _: _on_a_device(r, devices),
             9,
             right=True,
             order=lambda r: r.device_bytes,
@@ -354,8 +341,8 @@ def heading(r: Row) -> list[list[Part]]:
 
 def facts(r: Row, snapshots: Snapshots, places: Places) -> list[list[Part]]:
     """Return further facts about the arrays of the row ``r``, one line each: the placement of the largest
-    group of equal arrays, the shardings that were intended for this group, the line that created it, and how
-    the row's arrays grow or what keeps them alive.
+    group of equal arrays, the line that created this group, and how the row's arrays grow or what keeps them
+    alive.
 
     Args:
       snapshots: all snapshots, which show how arrays grow.
@@ -365,11 +352,6 @@ def facts(r: Row, snapshots: Snapshots, places: Places) -> list[list[Part]]:
     made: list[list[Part]] = []
     if g.sharding is not None:
         made.append(placement(g))
-    for name, text in intended(g):
-        same = g.sharding is not None and text in (g.sharding.spec, g.sharding.text)
-        made.append(
-            [f"{name} ", (text, "" if same else "retrace"), ("" if same else "  ≠ actual", "retrace")]
-        )
     origin = places.frame(g.origin)
     if origin:
         made.append([("created at ", "dim"), origin])

@@ -86,18 +86,21 @@ def owner(run: Run, p: Program) -> str:
     return compilation_name(run, c)
 
 
+def _origin(r: Row, _: int) -> Cell:
+    word = r.collective.origin or "?"
+    return [("requested" if word == "asked" else word, "warning" if word == "inserted" else "")]
+
+
+def _overlap(r: Row) -> str:
+    return {True: "yes", False: "no", None: "?"}[r.collective.overlap]
+
+
+def _line(r: Row, places: Places) -> str:
+    guess = "~" if r.collective.source_certainty == LIKELY else ""
+    return guess + (places.frame(r.collective.source) or "?")
+
+
 def columns(run: Run, places: Places) -> list[Column[Row]]:
-    def origin(r: Row, _: int) -> Cell:
-        word = r.collective.origin or "?"
-        return [("requested" if word == "asked" else word, "warning" if word == "inserted" else "")]
-
-    def line(r: Row) -> str:
-        guess = "~" if r.collective.source_certainty == LIKELY else ""
-        return guess + (places.frame(r.collective.source) or "?")
-
-    def hidden(r: Row) -> str:
-        return {True: "yes", False: "no", None: "?"}[r.collective.overlap]
-
     return [
         Column(
             "collective",
@@ -140,20 +143,25 @@ def columns(run: Run, places: Places) -> list[Column[Row]]:
         ),
         Column(
             "origin",
-            origin,
+            _origin,
             9,
             order=lambda r: r.collective.origin or "?",
             unknown="the text does not show who requested it",
         ),
         Column(
             "overlap",
-            lambda r, _: hidden(r),
+            lambda r, _: _overlap(r),
             7,
-            order=hidden,
+            order=_overlap,
             wide=100,
             unknown="the text does not show the order of execution",
         ),
-        Column("line", lambda r, _: line(r), order=line, unknown="the compiler kept no source line for it"),
+        Column(
+            "line",
+            lambda r, _: _line(r, places),
+            order=lambda r: _line(r, places),
+            unknown="the compiler kept no source line for it",
+        ),
         Column(
             "program",
             lambda r, _: [(owner(run, r.program), "dim")],

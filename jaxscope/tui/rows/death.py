@@ -38,10 +38,9 @@ def why(run: Run, output: Sequence[str], places: Places, *, brief: bool = False)
     snapshot = model.of_failure(run)
     printed = "\n".join(output[-LAST:])
     wanted = died.error == "EOFError" if died is not None else wanted_input(printed)
-    advice: Lines = [
-        [("  → ", "good"), f"the program reads its standard input, which is empty: {WITH_INPUT}"]
-    ]
-    advice = advice if wanted else []
+    advice: Lines = []
+    if wanted:
+        advice = [[("  → ", "good"), f"the program reads its standard input, which is empty: {WITH_INPUT}"]]
     if died is None and snapshot is None:
         made = _from_output(run, output)
         return [*made[:1], *advice, *made[1:]]
