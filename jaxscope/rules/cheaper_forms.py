@@ -5,14 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxscope.analysis.stablehlo.cheaper_forms import CHOICE, KERNEL, ONE_HOT, REAL, CheaperForm
+from jaxscope.analysis.programs import Texts
+from jaxscope.analysis.stablehlo.cheaper_forms import (
+    CHOICE,
+    KERNEL,
+    ONE_HOT,
+    PART,
+    POSITIONS,
+    REAL,
+    CheaperForm,
+)
 from jaxscope.model import sources
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import FASTER, takes_time, users
 from jaxscope.rules.programs import evidence, running_share
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Finding, Fix
+from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.messages import message
 
 # A form is reported if it needs at least this many times the operations of the cheaper form.
@@ -29,6 +38,7 @@ TITLES = {
     "one-hot": message("product-of-one-hot"),
     "diagonal-used": message("product-for-diagonal"),
     "part-used": message("product-for-part"),
+    "position-used": message("positions-for-one"),
     "real-transform": message("transform-of-real"),
     "drawn-by-scores": message("categorical-of-many"),
     "large-kernel": message("convolution-with-large-kernel"),
@@ -39,6 +49,7 @@ FIXES = {
     "one-hot": message("fix-take-rows"),
     "diagonal-used": message("fix-diagonal-alone"),
     "part-used": message("fix-slice-before"),
+    "position-used": message("fix-key-value-cache"),
     "real-transform": message("fix-rfft"),
     "drawn-by-scores": message("fix-choice"),
     "large-kernel": message("fix-fftconvolve"),
@@ -54,7 +65,11 @@ def costly_form(run: Run) -> Iterator[Finding]:
             same = form.source or f.id, form.kind
             if same in seen or not _matters(run, p, f, form) or not _is_written(run, form):
                 continue
+            if form.in_loop and form.kind in (PART, POSITIONS) and not _is_repeated(texts, form):
+                continue
             seen.add(same)
+            if form.kind == POSITIONS:
+                seen.add((same[0], PART))
             times = form.operations // max(1, form.cheaper)
             title = message(
                 "costly-form", function=f.display_name, what=TITLES[form.kind], times=f"{times:,}"
@@ -67,7 +82,7 @@ def costly_form(run: Run) -> Iterator[Finding]:
             yield Finding(
                 code="JX211",
                 severity=NOTE if minor else WARNING,
-                certainty=CERTAIN,
+                certainty=LIKELY if form.kind == POSITIONS else CERTAIN,
                 title=title,
                 function=f.id,
                 source=line,
@@ -77,6 +92,17 @@ def costly_form(run: Run) -> Iterator[Finding]:
                 seconds=None if at_most is None else running_share(run, f, at_most),
                 at_most=True,
             )
+
+
+def _is_repeated(texts: Texts, form: CheaperForm) -> bool:
+    """Return whether the compiled program computes the product ``form`` in each iteration of its loop: XLA
+    moves a product that does not change out of the loop."""
+    if texts.hlo is None or form.source is None:
+        return False
+    flops = [line.flops or 0 for line in texts.hlo.flops_by_line if line.source.place == form.source.place]
+    if form.kind == POSITIONS:
+        flops = [texts.hlo.matrix_flops_at_least or 0]
+    return max(flops, default=0) >= IN_LOOP * form.operations
 
 
 def _is_written(run: Run, form: CheaperForm) -> bool:

@@ -23,7 +23,7 @@ from jaxscope.analysis.stablehlo.sources import LOOPS, Sources
 from jaxscope.schema.keys import Frame
 
 ORDER, DIAGONAL, ONE_HOT, USED = "order", "diagonal", "one-hot", "diagonal-used"
-PART = "part-used"
+PART, POSITIONS = "part-used", "position-used"
 REAL, KERNEL, CHOICE = "real-transform", "large-kernel", "drawn-by-scores"
 DOT = "stablehlo.dot_general"
 FORMS = frozenset({DOT, "stablehlo.fft", "stablehlo.convolution", "stablehlo.add"})
@@ -62,7 +62,9 @@ class CheaperForm(msgspec.Struct, frozen=True):
     Attributes:
       kind: ``order``: a product that is multiplied by another matrix, where another order is cheaper;
         ``diagonal``, ``one-hot``: a factor has this structure; ``diagonal-used``: only the diagonal of the
-        product is used; ``part-used``: only slices of the product are used; ``real-transform``: a complex
+        product is used; ``part-used``: only slices of the product are used; ``position-used``: attention over
+        all positions of a sequence, of which one is used, so that a cache of keys and values would save the
+        others; ``real-transform``: a complex
         transform of real numbers; ``large-kernel``: a convolution in several dimensions, of one channel, for
         which Fourier transforms need fewer operations; ``drawn-by-scores``: several draws of
         ``jax.random.categorical`` from the same probabilities.
@@ -276,15 +278,46 @@ class _Search:
 
     def _part_used(self, index: int, p: _Product) -> list[tuple[str, int, int]]:
         summed = math.prod(p.shapes[0][d] for d in p.contracted[0])
-        if self.sources.in_loop(index) or summed == 1 or self.sources.own(index).frame is None:
+        if summed == 1 or self.sources.own(index).frame is None:
             # XLA moves products that do not change out of loops, and fuses outer products with the slice.
             # The factors of a product in a function of a library are not the user's to slice.
             return []
         read = self._elements_read(index, self._readers(index), DEPTH)
         elements = types.tensor(self.ops[index].outputs[0]).elements
-        return (
-            [(PART, p.flops(), p.flops() * read // elements)] if read and elements and read < elements else []
-        )
+        if not read or not elements or read >= elements:
+            return []
+        found = [(PART, p.flops(), p.flops() * read // elements)]
+        positions = self._positions.get(elements // read)
+        if positions is not None and elements % read == 0 and self._at_changing_index(index):
+            found.append((POSITIONS, positions, positions * read // elements))
+        return found
+
+    @functools.cached_property
+    def _positions(self) -> dict[int, int]:
+        """The lengths of sequences that have attention scores, the product of all positions with all
+        positions: length -> operations of all matrix products of the program, each executed once."""
+        products = [(op, p) for op in self.ops if (p := _product(op)) is not None]
+        flops = sum(p.flops() for _, p in products)
+        scores = [Counter(types.tensor(op.outputs[0]).shape or ()) for op, p in products if p.batch[0]]
+        return {n: flops for sizes in scores for n, times in sizes.items() if n is not None and times > 1}
+
+    def _at_changing_index(self, index: int) -> bool:
+        """Return whether the slices that are used of the result at ``index`` begin at an index that is
+        computed, and is the same for all rows: ``logits[:, t]``."""
+        left, seen, found = [index], set[int](), []
+        while left:
+            for user in self._readers(left.pop()):
+                op = self.ops[user]
+                if user in seen:
+                    continue
+                seen.add(user)
+                if op.name in SLICES:
+                    found.append(op.name)
+                elif op.name in NOT_OPERATIONS:
+                    left += [call for _, call in self.flow.after(user) or ()]
+                else:
+                    left.append(user)
+        return bool(found) and set(found) == {"stablehlo.dynamic_slice"}
 
     def _elements_read(self, operand: int, users: Sequence[int], depth: int) -> int | None:
         """Return how many elements of the value ``operand`` the operations ``users`` read at most: elements

@@ -146,6 +146,12 @@ TEMPLATES = {
     "product-of-one-hot": "multiplies by a one-hot matrix, only to pick rows or columns of the other matrix",
     "product-for-diagonal": "multiplies two matrices, and uses only the diagonal of their product",
     "product-for-part": "multiplies two matrices, and uses only a slice of their product",
+    "positions-for-one": "computes the attention of all positions of a sequence, and uses only one position",
+    "fix-key-value-cache": (
+        "if each position depends on earlier ones only, keep their keys and values in arrays (a key-value"
+        " cache), and compute only the new position in each step: jax.lax.dynamic_update_slice writes its key"
+        " and value into these arrays"
+    ),
     "fix-slice-before": (
         "slice the factor, not the product: x[:, -1] @ w instead of (x @ w)[:, -1]. XLA does not move a slice"
         " in front of a product"

@@ -50,6 +50,19 @@ FOUND = {
         "lambda x, w, n: (x @ w)[jnp.arange(4), n]", "jnp.ones((4, 50, 60)), jnp.ones((60, 70)), i[:4]",
         {"part-used": (2 * 4 * 50 * 60 * 70, 2 * 4 * 60 * 70)},
     ),
+    "row of a product in a loop": (  # the rule asks the compiled program whether the product changes
+        "lambda a, b, v: jax.lax.fori_loop(0, 9, lambda n, x: x + (a @ b)[n], v)", "a, b, v",
+        {"part-used": (2 * N**3, 2 * N**2)},
+    ),
+    "one position of attention": (
+        "lambda s, w, n: attend(s, w)[:, n]", "s, w, 3",
+        {
+            "part-used": (2 * 4 * 64 * 32 * 90, 2 * 4 * 32 * 90),
+            "position-used": (2 * 4 * 64 * (2 * 64 * 32 + 32 * 90), 2 * 4 * (2 * 64 * 32 + 32 * 90)),
+        },
+    ),
+    "fixed position of attention": ("lambda s, w: attend(s, w)[:, 0]", "s, w", {"part-used": (2 * 4 * 64 * 32 * 90, 2 * 4 * 32 * 90)}),
+    "another position of each row": ("lambda s, w, i: attend(s, w)[jnp.arange(4), i[:4]]", "s, w, i", {"part-used": (2 * 4 * 64 * 32 * 90, 2 * 4 * 32 * 90)}),
     "large kernel": (
         "lambda a, k: jax.scipy.signal.convolve2d(a, k, mode='same')", "a, k",
         {"large-kernel": (2 * N**2 * 31**2, 3 * 5 * 330**2 * 17 // 2)},
@@ -109,9 +122,6 @@ NOT_FOUND = {
         "a[:20, :20], b[:20, :20], jnp.ones((2, 9000, 20))",
     ),
     "many conditions": ("many", "a, b"),
-    "product that a loop does not change": (
-        "lambda a, b, v: jax.lax.fori_loop(0, 9, lambda n, x: x + (a @ b)[n], v)", "a, b, v"
-    ),
     "outer product": ("lambda v: jnp.einsum('i,j->ij', v, v)[0]", "v"),
     "row of a pseudoinverse": ("lambda a: jnp.linalg.pinv(a)[0]", "a[:40, :40]"),
     "diagonal of a flat array": ("lambda a, b: (a @ b).ravel()[::301]", "a, b"),
@@ -136,6 +146,10 @@ def many(a, b):
     for i in range(40):  # in time that grows with 2**40 if each value is followed on every way
         a = jnp.where(a > i, a * 0.9, a * a)
     return jnp.diag(a @ b) if i < 0 else a @ b
+def attend(s, w):
+    return (jax.nn.softmax(jnp.einsum("bqd,bkd->bqk", s, s)) @ s) @ w
+
+s, w = jnp.ones((4, 64, 32)), jnp.ones((32, 90))
 v, i, x, signal = jnp.ones(300), jnp.arange(50), jnp.ones((256, 2, 16)), jnp.ones(2**14)
 """
 
