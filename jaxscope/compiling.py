@@ -41,7 +41,7 @@ class CompiledFor:
         self._directory = directory
         self.target = program.target or ""
         self.state = program.state
-        made, request = program.made, program.asked
+        made, request = program.target_compiled, program.target_lowered
         self.error = made.error if made is not None else request.skipped if request is not None else None
 
     @property

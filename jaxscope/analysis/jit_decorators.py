@@ -12,7 +12,7 @@ from collections.abc import Sequence, Set
 
 import msgspec
 
-from jaxscope.analysis.rewrap_site import FUNCTION, last_name, syntax
+from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, last_name, syntax
 from jaxscope.schema.libraries import JAX_ROOTS
 
 JITS = frozenset({"jit", "pmap", "filter_jit", "filter_pmap"})
@@ -74,26 +74,17 @@ def advice(source: str | None, line: int, library: str | None, *, of_equinox: bo
       of_equinox: whether the objects of that library are Equinox modules.
     """
     found = syntax(source)
-    here = found.calls.get(line, []) if found is not None else []
-    arrays = names_of(found.imports, ARRAYS) if found is not None else set()
-    calls = [c for c in here if not _of_python(c.func)]
-    own = [c for c in calls if _root(c.func) not in arrays]  # in jnp.abs(net(x)), net is the function to jit
-    applied_to = {id(c.func): c for c in calls}  # nn.apply(f, model)(variables): jit what nn.apply returns
-    named = [applied_to.get(id(c), c) for c in calls if last_name(c.func) in FIRST]
-    inner = {id(n) for c in own for n in ast.walk(c) if n is not c}
-    # In state.replace(params=optax.incremental_update(...)), the library's function does the computation.
-    known = names_of(found.imports, {library or ""} - {*MODULES}) if found is not None else set()
-    theirs = [c for c in own if _root(c.func) in known]
-    chosen = named or (theirs if len(theirs) == 1 else [c for c in own if id(c) not in inner])
-    checked = [c for c in calls if last_name(c.func) == "check_grads" and c.args]
-    if checked and not own:
-        return Jitted(f"check_grads(jax.jit({ast.unparse(checked[0].args[0])}), ...)", checked=True)
-    if len(chosen) != 1 or found is None:
+    if found is None:
         return None
-    call = chosen[0]
+    calls = [c for c in found.calls.get(line, []) if not _of_python(c.func)]
+    arrays = names_of(found.imports, ARRAYS)
+    checked = [c for c in calls if last_name(c.func) == "check_grads" and c.args]
+    if checked and all(_root(c.func) in arrays for c in calls):
+        return Jitted(f"check_grads(jax.jit({ast.unparse(checked[0].args[0])}), ...)", checked=True)
+    call = _call_to_jit(found, calls, arrays, library)
+    if call is None or _root(call.func) in arrays:
+        return None  # unclear, or one operation of JAX or NumPy
     name, last = ast.unparse(call.func), last_name(call.func) or ""
-    if _root(call.func) in arrays:
-        return None  # one operation of JAX or NumPy
     # filter_jit accepts Equinox modules, whose leaves are not only arrays.
     filtered = library not in MODULES and (of_equinox or _imports(found.imports, "equinox"))
     if isinstance(call.func, ast.Call):  # a transform is applied: jax.grad(loss)(w, x)
@@ -126,6 +117,27 @@ def advice(source: str | None, line: int, library: str | None, *, of_equinox: bo
         )
         return Jitted(f"jax.jit({name}{options})(...)", statics_unknown=made)
     return Jitted(f"jax.jit({name})(...)", statics_unknown=True)
+
+
+def _call_to_jit(
+    found: Syntax, calls: list[ast.Call], arrays: set[str], library: str | None
+) -> ast.Call | None:
+    """Return the one of ``calls``, all on one line, whose function is to be jitted; None if that is unclear.
+
+    Args:
+      found: the syntax of the file.
+      arrays: the names by which the file imports ``jax.numpy`` and other modules for arrays.
+      library: the library that the line calls; None: no library.
+    """
+    own = [c for c in calls if _root(c.func) not in arrays]  # in jnp.abs(net(x)), net is the function to jit
+    applied_to = {id(c.func): c for c in calls}  # nn.apply(f, model)(variables): jit what nn.apply returns
+    named = [applied_to.get(id(c), c) for c in calls if last_name(c.func) in FIRST]
+    inner = {id(n) for c in own for n in ast.walk(c) if n is not c}
+    # In state.replace(params=optax.incremental_update(...)), the library's function does the computation.
+    known = names_of(found.imports, {library or ""} - {*MODULES})
+    theirs = [c for c in own if _root(c.func) in known]
+    chosen = named or (theirs if len(theirs) == 1 else [c for c in own if id(c) not in inner])
+    return chosen[0] if len(chosen) == 1 else None
 
 
 def _statics(call: ast.Call) -> str:

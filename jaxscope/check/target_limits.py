@@ -209,11 +209,13 @@ def _why(p: Program) -> Message:
     """Return a message with the reason why a program was not compiled for a target (a machine to compile
     for): it was skipped, it still waits, it is being compiled, or the compiler failed."""
     if p.state == "skipped":
-        reason = (p.asked.skipped or "")[:LONGEST] if p.asked is not None else ""
+        reason = (p.target_lowered.skipped or "")[:LONGEST] if p.target_lowered is not None else ""
         return message("target-program-skipped", reason=reason)
     if p.state == "compiling":
         return message("target-program-compiling")
     if p.state == "waiting":
-        return message("target-program-waiting", behind=message("of-another-run") if p.behind else None)
-    error = " ".join((p.made.error or "").split())[:LONGEST] if p.made is not None else ""
+        return message("target-program-waiting", behind=message("of-another-run") if p.waits_for else None)
+    error = (
+        " ".join((p.target_compiled.error or "").split())[:LONGEST] if p.target_compiled is not None else ""
+    )
     return message("target-program-failed", state=p.state, reason=error or message("no-reason-given"))

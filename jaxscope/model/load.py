@@ -126,7 +126,7 @@ class Tail:
         if batch.queue is not None:
             for id, program in self.run.retargeted.items():
                 program.abandoned = id in batch.queue.abandoned
-                program.behind = batch.queue.behind
+                program.waits_for = batch.queue.behind
             self.run.version += 1
         self.run.ranks_here = _ranks_here(self.directory)
         self._update_liveness()

@@ -287,7 +287,7 @@ def of(run: Run, p: Program) -> ProgramMetrics:
         fit=fit,
         bounds=target_programs.bounds_of(run, p) if target else None,
         state=p.state if target else OK,
-        seconds=p.made.seconds if p.made is not None else None,
+        seconds=p.target_compiled.seconds if p.target_compiled is not None else None,
         **_of_hlo(texts.hlo),
         **_of_stablehlo(texts.stablehlo),
     )
@@ -306,7 +306,7 @@ def memory_of(p: Program, fit: Fit | None = None) -> tuple[Memory, int | None]:
         return sizes(p.compiled)
     if p.state == EXHAUSTED:
         return Memory(temp_bytes=fit.temporaries), fit.used
-    return (p.made.memory if p.made is not None else None) or Memory(), fit.used
+    return (p.target_compiled.memory if p.target_compiled is not None else None) or Memory(), fit.used
 
 
 def sizes(compiled: ev.Compiled | None) -> tuple[Memory, int | None]:

@@ -49,7 +49,7 @@ class Reader:
         """Return the analyzed texts of ``p``: its ``stablehlo`` and its ``hlo``. Each of the two is None if
         that text was not recorded."""
         blobs = p.texts.get("hlo"), p.texts.get("stablehlo")
-        warnings = self._warnings.of(p) if self._warnings is not None and p.asked is None else None
+        warnings = self._warnings.of(p) if self._warnings is not None and p.target_lowered is None else None
         if blobs == (None, None) and not warnings:
             return NOTHING if warnings is None else Texts(None, None, [])
         key = (p.id, *blobs, None if warnings is None else tuple(warnings))
@@ -167,8 +167,8 @@ def circumstances(p: Program, warnings: list[str] | None = None) -> Around:
     traced = trace_of(c)
     dropped = p.compiled.dropped_arguments if p.compiled is not None else []
     donated = p.lowered.donated if p.lowered is not None else None
-    if p.asked is not None:
-        dropped, donated = list(p.asked.dropped), list(p.asked.donated)
+    if p.target_lowered is not None:
+        dropped, donated = list(p.target_lowered.dropped), list(p.target_lowered.donated)
     return Around(
         mesh=mesh_of(c),
         paths=[leaf.path for leaf in c.key.arguments] if dropped is not None else [],

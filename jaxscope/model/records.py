@@ -439,12 +439,12 @@ class Program(msgspec.Struct, eq=False):
       compilations: the calls that compiled it, in order of time.
       of: the program that was compiled from the same trace for the machine on which the process ran; None:
         unknown.
-      asked: the event about its lowering for the target.
-      made: the event about its compilation for the target; None: it is not finished.
+      target_lowered: the event about its lowering for the target.
+      target_compiled: the event about its compilation for the target; None: it is not finished.
       compiling: whether the target's compiler has begun.
       abandoned: whether the program will never be compiled, because the process that should compile it has
         ended.
-      behind: ids of processes that compile for other runs, and for which the program waits.
+      waits_for: ids of processes that compile for other runs, and for which the program waits.
     """
 
     id: str
@@ -457,20 +457,20 @@ class Program(msgspec.Struct, eq=False):
     compilations: list[Compilation] = []
 
     of: Program | None = None
-    asked: Retargeted | None = None
-    made: TargetCompiled | None = None
+    target_lowered: Retargeted | None = None
+    target_compiled: TargetCompiled | None = None
     compiling: bool = False
     abandoned: bool = False
-    behind: tuple[int, ...] = ()
+    waits_for: tuple[int, ...] = ()
 
     @property
     def state(self) -> str:
         """Return the state of a program for a target: skipped, waiting, compiling, abandoned, or how its
         compilation ended: ok, exhausted (it does not fit into the memory), failed, crashed, late or missing
         (the compiler is not installed)."""
-        if self.made is not None:
-            return self.made.outcome
-        if self.asked is not None and self.asked.skipped is not None:
+        if self.target_compiled is not None:
+            return self.target_compiled.outcome
+        if self.target_lowered is not None and self.target_lowered.skipped is not None:
             return "skipped"
         if self.abandoned:
             return "abandoned"
@@ -481,7 +481,7 @@ class Program(msgspec.Struct, eq=False):
         reason."""
         self.target = event.target
         self.module = self.module or event.module
-        self.asked = self.asked or event
+        self.target_lowered = self.target_lowered or event
         if event.stablehlo is not None:
             self.texts["stablehlo"] = event.stablehlo
             self.text_bytes["stablehlo"] = event.stablehlo_bytes
@@ -493,9 +493,9 @@ class Program(msgspec.Struct, eq=False):
         if isinstance(event, TargetCompiling):
             self.compiling = True
             return
-        if self.made is not None and self.made.t_ns > event.t_ns:
+        if self.target_compiled is not None and self.target_compiled.t_ns > event.t_ns:
             return  # this is an older result: the program was compiled again, and that event was read first
-        self.made = event
+        self.target_compiled = event
         if event.text is not None:
             self.texts["hlo"] = event.text
             self.text_bytes["hlo"] = event.text_bytes

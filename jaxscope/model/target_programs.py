@@ -41,13 +41,15 @@ def target_of(run: Run, p: Program) -> Target | None:
 def fit(run: Run, p: Program) -> Fit | None:
     """Return whether ``p`` fits into the memory of its target (a machine given by ``--target``), with the
     bytes that it needs. Return None if that is unknown so far."""
-    if p.made is None:
+    if p.target_compiled is None:
         return None
-    if p.made.outcome == EXHAUSTED:
-        found = memory_fit.of_message(target_of(run, p), p.made.error or "")
+    if p.target_compiled.outcome == EXHAUSTED:
+        found = memory_fit.of_message(target_of(run, p), p.target_compiled.error or "")
         return memory_fit.with_values(found, run.texts_of(p).stablehlo)
-    if p.made.outcome == OK:
-        return memory_fit.of_program(target_of(run, p), memory_fit.peak_of(p.made.memory, p.made.peak_bytes))
+    if p.target_compiled.outcome == OK:
+        return memory_fit.of_program(
+            target_of(run, p), memory_fit.peak_of(p.target_compiled.memory, p.target_compiled.peak_bytes)
+        )
     return None
 
 
@@ -64,7 +66,7 @@ def bounds_of(run: Run, p: Program) -> Bounds | None:
         program.moved_bytes,
         program.collectives,
         program.mesh,
-        p.asked.partitions if p.asked is not None else program.num_partitions,
-        p.asked is not None and p.asked.in_order is True,
+        p.target_lowered.partitions if p.target_lowered is not None else program.num_partitions,
+        p.target_lowered is not None and p.target_lowered.in_order is True,
         program.flops_unknown,
     )

@@ -24,10 +24,13 @@ def state(p: Program) -> tuple[str, str]:
     text and its style: ``("compiled in 2.4 s", "dim")``, ``("the compiler crashed: ...", "warning")``. The
     text is empty if the program does not fit into memory and the compiler's message has the figures, because
     ``memory_fit`` writes them."""
-    made_ = p.made
+    made_ = p.target_compiled
     error = escape(" ".join((made_.error or "").split()), 400) if made_ is not None else ""
     if p.state == "skipped":
-        return f"not lowered: {escape(p.asked.skipped or '', 400) if p.asked else ''}", "warning"
+        return (
+            f"not lowered: {escape(p.target_lowered.skipped or '', 400) if p.target_lowered else ''}",
+            "warning",
+        )
     return {
         OK: (f"compiled in {seconds(made_.seconds) if made_ else '?'}", "dim"),
         EXHAUSTED: ("", "error") if fit_of_message(None, error).used else (f"does not fit: {error}", "error"),
@@ -37,7 +40,7 @@ def state(p: Program) -> tuple[str, str]:
         MISSING: (error, "warning"),
         "compiling": ("compiling", "dim"),
         "abandoned": ("not compiled: the compiler's process has ended", "warning"),
-    }.get(p.state, (waiting(p.behind), "dim"))
+    }.get(p.state, (waiting(p.waits_for), "dim"))
 
 
 def waiting(behind: Sequence[int]) -> str:

@@ -118,13 +118,13 @@ def with_contents(run: Run, p: Program, places: Places, *, everything: bool) -> 
     compiled and fits into memory, and its instructions, collectives, donated arguments and so on. ``places``
     shortens file names. ``everything`` (``--all``) lists all rows."""
     yield from program_lines(run, p, everything=everything)
-    memory = p.made.memory if p.made is not None else None
+    memory = p.target_compiled.memory if p.target_compiled is not None else None
     yield from compiled_program.section(
         run.texts_of(p),
         memory,
         places,
         everything=everything,
-        stated=p.made.peak_bytes if p.made is not None else None,
+        stated=p.target_compiled.peak_bytes if p.target_compiled is not None else None,
     )
 
 
@@ -158,7 +158,7 @@ def program_json(run: Run, p: Program) -> contract.Program:
     in the list ``programs`` of the JSON report. The key ``of`` of the entry is the id of the program that ran
     in the same call."""
     texts = run.texts_of(p)
-    result, found = p.made, fit(run, p)
+    result, found = p.target_compiled, fit(run, p)
     entry = texts_json(texts, result.memory if result is not None else None)
     cost = result.cost if result is not None else {}
     return contract.Program.copy_of(
@@ -172,16 +172,16 @@ def program_json(run: Run, p: Program) -> contract.Program:
         target=p.target,
         compilations=[c.id for c in p.compilations],
         memory=_memory(entry.memory, texts, found, result.peak_bytes if result is not None else None),
-        num_partitions=p.asked.partitions if p.asked is not None else entry.num_partitions,
+        num_partitions=p.target_lowered.partitions if p.target_lowered is not None else entry.num_partitions,
         bounds=bounds_json(bounds_of(run, p)),
         flops=cost.get("flops"),
         bytes_accessed=cost.get("bytes accessed"),
         state=p.state,
         error=result.error if result is not None else None,
-        skipped=p.asked.skipped if p.asked is not None else None,
+        skipped=p.target_lowered.skipped if p.target_lowered is not None else None,
         compiler=result.compiler if result is not None else None,
         compile_seconds=result.seconds if result is not None else None,
-        waited_seconds=p.asked.seconds if p.asked is not None else None,
+        waited_seconds=p.target_lowered.seconds if p.target_lowered is not None else None,
         compiler_process_bytes=result.process_bytes if result is not None else None,
     )
 

@@ -147,10 +147,10 @@ def _notes(runs: Sequence[Run], *, marked: bool) -> Iterator[Line]:
             hang=2,
         )
     waited = [
-        p.asked.seconds
+        p.target_lowered.seconds
         for run in runs
         for p in run.retargeted.values()
-        if p.asked is not None and p.asked.seconds
+        if p.target_lowered is not None and p.target_lowered.seconds
     ]
     if waited:
         yield line(

@@ -27,7 +27,7 @@ def of_process(process: Process | None) -> int:
 def of_program(run: Run, p: Program) -> int:
     """Return the bytes of memory of one device that ``p`` runs on, or was compiled for; ``ASSUMED`` if that
     is unknown."""
-    if p.asked is None:  # no target
+    if p.target_lowered is None:  # no target
         return devices.stated_capacity(p.compilations[-1]) or ASSUMED
     target = target_programs.target_of(run, p)
     usable = memory_fit.capacity_of(target) if target is not None else None

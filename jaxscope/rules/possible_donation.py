@@ -97,6 +97,28 @@ def _possible(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple
         return
     if _bytes(free) < WORTH_ONE_CALL * memory and _is_called_once(run, p):
         return
+    now = dict.fromkeys(root(d.path) for d in every if d.path and d.status != "possible")
+    yield _finding(run, p, f, free, now, shared, mostly)
+
+
+def _finding(
+    run: Run,
+    p: Program,
+    f: Function,
+    free: Sequence[Donation],
+    now: Collection[str],
+    shared: Shared | None,
+    mostly: float,
+) -> tuple[Hashable, Finding]:
+    """Return (a value that is equal for the same finding in another program, the finding) about the arrays
+    ``free``, which ``f`` could donate to its program ``p``.
+
+    Args:
+      now: the arguments that ``f`` donates already.
+      shared: two variables with the same arrays, of which one has to be copied first; None: there are none.
+      mostly: the share of what the program reads and writes that is these arrays and their copies; 0: small.
+    """
+    gone = {path: c.fate.seen for c in p.compilations if c.fate is not None for path in c.fate.gone}
     held: Counter[str] = Counter()
     for d in free:
         held[root(d.path or "x")] += _on_a_device(d)
@@ -114,27 +136,23 @@ def _possible(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple
         mostly=message("mostly-copies") if mostly else None,
         when=message("program-ended" if gone[first.path or ""] == "exit" else "looked-next"),
     )
-    now = dict.fromkeys(root(d.path) for d in every if d.path and d.status != "possible")
     words = _advice(p, f, names, held, tuple(name for name in now if name not in names))
     fix = Fix(words, "donate", {"donate_argnames": list(names)})
     if shared is not None and _twice(f) & {*names}:
         words = _copy_first(shared, fix.words)
         fix = Fix(words, "donate", {**fix.arguments, "copy": shared.copy, "copy_of": shared.original})
     line = p.compilations[-1].site
-    yield (
-        first.path,
-        Finding(
-            code="JX506",
-            severity=WARNING if mostly else NOTE,
-            certainty=LIKELY,
-            title=text,
-            function=f.id,
-            source=line,
-            evidence=evidence(p, text, line),
-            fix=fix,
-            seconds=running_share(run, f, mostly) if mostly else None,
-            at_most=bool(mostly),
-        ),
+    return first.path, Finding(
+        code="JX506",
+        severity=WARNING if mostly else NOTE,
+        certainty=LIKELY,
+        title=text,
+        function=f.id,
+        source=line,
+        evidence=evidence(p, text, line),
+        fix=fix,
+        seconds=running_share(run, f, mostly) if mostly else None,
+        at_most=bool(mostly),
     )
 
 

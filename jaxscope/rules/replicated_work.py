@@ -26,7 +26,7 @@ SHARE = 0.1  # share of the flops of the largest program: a smaller program may 
 
 @rule("JX512", "replicated-computation", WARNING)
 def replicated_computation(run: Run) -> Iterator[Finding]:
-    programs = [(p, f, texts, _products(texts)) for p, f, texts in users(run) if p.asked is None]
+    programs = [(p, f, texts, _products(texts)) for p, f, texts in users(run) if p.target_lowered is None]
     most = max((n for *_, n in programs), default=0)
     for p, f, texts, n in programs:
         c = p.compilations[-1]
@@ -61,7 +61,7 @@ def repeated(run: Run) -> Iterator[Finding]:
         c = p.compilations[-1]
         if work is None or n < SHARE * most or not takes_time(run, p, f, n):
             continue
-        if p.asked is None and _replicated(sharding_audit.of_compilation(run, c)) is not None:
+        if p.target_lowered is None and _replicated(sharding_audit.of_compilation(run, c)) is not None:
             continue  # JX512
         constraint, axes = work.constraint, work.axes
         why = fix = None

@@ -40,7 +40,7 @@ def too_large(run: Run) -> Iterator[Finding]:
 def _finding(run: Run, p: Program, fit: Fit, more: int) -> Finding:
     f, c = p.function, p.compilations[-1] if p.compilations else None
     target, site = target_programs.target_of(run, p), c.site if c is not None else None
-    memory = p.made.memory if p.made is not None else None
+    memory = p.target_compiled.memory if p.target_compiled is not None else None
     given = memory_fit.contributors(run.texts_of(p).stablehlo) or []
 
     def evidence(text: Message, source: Frame | None) -> Evidence:
@@ -55,7 +55,9 @@ def _finding(run: Run, p: Program, fit: Fit, more: int) -> Finding:
         code=CODE,
         severity=ERROR,
         # Without the compiler's own peak it is an upper bound.
-        certainty=CERTAIN if p.state == EXHAUSTED or (p.made and p.made.peak_bytes is not None) else LIKELY,
+        certainty=CERTAIN
+        if p.state == EXHAUSTED or (p.target_compiled and p.target_compiled.peak_bytes is not None)
+        else LIKELY,
         title=_title(p, fit, target, memory, more),
         function=f.id if f is not None else None,
         source=site,

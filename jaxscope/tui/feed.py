@@ -185,7 +185,7 @@ class Feed:
         if sum(program.text_bytes.values()) > APART_BYTES:
             # The other process saves its result in the run directory, where texts_of finds it below.
             with contextlib.suppress(Exception):
-                heard = self.run.overheard.of(program) if program.asked is None else None
+                heard = self.run.overheard.of(program) if program.target_lowered is None else None
                 around = circumstances(program, heard)
                 self.others.call(
                     read_texts,
@@ -268,7 +268,7 @@ class Feed:
         for program in list(self.run.retargeted.values()):
             if self._stop.is_set():
                 return
-            if program.made is not None and program.id not in self.texts:
+            if program.target_compiled is not None and program.id not in self.texts:
                 self.texts[program.id] = self.read(program)
                 self.version += 1
         version = self.run.version

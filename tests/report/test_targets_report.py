@@ -361,7 +361,7 @@ EVENTS = st.lists(
 def test_no_log_is_too_odd_to_be_read(events):
     run = Run()
     run.texts_of = lambda p: programs.analyze(
-        HLO if "hlo" in p.texts else None, STABLEHLO if p.asked else None
+        HLO if "hlo" in p.texts else None, STABLEHLO if p.target_lowered else None
     )
     for event in events:
         run.apply(event, "log")

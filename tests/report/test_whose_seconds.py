@@ -145,12 +145,15 @@ def test_a_call_of_one_function_or_another_is_one_program_of_a_step(tmp_path, ru
     assert f"runs {programs} at least 3 operations outside jit" in page(run)
 
 
-def test_a_long_fix_is_not_cut(run):
+def test_a_long_fix_is_not_cut(tmp_path, run):
+    program = tmp_path / "train.py"
+    program.write_text("import solver\nsolver.run(x)\n")
     log = Log(run)
-    for n in range(25):
-        draw = function(f"draw{n}", "/lib/jax/_src/random.py", 9, library=True, module="jax._src.random")
-        log.say(draw)
-        above = {"stack": [Frame("train.py", 31, "main")], "into_library": 1, "library": "haiku"}
-        log.compiled(draw, key(leaf("x", 3)), line=8, **above)
+    update = function("Solver._update", "/lib/site-packages/solver/base.py", 9, library=True)
+    log.say(update)
+    at = {"site": Frame(str(program), 2, "<module>"), "into_library": 0, "library": "solver"}
+    for n in range(3):
+        made = key(leaf("x", 1), function_object=n)
+        log.compiled(update, made, (0.0, 0.0, 1.0), program="p", cache="off", **at)
     log.end()
-    assert page(run).count("which a jitted function needs, too") == 1
+    assert page(run).count("jax.config.update('jax_persistent_cache_min_compile_time_secs', 0)") == 1

@@ -201,8 +201,10 @@ def test_a_program_on_some_of_the_chips_is_compiled_for_them_or_says_that_they_a
         p.module.removeprefix("jit")[1:].rstrip(")"): p
         for p in load(store.RunDir(tmp_path / "run")).retargeted.values()
     }
-    assert {n: p.asked.in_order for n, p in found.items()} == {
+    assert {n: p.target_lowered.in_order for n, p in found.items()} == {
         "row": True, "block": False, "backwards": False, "all_of_them": True,
     }  # fmt: skip
     assert {n for n, p in found.items() if p.state == "ok"} == {"block", "backwards", "all_of_them"}
-    assert found["row"].made.error.startswith("it runs on 4 of the 16 devices of v5e:4x4, and the compiler")
+    assert found["row"].target_compiled.error.startswith(
+        "it runs on 4 of the 16 devices of v5e:4x4, and the compiler"
+    )

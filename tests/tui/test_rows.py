@@ -490,9 +490,11 @@ def test_each_state_of_a_program_for_a_target_has_a_mark_and_an_explanation(stat
     machine = machines.Machine("v5e:4x4", types.SimpleNamespace(run=Run(), directory=None), "v5e:4x4")
     program = Program("0", compiling=state == "compiling", abandoned=state == "abandoned")
     if state in jobs.OUTCOMES:
-        program.made = ev.TargetCompiled(program="0", target="v5e:4x4", outcome=state, error="reason")
+        program.target_compiled = ev.TargetCompiled(
+            program="0", target="v5e:4x4", outcome=state, error="reason"
+        )
     elif state == "skipped":
-        program.asked = ev.Retargeted(program="0", target="v5e:4x4", skipped="reason")
+        program.target_lowered = ev.Retargeted(program="0", target="v5e:4x4", skipped="reason")
     assert program.state == state
     text = machines.absent(machines.Seen(machine, None, None, program), "hlo")
     assert text and not text.rstrip().endswith(":")

@@ -263,7 +263,7 @@ def summary(seen: Seen) -> list[Part]:
     parts.append((f"  {status}", style))
     texts = seen.texts
     if texts is None:
-        return parts if seen.program.made is None else [*parts, ("  reading …", "dim")]
+        return parts if seen.program.target_compiled is None else [*parts, ("  reading …", "dim")]
     if texts.hlo is not None and texts.hlo.module is not None:
         parts.append(f" · {count(texts.hlo.instructions, 'instruction')}")
     short = in_short(texts, None)
@@ -307,15 +307,21 @@ def absent(seen: Seen, stage: str) -> str:
     if p is None:
         return _never(seen)
     if p.state == SKIPPED:
-        why = " ".join((p.asked.skipped if p.asked is not None and p.asked.skipped else "not known").split())
+        why = " ".join(
+            (
+                p.target_lowered.skipped
+                if p.target_lowered is not None and p.target_lowered.skipped
+                else "not known"
+            ).split()
+        )
         return f"Not lowered for {name}: {why}. The program of the host is available."
     if stage == "stablehlo":
         return "The lowered text was not recorded."
     if p.state == WAITING:
         ahead = sum(o.state == WAITING for o in seen.run.retargeted.values()) - 1
         others = f", with {ahead} others" if ahead else ""
-        if p.behind:
-            others += f"; {targets.waiting(p.behind)}"
+        if p.waits_for:
+            others += f"; {targets.waiting(p.waits_for)}"
         return (
             f"Waiting for the compiler of {name}{others}. The text appears here when it is done; "
             "jaxscope run --wait-targets returns when all are compiled."
@@ -324,7 +330,7 @@ def absent(seen: Seen, stage: str) -> str:
         return f"Compiling for {name}. The HLO appears here when it is done."
     if p.state == EXHAUSTED:
         return "\n".join(_filling(seen))
-    error = " ".join((p.made.error or "").split()) if p.made is not None else ""
+    error = " ".join((p.target_compiled.error or "").split()) if p.target_compiled is not None else ""
     if p.state == OK:
         return "The compiler returned no text." if "hlo" not in p.texts else "The text is missing."
     explanations = {
@@ -359,7 +365,7 @@ def _filling(seen: Seen) -> Iterator[str]:
     assert seen.program is not None
     fit = target_programs.fit(seen.run, seen.program)
     if fit is None or fit.used is None:
-        error = seen.program.made.error if seen.program.made is not None else None
+        error = seen.program.target_compiled.error if seen.program.target_compiled is not None else None
         yield f"It does not fit: {' '.join((error or 'the compiler gives no figures').split())}"
         return
     for spans in (targets.memory_fit(fit), *targets.largest(fit, seen.texts or NOTHING, LARGEST)):
