@@ -25,6 +25,7 @@ from jaxscope.schema.libraries import JAX_ROOTS
 from jaxscope.schema.messages import Count, Field, Message, Names, Words, message
 
 LINES = 4  # lines with eager operations that are named one by one
+MORE = 4  # times as long: what takes a fourth of it needs no advice of its own
 NAMES = 3  # functions that are named, or operations of one line
 # Rules about arrays that are not split as they could be, from which repeated work may follow.
 NOT_SPLIT = frozenset({"JX401", "JX502", "JX503", "JX509", "JX512"})
@@ -336,20 +337,22 @@ def _of_both(fix: Fix, running: Finding) -> Fix:
 def _with_time_to_run(findings: list[Finding]) -> list[Finding]:
     """Return ``findings``, but merge a finding about the compilations of operations outside jit (JX133) with
     a finding about the time of a loop that runs these operations (JX605), if jit solves both. The merged
-    finding has the title of the finding with more seconds."""
+    finding has the title of the finding with more seconds. If the loop takes at least MORE times as long as
+    the compilations, the advice for the loop is enough."""
     kept = _with_time_of_line(findings)
     for running in [f for f in kept if f.code == "JX605"]:
         lines = _lines(running)
         for f in [f for f in kept if f.code == "JX133" and f.seconds and lines & _lines(f)]:
             fix = fix_of(f)
-            if fix is None or fix.kind != "jit" or _creates(fix):
+            short = MORE * (f.seconds or 0.0) <= (running.seconds or 0.0)
+            if fix is None or _creates(fix) or (fix.kind != "jit" and not short):
                 continue
             first, second = sorted((f, running), key=lambda one: -(one.seconds or 0.0))
             both = msgspec.structs.replace(
                 first,
                 severity=WARNING if WARNING in (f.severity, running.severity) else first.severity,
                 evidence=[*first.evidence, Evidence(second.title, source=second.source), *second.evidence],
-                fix=_of_both(fix, running),
+                fix=_of_both(fix, running) if fix.kind == "jit" else running.fix,
                 seconds=(f.seconds or 0.0) + (running.seconds or 0.0),
                 at_most=f.at_most,
             )

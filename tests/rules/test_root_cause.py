@@ -9,8 +9,9 @@ from jaxscope.check.plan import Plan
 from jaxscope.log import store
 from jaxscope.model.load import load
 from jaxscope.present import findings as words
-from jaxscope.rules import registry
+from jaxscope.rules import registry, root_cause
 from jaxscope.schema import events as ev
+from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame, OutLeaf
 
 STEP = function("train_step")
@@ -323,3 +324,17 @@ def test_functions_with_static_objects_of_one_class_are_one_finding(tmp_path):
     assert titles[0].startswith("energy recompiled 2 times") and titles[0].endswith("also recompiled slope")
     assert words.fix_text(found[0]).startswith("use one Model object for all calls")
     assert titles[1].startswith("other recompiled 2 times") and "also recompiled" not in titles[1]
+
+
+@pytest.mark.parametrize(("compiling", "codes"), [(5.0, ["JX605"]), (6.0, ["JX605", "JX133"])])
+def test_compilations_beside_a_much_longer_loop_need_no_advice(compiling, codes):
+    """The advice about the array over which a line iterates is not about jit."""
+    line = Frame("train.py", 12, "main")
+    running = Finding("JX605", WARNING, LIKELY, "the loop", source=line, fix=Fix("jit", "jit"), seconds=20.0)
+    compiled = Finding(
+        "JX133", NOTE, CERTAIN, "the line", source=line, fix=Fix("copy", "numpy"), seconds=compiling
+    )
+    found = root_cause._with_time_to_run([running, compiled])
+    assert [f.code for f in found] == codes
+    assert found[0].fix == running.fix
+    assert found[0].seconds == (25.0 if len(codes) == 1 else 20.0)
