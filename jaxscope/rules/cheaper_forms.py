@@ -7,12 +7,14 @@ from collections.abc import Iterator
 
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.stablehlo.cheaper_forms import (
+    BANDED,
     CHOICE,
     KERNEL,
     ONE_HOT,
     PART,
     POSITIONS,
     REAL,
+    TRIDIAGONAL,
     CheaperForm,
 )
 from jaxscope.model import sources
@@ -36,6 +38,8 @@ TITLES = {
     "order": message("product-order"),
     "diagonal": message("product-of-diagonal"),
     "one-hot": message("product-of-one-hot"),
+    "banded": message("product-of-banded"),
+    "tridiagonal-solved": message("solve-of-tridiagonal"),
     "diagonal-used": message("product-for-diagonal"),
     "part-used": message("product-for-part"),
     "position-used": message("positions-for-one"),
@@ -47,6 +51,8 @@ FIXES = {
     "order": message("fix-product-order"),
     "diagonal": message("fix-scale-rows"),
     "one-hot": message("fix-take-rows"),
+    "banded": message("fix-add-diagonals"),
+    "tridiagonal-solved": message("fix-tridiagonal-solve"),
     "diagonal-used": message("fix-diagonal-alone"),
     "part-used": message("fix-slice-before"),
     "position-used": message("fix-key-value-cache"),
@@ -78,7 +84,8 @@ def costly_form(run: Run) -> Iterator[Finding]:
             # Tensor processing units multiply matrices faster than they pick rows.
             minor = form.kind == REAL or (form.kind == ONE_HOT and run.platform == "tpu")
             saved = 1 - form.cheaper / form.operations
-            at_most = None if form.share is None else min(1.0, ERROR * form.share) * saved
+            share = _share(form)
+            at_most = None if share is None else min(1.0, ERROR * share) * saved
             yield Finding(
                 code="JX211",
                 severity=NOTE if minor else WARNING,
@@ -92,6 +99,13 @@ def costly_form(run: Run) -> Iterator[Finding]:
                 seconds=None if at_most is None else running_share(run, f, at_most),
                 at_most=True,
             )
+
+
+def _share(form: CheaperForm) -> float | None:
+    """Return the share of the operations of ``form`` in all operations of the program, or 1, the largest
+    share that is possible, for a banded matrix in a loop: XLA factors a matrix that does not change before
+    the loop, but ``form.share`` counts this work in each iteration. Return None if it is unknown."""
+    return 1.0 if form.in_loop and form.kind in (BANDED, TRIDIAGONAL) else form.share
 
 
 def _is_repeated(texts: Texts, form: CheaperForm) -> bool:
@@ -118,6 +132,6 @@ def _matters(run: Run, p: Program, f: Function, form: CheaperForm) -> bool:
         return False
     times = TRANSFORM_TIMES if form.kind == REAL else TIMES
     saved, least = form.operations - form.cheaper, faster * (LEAST // IN_LOOP if form.in_loop else LEAST)
-    if form.operations < times * form.cheaper or saved < least or (form.share or 1.0) < SHARE:
+    if form.operations < times * form.cheaper or saved < least or (_share(form) or 1.0) < SHARE:
         return False
     return form.in_loop or takes_time(run, p, f, saved)

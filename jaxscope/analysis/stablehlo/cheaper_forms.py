@@ -23,10 +23,13 @@ from jaxscope.analysis.stablehlo.sources import LOOPS, Sources
 from jaxscope.schema.keys import Frame
 
 ORDER, DIAGONAL, ONE_HOT, USED = "order", "diagonal", "one-hot", "diagonal-used"
+BANDED, TRIDIAGONAL = "banded", "tridiagonal-solved"
 PART, POSITIONS = "part-used", "position-used"
 REAL, KERNEL, CHOICE = "real-transform", "large-kernel", "drawn-by-scores"
 DOT = "stablehlo.dot_general"
-FORMS = frozenset({DOT, "stablehlo.fft", "stablehlo.convolution", "stablehlo.add"})
+SOLVES = re.compile(r"getrf|potrf", re.I)  # LAPACK, cuSOLVER: they factor the matrix of linear equations
+FORMS = frozenset({DOT, "stablehlo.fft", "stablehlo.convolution", "stablehlo.add", "stablehlo.custom_call"})
+BANDS = 8  # diagonals: products with more are not listed
 DRAW = 100  # operations for a random number of Threefry
 LEAST = 1 << 20  # operations in one call: products with fewer are not listed
 SAME_PLACES = frozenset(
@@ -40,7 +43,10 @@ SAME_NUMBERS = frozenset(
 )
 MASKS = frozenset(
     f"stablehlo.{name}"
-    for name in ("convert", "transpose", "broadcast_in_dim", "multiply", "select", "gather")
+    for name in (
+        *("convert", "transpose", "broadcast_in_dim", "multiply", "select", "gather"),
+        *("add", "subtract", "negate", "divide"),
+    )
 )
 SLICES = frozenset(f"stablehlo.{name}" for name in ("slice", "dynamic_slice", "gather"))
 JAX_DIAGONALS = re.compile(r"(diagonal|_diag|trace)(_\d+)?")  # JAX's functions that read a diagonal
@@ -52,6 +58,7 @@ _OFFSET = re.compile(r"offset_dims = \[([\d, ]*)\]")
 _EQUAL = re.compile(r"\bEQ\b")
 _SLICE_SIZES = re.compile(r"slice_sizes = array<i64: ([\d, ]*)>")
 _IOTA = re.compile(r"dim = (\d+)")
+_INTEGER = re.compile(r"dense<(-?\d{1,18})>")
 _ZERO = re.compile(r"dense<(0|0\.0+e\+00|false)>")
 DEPTH = 40  # through how many operations a value is followed
 
@@ -61,7 +68,9 @@ class CheaperForm(msgspec.Struct, frozen=True):
 
     Attributes:
       kind: ``order``: a product that is multiplied by another matrix, where another order is cheaper;
-        ``diagonal``, ``one-hot``: a factor has this structure; ``diagonal-used``: only the diagonal of the
+        ``diagonal``, ``one-hot``: a factor has this structure; ``banded``: a factor is zero but for a few
+        diagonals; ``tridiagonal-solved``: linear equations whose matrix is zero but for three diagonals;
+        ``diagonal-used``: only the diagonal of the
         product is used; ``part-used``: only slices of the product are used; ``position-used``: attention over
         all positions of a sequence, of which one is used, so that a cache of keys and values would save the
         others; ``real-transform``: a complex
@@ -129,10 +138,16 @@ class _Product(msgspec.Struct, frozen=True):
 
 class _Mask(msgspec.Struct, frozen=True):
     """Where a matrix may be other than zero: in one place along its one dimension of ``dimensions`` (one-
-    hot), or where its two dimensions have the same index (diagonal). ``bare``: all these elements are 1."""
+    hot), or where its two dimensions have the same index (diagonal), or indices with one of the differences
+    ``offsets`` (banded). ``bare``: all these elements are 1."""
 
     dimensions: frozenset[int]
     bare: bool
+    offsets: frozenset[int] = frozenset({0})
+
+    @property
+    def is_diagonal(self) -> bool:
+        return len(self.dimensions) == 2 and self.offsets == {0}
 
 
 class _Search:
@@ -157,6 +172,8 @@ class _Search:
             return _by_transform(op)
         if op.name == "stablehlo.add":
             return self._categorical(index)
+        if op.name == "stablehlo.custom_call":
+            return self._tridiagonal(index)
         if op.name != DOT:
             return self._transform(index)
         p = _product(op)
@@ -165,7 +182,8 @@ class _Search:
         found = []
         structure = self._structured(index, p)
         if structure is not None:
-            found.append((structure, p.flops(), types.tensor(op.outputs[0]).elements or 0))
+            kind, each = structure
+            found.append((kind, p.flops(), each * (types.tensor(op.outputs[0]).elements or 0)))
         elif self.copies[index] == 1:  # XLA computes equal products once.
             found += (
                 [] if self.sources.in_loop(index) else self._order(index, p)
@@ -223,20 +241,40 @@ class _Search:
         further = self.flow.after(user) if op.name in NOT_OPERATIONS else self.flow.inside(user, operand)
         return depth > 0 and bool(further) and all(self._only_real(u, o, depth - 1) for u, o in further or ())
 
-    def _structured(self, index: int, p: _Product) -> str | None:
-        """Return ``DIAGONAL`` or ``ONE_HOT`` if one factor of the matrix product at ``index`` is known to be
-        such a matrix, else None."""
+    def _tridiagonal(self, index: int) -> list[tuple[str, int, int]]:
+        """Return [(TRIDIAGONAL, operations, operations of a solver for such a matrix)] if the operation at
+        ``index`` factors a matrix, to solve equations, that is zero but for three diagonals; else an empty
+        list. Operations are those of one right side. In a loop, the factors are computed before it."""
+        op = self.ops[index]
+        mask = (
+            self._mask(self.flow.operand(Value(index), 0), DEPTH) if SOLVES.search(op.callee or "") else None
+        )
+        if mask is None or len(mask.dimensions) != 2 or not 1 < len(mask.offsets) <= 3 or mask.bare:
+            return []
+        n = max((n or 0 for n in types.tensor(op.inputs[0]).shape or ()), default=0)
+        if max(map(abs, mask.offsets)) != 1 or (types.tensor(op.inputs[0]).elements or 0) != n * n:
+            return []
+        factors = 0 if self.sources.in_loop(index) else 2 * n**3 // 3
+        return [(TRIDIAGONAL, 2 * n**2 + factors, 10 * n)]
+
+    def _structured(self, index: int, p: _Product) -> tuple[str, int] | None:
+        """Return (kind, operations for each element of the result) if one factor of the matrix product at
+        ``index`` is known to be a diagonal, banded or one-hot matrix, else None."""
         for side in (0, 1):
             made = self.flow.operand(Value(index), side)
             mask = self._mask(made, DEPTH) if made is not None else None
             if mask is None or len(p.contracted[side]) != 1 or p.contracted[side][0] not in mask.dimensions:
                 continue
             if len(mask.dimensions) == 1:
-                return None if p.batch[0] else ONE_HOT
+                return None if p.batch[0] else (ONE_HOT, 1)
             name, sizes = self.sources.place(index).name or "", {p.shapes[side][d] for d in mask.dimensions}
             if mask.bare or len(sizes) != 1 or mask.dimensions.intersection(p.batch[side]):
                 continue  # the identity matrix, with which derivatives in all directions begin; H of a filter
-            return None if "vmap(" in name and "jvp(" in name else DIAGONAL
+            if "vmap(" in name and "jvp(" in name:
+                return None
+            if mask.offsets == {0}:
+                return DIAGONAL, 1
+            return (BANDED, 2 * len(mask.offsets)) if len(mask.offsets) <= BANDS else None
         return None
 
     def _order(self, index: int, p: _Product) -> list[tuple[str, int, int]]:
@@ -376,7 +414,7 @@ class _Search:
             if len(op.operands) != 3 or op.operands[1] != operand or op.operands[2] == operand:
                 return False  # The diagonal is what the program does not use.
             mask = self._mask(self.flow.operand(Value(user), 0), DEPTH)
-            return mask is not None and len(mask.dimensions) == 2
+            return mask is not None and mask.is_diagonal
         return op.name in SAME_PLACES and self._only_diagonal(user, depth - 1)
 
     def _is_jax_diagonal(self, op: Op, callee: int) -> bool:
@@ -401,7 +439,7 @@ class _Search:
             op, callee = self.ops[index], self.flow.callee(self.ops[index])
             if op.name == "stablehlo.compare" and _EQUAL.search(op.detail):
                 mask = self._compared(Value(index))
-                return mask is not None and len(mask.dimensions) == 2
+                return mask is not None and mask.is_diagonal
             f = self.flow.module.functions[callee] if callee is not None else None
             if f is not None and self._is_main_diagonal(range(f.first, f.end), depth - 1):
                 return True
@@ -458,66 +496,75 @@ class _Search:
             return self._compared(value) if _EQUAL.search(op.detail) else None
         if op.name not in MASKS:
             return None
-        factors = (0, 1) if op.name == "stablehlo.multiply" else (0,)
-        masks = [self._mask(self.flow.operand(value, k), depth - 1) for k in factors]
-        if op.name == "stablehlo.multiply":
-            diagonal = next((m for m in masks if m is not None and len(m.dimensions) == 2), None)
-            return None if diagonal is None else _Mask(diagonal.dimensions, False)
-        mask = masks[0] if masks else None
+        both = op.name in ("stablehlo.multiply", "stablehlo.add", "stablehlo.subtract")
+        masks = [self._mask(self.flow.operand(value, k), depth - 1) for k in range(1 + both)]
+        if both:
+            bands = [m for m in masks if m is not None and len(m.dimensions) == 2]
+            if op.name == "stablehlo.multiply":
+                return msgspec.structs.replace(bands[0], bare=False) if bands else None
+            if len(bands) < 2 or bands[0].dimensions != bands[1].dimensions:
+                return None
+            return _Mask(bands[0].dimensions, False, bands[0].offsets | bands[1].offsets)
+        mask = masks[0]
         if mask is None:
             return None
         if op.name == "stablehlo.select":
             zero = len(mask.dimensions) == 2 and self._is_zero(self.flow.operand(value, 2))
-            return _Mask(mask.dimensions, False) if zero else None
+            return msgspec.structs.replace(mask, bare=False) if zero else None
         if op.name == "stablehlo.gather":  # rows of the identity matrix
-            rows = mask.bare and len(mask.dimensions) == 2 and "collapsed_slice_dims = [0]" in op.detail
+            rows = mask.bare and mask.is_diagonal and "collapsed_slice_dims = [0]" in op.detail
             return _Mask(frozenset(work.sizes(_OFFSET, op.detail)), True) if rows else None
         if op.name == "stablehlo.convert":
             return mask
+        if op.name in ("stablehlo.negate", "stablehlo.divide"):
+            return msgspec.structs.replace(mask, bare=False) if len(mask.dimensions) == 2 else None
         at = work.sizes(_DIMS, op.detail)
         if op.name == "stablehlo.transpose":
-            return _Mask(frozenset(k for k, d in enumerate(at) if d in mask.dimensions), mask.bare)
+            places = [k for d in sorted(mask.dimensions) for k, before in enumerate(at) if before == d]
+            offsets = mask.offsets if places == sorted(places) else frozenset(-n for n in mask.offsets)
+            return _Mask(frozenset(places), mask.bare, offsets)
         if max(mask.dimensions) >= len(at) or any(self._spreads(value, at[d]) for d in mask.dimensions):
             return None
-        return _Mask(frozenset(at[d] for d in mask.dimensions), mask.bare)
+        return _Mask(frozenset(at[d] for d in mask.dimensions), mask.bare, mask.offsets)
 
     def _compared(self, value: Value) -> _Mask | None:
         """Return where ``value``, the result of an ``==`` of two arrays, may be other than zero. Return None
-        unless the arrays are two different indices (a diagonal), or an index and numbers that are the same
-        along the dimension of the index (one-hot)."""
+        unless the arrays are two different indices (a diagonal, also beside the main one), or an index and
+        numbers that are the same along the dimension of the index (one-hot)."""
         sides = [self.flow.operand(value, k) for k in (0, 1)]
         counts = [self._counted(side, DEPTH) for side in sides]
-        if None not in counts:
-            return (
-                _Mask(frozenset(d for d in counts if d is not None), True) if counts[0] != counts[1] else None
-            )
+        if counts[0] is not None and counts[1] is not None:
+            (first, less), (second, more) = sorted([counts[0], counts[1]])
+            if first == second:
+                return None
+            return _Mask(frozenset({first, second}), True, frozenset({less - more}))
         for counted, other in zip(counts, sides[::-1], strict=True):
-            if counted is not None and other is not None and self._spreads(other, counted):
-                return _Mask(frozenset({counted}), True)
+            if counted is not None and other is not None and self._spreads(other, counted[0]):
+                return _Mask(frozenset({counted[0]}), True)
         return None
 
-    def _counted(self, value: Value | None, depth: int) -> int | None:
-        """Return the dimension along which ``value`` is 0, 1, 2, ..., or None if there is none."""
+    def _counted(self, value: Value | None, depth: int) -> tuple[int, int] | None:
+        """Return (dimension, n) if ``value`` is n, n + 1, n + 2, ... along that dimension; else None."""
         op = self.ops[value.at] if value is not None else None
         if value is None or op is None or depth == 0:
             return None
         if op.name == "stablehlo.iota":
             found = _IOTA.search(op.detail)
-            return int(found[1]) if found is not None else None
+            return (int(found[1]), 0) if found is not None else None
         if op.name == "stablehlo.add":
-            zeros = [self._is_zero(self.flow.operand(value, k)) for k in (0, 1)]
-            return (
-                self._counted(self.flow.operand(value, zeros.index(False)), depth - 1)
-                if sum(zeros) == 1
-                else None
-            )
+            sides = [self.flow.operand(value, k) for k in (0, 1)]
+            for side, other in (sides, sides[::-1]):
+                n, inner = self._number(other), self._counted(side, depth - 1)
+                if n is not None and inner is not None:
+                    return inner[0], inner[1] + n
+            return None
         if op.name not in ("stablehlo.broadcast_in_dim", "stablehlo.convert"):
             return None
         inner = self._counted(self.flow.operand(value, 0), depth - 1)
         if inner is None or op.name == "stablehlo.convert":
             return inner
-        at = work.sizes(_DIMS, op.detail)
-        return at[inner] if inner < len(at) and not self._spreads(value, at[inner]) else None
+        at, (along, n) = work.sizes(_DIMS, op.detail), inner
+        return (at[along], n) if along < len(at) and not self._spreads(value, at[along]) else None
 
     def _spreads(self, value: Value, dimension: int) -> bool:
         """Return whether ``value`` repeats its operand along ``dimension``."""
@@ -532,16 +579,25 @@ class _Search:
         return dimension not in at or (before[at.index(dimension)] == 1 != after[dimension])
 
     def _is_zero(self, value: Value | None) -> bool:
+        constant = self._constant(value)
+        return constant is not None and _ZERO.search(constant.detail) is not None
+
+    def _number(self, value: Value | None) -> int | None:
+        """Return the integer that all elements of ``value`` are; None if it is no such constant."""
+        constant = self._constant(value)
+        found = _INTEGER.search(constant.detail) if constant is not None else None
+        return int(found[1]) if found is not None else None
+
+    def _constant(self, value: Value | None) -> Op | None:
+        """Return the constant that ``value`` repeats or converts; None if it is no constant."""
         for _ in range(DEPTH):
             op = self.ops[value.at] if value is not None else None
-            if value is None or op is None:
-                return False
-            if op.name == "stablehlo.constant":
-                return _ZERO.search(op.detail) is not None
+            if op is None or op.name == "stablehlo.constant":
+                return op
             if op.name not in ("stablehlo.broadcast_in_dim", "stablehlo.convert"):
-                return False
-            value = self.flow.operand(value, 0)
-        return False
+                return None
+            value = self.flow.operand(value, 0) if value is not None else None
+        return None
 
 
 def _same_elements(op: Op) -> bool:

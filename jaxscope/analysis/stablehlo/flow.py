@@ -94,10 +94,11 @@ class Flow:
         """
         op = self.module.ops[call]
         callee = self.callee(op)
-        if callee is None or len(op.operands) != len(op.inputs):
+        if callee is None or (not op.places and len(op.operands) != len(op.inputs)):
             return None
         function = self.module.functions[callee]
-        passed = [-1 - k for k, each in enumerate(op.operands) if each == operand]
+        positions = op.places or range(len(op.operands))
+        passed = [-1 - k for k, each in zip(positions, op.operands, strict=True) if each == operand]
         inside = range(function.first, function.end)
         return [(i, each) for i in inside for each in passed if each in self.module.ops[i].operands]
 
@@ -125,15 +126,8 @@ def users(module: Module) -> dict[int, list[int]]:
 
 def _operand(ops: tuple[Op, ...], index: int, k: int) -> int | None:
     """Return operand ``k`` of an operation as ``Op.operands`` has it: the index of an operation, or -1 - k
-    for argument k of the function. Return None if the operand is an argument of a region, or unknown.
-
-    ``Op.operands`` leaves arguments of regions out. If there are any, the other operands are found by their
-    types.
-    """
+    for argument k of the function. Return None if the operand is an argument of a region, or unknown."""
     op = ops[index]
-    if len(op.operands) == len(op.inputs):
-        return op.operands[k] if k < len(op.operands) else None
-    if len(op.operands) != 1 or k >= len(op.inputs) or op.inputs.count(op.inputs[k]) != 1:
-        return None
-    operand = op.operands[0]
-    return operand if operand >= 0 and op.inputs[k] in ops[operand].outputs else None
+    if op.places:
+        return op.operands[op.places.index(k)] if k in op.places else None
+    return op.operands[k] if len(op.operands) == len(op.inputs) and k < len(op.operands) else None

@@ -39,6 +39,7 @@ class Op(msgspec.Struct, frozen=True, gc=False):
         name.
       location: the text in ``loc(...)``.
       callee: the called function, or the target of a custom call; None if the operation calls nothing.
+      places: the position of each of ``operands`` among all operands, if some are left out; else empty.
       picks: for each operand of a return, its number among the results of one operation: 2 for ``%5#2``,
         0 for ``%5``. Empty if all are 0, and for operations other than a return.
     """
@@ -56,6 +57,7 @@ class Op(msgspec.Struct, frozen=True, gc=False):
     location: str
     callee: str | None = None
     picks: tuple[int, ...] = ()
+    places: tuple[int, ...] = ()
 
 
 class Argument(msgspec.Struct, frozen=True):

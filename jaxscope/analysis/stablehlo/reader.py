@@ -9,7 +9,7 @@ import re
 
 import msgspec
 
-from jaxscope.analysis.stablehlo import lexing
+from jaxscope.analysis.stablehlo import carried, lexing
 from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Argument, Function, Module, Op, Problem, Result
 
 MAX_PROBLEMS = 100
@@ -51,14 +51,16 @@ class _Reader:
         self.interned: dict[str, str] = {}
         self.signatures: dict[str, tuple[tuple[str, ...] | None, tuple[str, ...]]] = {}
         self.resources = False
+        self.unchanged: dict[int, frozenset[str]] = {}
 
     def problem(self, number: int, what: str) -> None:
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(Problem(number, what))
 
     def read(self, text: str) -> Module:
-        number = 0
-        for number, line in enumerate(text.split("\n"), 1):
+        number, lines = 0, text.split("\n")
+        self.unchanged = carried.unchanged(lines) if ".while(" in text else {}
+        for number, line in enumerate(lines, 1):
             line = line.strip()
             if not line:
                 continue
@@ -176,7 +178,10 @@ class _Reader:
         loop = name == "stablehlo.while" or name == "mhlo.while"
         if opens or loop:
             self._define(head)
-        count, operands, picks = self._operands(head, name) if "%" in head else (0, (), ())
+        for argument, value in carried.PAIR.findall(head) if loop else ():
+            if argument in self.unchanged.get(number, ()):
+                self.names[argument] = self.names.get(value)
+        count, operands, picks, places = self._operands(head, name) if "%" in head else (0, (), (), ())
         callee = None
         if "@" in head and (name == "func.call" or name.endswith("custom_call")):
             symbol = SYMBOL.search(head)
@@ -201,6 +206,7 @@ class _Reader:
                 self.interned.setdefault(location, location),
                 callee,
                 picks,
+                places,
             )
         )
         scope.last = index
@@ -209,13 +215,16 @@ class _Reader:
                 self.problem(number, f"regions nested more than {MAX_OPEN} deep")
             self._enter(index)
 
-    def _operands(self, head: str, name: str) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    def _operands(
+        self, head: str, name: str
+    ) -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """Parse the operands of the operation ``name``. Return (number of operands, indices of the operations
-        that produce them, their numbers among the results of these operations: 2 for ``%5#2``). ``head`` is
-        the line behind the name, without types and location.
+        that produce them, their numbers among the results of these operations: 2 for ``%5#2``, their
+        positions). ``head`` is the line behind the name, without types and location.
 
-        Operands that are arguments of regions are counted, but are in neither of the two tuples. The third
-        item is empty if all its numbers are 0, and always except for a return.
+        Operands that are arguments of regions are counted, but are in none of the tuples. The third item is
+        empty if all its numbers are 0, and always except for a return. The last one is empty if the tuples
+        have all operands.
         """
         values = lexing.OPERAND.findall(lexing.STRING.sub('""', head) if '"' in head else head)
         names = self.names
@@ -223,7 +232,10 @@ class _Reader:
         picks: tuple[int, ...] = ()
         if "#" in head and name in NOT_OPERATIONS:
             picks = tuple([_number(v) for v, k in zip(values, known, strict=True) if k is not None])
-        return len(values), tuple([k for k in known if k is not None]), picks
+        places: tuple[int, ...] = ()
+        if None in known:
+            places = tuple([n for n, k in enumerate(known) if k is not None])
+        return len(values), tuple([k for k in known if k is not None]), picks, places
 
     def _name_results(self, defined: str, index: int) -> int:
         """Store the names of the results of operation ``index``, and return how many there are: 2 for

@@ -144,6 +144,17 @@ TEMPLATES = {
     "product-order": "multiplies three arrays in a costly order",
     "product-of-diagonal": "multiplies by a diagonal matrix as if it were full: most products are with 0",
     "product-of-one-hot": "multiplies by a one-hot matrix, only to pick rows or columns of the other matrix",
+    "product-of-banded": "multiplies by a matrix that is zero outside a few diagonals",
+    "fix-add-diagonals": (
+        "multiply each diagonal by the vector, shifted, and add the results: for a matrix with the diagonals"
+        " lower, main and upper, y = main * v, y = y.at[1:].add(lower * v[:-1]), y = y.at[:-1].add(upper *"
+        " v[1:])"
+    ),
+    "solve-of-tridiagonal": "solves linear equations whose matrix is zero outside three diagonals",
+    "fix-tridiagonal-solve": (
+        "use jax.lax.linalg.tridiagonal_solve(lower, main, upper, b): it takes the three diagonals, each as"
+        " long as the matrix (lower[0] and upper[-1] are not used), and b with two dimensions"
+    ),
     "product-for-diagonal": "multiplies two matrices, and uses only the diagonal of their product",
     "product-for-part": "multiplies two matrices, and uses only a slice of their product",
     "positions-for-one": "computes the attention of all positions of a sequence, and uses only one position",

@@ -31,6 +31,17 @@ FOUND = {
         "jax.grad(lambda v, a: jnp.sum((jnp.diag(v) @ a) ** 2))", "v, a", {"diagonal": (2 * N**3, N**2)}
     ),
     "scaled for each": ("jax.vmap(lambda v, a: jnp.diag(v) @ a)", "a[:2], jnp.stack([a, b])", {"diagonal": (4 * N**3, 2 * N**2)}),
+    "one column beside": ("lambda a, v: jnp.diag(v[:-1], 1) @ a", "a, v", {"banded": (2 * N**3, 2 * N**2)}),
+    "three diagonals": (
+        "lambda v: (jnp.diag(v) - jnp.diag(v[1:], -1) / 2 + 3 * jnp.diag(v[1:], 1).T) @ v", "v", {"banded": (2 * N**2, 4 * N)}
+    ),
+    "differences in a scan": (
+        "stepped", "v", {"banded": (2 * N**2, 4 * N)},
+    ),
+    "equations": (
+        "lambda v: jnp.linalg.solve(jnp.diag(v) + jnp.diag(v[1:], -1) + jnp.diag(v[1:], 1), v)", "v",
+        {"tridiagonal-solved": (2 * N**2 + 2 * N**3 // 3, 10 * N)},
+    ),
     "rows picked": ("lambda a, i: jax.nn.one_hot(i, 300) @ a", "a, i", {"one-hot": (2 * 50 * N**2, 50 * N)}),
     "rows of eye": ("lambda a, i: jnp.eye(300)[i] @ a", "a, i", {"one-hot": (2 * 50 * N**2, 50 * N)}),
     "diagonal": ("lambda a, b: jnp.diag(a @ b)", "a, b", {"diagonal-used": (2 * N**3, 2 * N**2)}),
@@ -88,7 +99,6 @@ NOT_FOUND = {
         "lambda a, b, v: jax.lax.fori_loop(0, 9, lambda _, x: x - a @ b @ x, v)", "a, b, v"  # XLA computes a @ b once
     ),
     "diagonal added": ("lambda a, v: (a + jnp.diag(v)) @ v", "a, v"),
-    "one column beside": ("lambda a, v: jnp.diag(v[:-1], 1) @ a", "a, v"),
     "hessian": ("lambda v, a: jax.hessian(lambda v: jnp.sum(jnp.tanh(a @ jnp.sin(v)) ** 2))(v)", "v, a"),
     "jacobian": ("lambda v, a: jax.jacfwd(lambda v: a @ (v * v))(v)", "v, a"),
     "all directions": (
@@ -122,6 +132,12 @@ NOT_FOUND = {
         "a[:20, :20], b[:20, :20], jnp.ones((2, 9000, 20))",
     ),
     "many conditions": ("many", "a, b"),
+    "equations of five diagonals": (
+        "lambda v: jnp.linalg.solve(jnp.diag(v) + jnp.diag(v[2:], -2) + jnp.diag(v[2:], 2), v)", "v"
+    ),
+    "three diagonals and a corner": (
+        "lambda v: (jnp.diag(v) + jnp.diag(v[1:], 1)).at[0, -1].set(1.0) @ v", "v"
+    ),
     "outer product": ("lambda v: jnp.einsum('i,j->ij', v, v)[0]", "v"),
     "row of a pseudoinverse": ("lambda a: jnp.linalg.pinv(a)[0]", "a[:40, :40]"),
     "diagonal of a flat array": ("lambda a, b: (a @ b).ravel()[::301]", "a, b"),
@@ -146,6 +162,10 @@ def many(a, b):
     for i in range(40):  # in time that grows with 2**40 if each value is followed on every way
         a = jnp.where(a > i, a * 0.9, a * a)
     return jnp.diag(a @ b) if i < 0 else a @ b
+def stepped(v):
+    d = jnp.diag(v) + jnp.diag(v[1:], 1)
+    return jax.lax.scan(lambda x, _: (x + d @ x, None), v, None, 9)[0]
+
 def attend(s, w):
     return (jax.nn.softmax(jnp.einsum("bqd,bkd->bqk", s, s)) @ s) @ w
 
