@@ -86,7 +86,7 @@ STATED = {
         f"at least {n(many_compilations.FEWEST)} times",
     ),
     "JX133": (
-        f"at least {many_compilations.BARRAGE} compilations of the line repeat one that it had made before",
+        f"at least {many_compilations.BARRAGE} compilations of the line repeat an earlier one of the same line",
         f"at least {share(many_compilations.SHARE)} of the total time",
         f"or {share(many_compilations.SHARE * many_compilations.SOME)} if the line causes at least"
         f" {many_compilations.BARRAGE} compilations",
