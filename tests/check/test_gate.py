@@ -244,7 +244,7 @@ def test_a_process_that_counts_no_steps_fails_where_the_step_of_the_program_is_u
     child.compiled(EVAL, x(4))
     (found,) = gate.recompiles_after(load(log.run), 1)
     assert (found.code, found.severity) == ("JX901", ERROR)
-    assert "a compilation (eval_step) may be before or after step 1" in words.title(found)
+    assert "a compilation (eval_step) happened before or after step 1" in words.title(found)
 
 
 def test_a_process_that_counts_no_steps_is_in_the_step_of_the_programs_first(log):

@@ -216,7 +216,7 @@ def test_a_program_that_a_gpu_ran_later_is_known_by_its_name_in_the_error(named,
     results = found(run, "JX510")
     assert [f.severity for f in results] == codes
     if results:
-        assert words.fix_text(results[0]).startswith("9.0 GiB of that are temporaries")
+        assert words.fix_text(results[0]).startswith("9.0 GiB of this memory are temporaries")
         [spans] = failures.memory_needed(run, None)
         assert spans[1].startswith(" ran out of memory; it needs on each device: arguments 1.0 GiB")
 

@@ -64,8 +64,7 @@ def test_a_tenth_of_all_seconds_makes_a_finding_on_a_quick_and_on_a_slow_machine
     log.end()
     [f] = barrage(run)
     assert (
-        f.source.line == 12
-        and "each call creates the loop body or branch as a new function object" in words.title(f)
+        f.source.line == 12 and "the loop body or branch is a new function object each time" in words.title(f)
     )
     assert words.fix_text(f).startswith("apply jit to main, or to a function that calls it")
 
@@ -163,14 +162,18 @@ def test_what_a_library_makes_anew_in_one_call_can_only_be_kept_in_the_persisten
         (
             None,
             "jax.random",
-            ["sim does not jit what this line calls. Jit it once: jitted = jax.jit(sim.draw"],
+            [
+                "sim does not jit the function that this line calls. Jit this function once: jitted = jax.jit(sim.draw"
+            ],
         ),
         (None, "jax.numpy", ["if sim only reads the arrays, pass NumPy arrays (np.asarray)"]),
         ("sim.draw(key, 4)", "jax.random", []),
         (
             "float(x)",
             "jax.random",
-            ["sim does not jit what this line calls. Jit it once: jitted = jax.jit(sim.draw"],
+            [
+                "sim does not jit the function that this line calls. Jit this function once: jitted = jax.jit(sim.draw"
+            ],
         ),
     ],
 )
@@ -338,7 +341,7 @@ def test_lines_that_a_library_calls_count_for_the_line_that_called_the_library(r
     [f] = barrage(run)
     assert (f.source.line, f.evidence[0].source.line) == (31, 8)
     assert words.fix_text(f) == (  # no example, because the source of the line is unknown
-        "jit the whole of what this line calls, once, and call the jitted function here. The sizes of arrays change: pad the"
+        "jit all that this line calls as one function, once, and call the jitted function here. The sizes of arrays change: pad the"
         " arrays to one of a few fixed sizes, and mask the padding"
     )
 
@@ -569,8 +572,12 @@ def test_a_solver_whose_data_grow_is_not_to_be_jitted_but_given_one_size(run):
 
 def test_a_sampler_that_is_compiled_in_each_run_is_to_run_inside_a_jitted_function(run):
     [fix] = of_library(run, "numpyro", range(50, 90, 10))
-    assert fix.startswith("pad the data") and "write one function under jax.jit" in fix
-    assert "what this line calls" not in fix
+    assert (
+        fix.startswith("pad the data")
+        and "write one function that creates the MCMC" in fix
+        and "jax.jit" in fix
+    )
+    assert "that this line calls" not in fix
 
 
 def test_a_sampler_that_compiles_what_it_needs_once_has_no_advice(run):
@@ -606,7 +613,7 @@ print(model.fit(shape))
             5,
             False,
             [
-                "fitting does not jit what this line calls. Jit it once: jitted = jax.jit(model.fit) (name the argume"
+                "fitting does not jit the function that this line calls. Jit this function once: jitted = jax.jit(model.fit) (name the argume"
             ],
         ),
         (5, True, []),  # the line's method jits its parts: it is a loop in Python

@@ -36,7 +36,7 @@ def test_a_copy_in_each_step_is_reported_with_line_count_and_seconds(log):
     assert (
         words.title(f)
         == "float(loss) waits for the device and copies to the host in each of 200 steps; this took 1.3 s in total,"
-        " of which the advice saves at most 0.70 s"
+        " of which the fix saves at most 0.70 s"
     )
     assert (f.certainty, f.seconds, f.source.line) == ("certain", pytest.approx(0.7), 31)
     assert (
@@ -79,7 +79,7 @@ def test_a_wait_costs_what_the_change_saves(log, more, seconds):
     log.say(copied(**more))
     [f] = found(log, "JX601")
     assert f.seconds == pytest.approx(seconds)
-    assert ("of which the advice saves" in words.title(f)) == (seconds == 0.7)
+    assert ("of which the fix saves" in words.title(f)) == (seconds == 0.7)
 
 
 def test_what_other_lines_wait_is_not_saved_by_a_change_of_one(log):
@@ -283,7 +283,7 @@ def test_without_steps_a_line_that_keeps_the_program_waiting_is_likely(log):
     assert (
         words.title(f)
         == "float(loss) waits for the device and copies to the host 200 times; this took 1.3 s in total,"
-        " of which the advice saves at most 0.70 s"
+        " of which the fix saves at most 0.70 s"
     )
     assert f.certainty == "likely"
 

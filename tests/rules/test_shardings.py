@@ -81,7 +81,7 @@ LARGE = written.leaf("table", 512, 1024)
 def test_a_large_argument_from_one_device_is_moved(found):
     [finding] = found("JX508", [LARGE], [2])
     assert words.title(finding) == (
-        "table (2.0 MiB) is placed on cpu:0, but train_step needs it as replicated over 8 devices: each such call copies it"
+        "table (2.0 MiB) is placed on cpu:0, but train_step needs it as replicated over 8 devices: each call of train_step then copies it"
     )
     assert finding.source.line == 140 and finding.certainty == "likely"
 

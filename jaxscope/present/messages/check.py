@@ -14,7 +14,9 @@ TEMPLATES = {
     "fix-record-all": (
         "record the whole program (jaxscope run, or jaxscope.record() around it) to learn what changed"
     ),
-    "fix-warm-up": "call it with the same kind of arguments {when}, or allow compilations in more steps",
+    "fix-warm-up": (
+        "call the function with the same kind of arguments {when}, or allow compilations in more steps"
+    ),
     "by-step": "in one of the first {n} steps",
     "before": "earlier",
     "program-number": "program {n} of {name}",
@@ -29,7 +31,9 @@ TEMPLATES = {
     "others-were-late": "; {n} of them were too late ({code}), the others not{listed}",
     "fix-or-allow-more-compilations": "{fix}, or allow more compilations",
     "fix-one-jit": "write one function that calls these functions, and jit that function only",
-    "fix-equal-calls": "pass what this finding says has changed in the same way in every call",
+    "fix-equal-calls": (
+        "this finding says what changed between the calls: pass it in the same way in every call"
+    ),
     "unknown-seconds": "how long tracing, lowering and compiling took is unknown",
     "too-many-seconds": (
         "tracing, lowering and compiling took {spent}, {limit} allowed; the slowest: {slowest}"
@@ -41,7 +45,7 @@ TEMPLATES = {
     ),
     "longest-of": "{text}; the longest of {compilations} took {seconds}",
     "fix-smaller-program": (
-        "compile it less often, or make its program smaller (jaxscope report shows what it consists of)"
+        "compile less often, or make the programs smaller (jaxscope report shows what they consist of)"
     ),
     "too-much-memory-temporaries": "{program} uses {used} of temporaries per device, {limit} allowed{parts}",
     "too-much-memory-peak": "{program} uses {used} at its peak per device, {limit} allowed{parts}",
@@ -71,7 +75,7 @@ TEMPLATES = {
         " keep it)"
     ),
     "unknown-constant-size": "{program}: the size of a constant is unknown",
-    "fix-pass-constant": "pass it as an argument",
+    "fix-pass-constant": "pass the constant as an argument",
     "too-many-collectives": "{program} has {used} {what}, {limit} allowed; the largest: {largest}",
     "too-many-collective-bytes": (
         "{program} has {used} of {what} per call, {limit} allowed; the largest: {largest}"
@@ -179,7 +183,9 @@ TEMPLATES = {
     "eager-operation": "the eager operation {name}",
     "function-without-name": "a function whose name is unknown",
     "function-of-library": "{name}, a function of {library},",
-    "maybe-late": "{compilations} ({functions}) may be before or after step {step}: {reason}",
+    "maybe-late": (
+        "it is unknown whether {compilations} ({functions}) happened before or after step {step}: {reason}"
+    ),
     "a-compilation": "a compilation",
     "mark-and-calls-disagree": (
         "jaxscope.step() and the calls of the watched step function give different numbers of steps"
@@ -187,8 +193,8 @@ TEMPLATES = {
     "several-functions-watched": "several functions are watched, and none of them with step=True",
     "process-without-steps": "the steps of process {pid} are not counted",
     "fix-count-in-one-way": (
-        "count the steps in one way: jaxscope.step() at the end of each, or @jaxscope.watch(step=True) on the"
-        " step function"
+        "count the steps in one way: jaxscope.step() at the end of each step, or @jaxscope.watch(step=True)"
+        " on the step function"
     ),
     "not-checked": "not checked: {error}",
     "setting-not-checked": "this setting cannot be checked: {error}",

@@ -9,9 +9,9 @@ TEMPLATES = {
     ),
     "and-elements": ", and all but a few elements of {paths}",
     "fix-return-what-is-read": (
-        "do not return what is never read, and return only the needed elements of the rest: XLA then does not"
-        " compute or keep the others. In a scan, leave these arrays out of the second result of its body; the"
-        " value of the last iteration can be part of the carry"
+        "do not return an array that is never read; if only some elements of an array are read, return only"
+        " these elements: XLA then does not compute or keep the others. In a scan, leave these arrays out of"
+        " the second result of the body; the value of the last iteration can be part of the carry"
     ),
     "dense-solution": (
         "{function} keeps the coefficients of all steps that diffeqsolve may take, up to max_steps, because"
@@ -23,12 +23,13 @@ TEMPLATES = {
     ),
     "frozen-parameters": (
         "{function} computes gradients and {moments} of optimizer state for {paths} ({bytes}), and then adds"
-        " 0 to them"
+        " 0 to these parameters"
     ),
     "fix-train-some": (
         "differentiate only with respect to the parameters that are trained: divide the parameters into two"
-        " pytrees, pass only one to jax.grad and to the optimizer, and put them together in the loss."
-        " Setting updates to 0 afterwards saves nothing, and the frozen gradients count in a global norm"
+        " pytrees, pass only one to jax.grad and to the optimizer, and put them together in the loss. Setting"
+        " updates to 0 afterwards saves nothing, and a global norm still counts the gradients of the frozen"
+        " parameters"
     ),
     "stacked-not-read": (
         "{function} keeps the values of all iterations of a scan in {arrays} of shape {shape}, and reads"
@@ -38,9 +39,9 @@ TEMPLATES = {
     "stacked-arrays": "{n} arrays",
     "stacked-read-on": " on {line}",
     "fix-stack-what-is-read": (
-        "let the body of the scan return only what is read of these values. If every k-th iteration is read,"
-        " run k iterations in the body, with jax.lax.fori_loop; the value of the last iteration is in the"
-        " carry"
+        "let the body of the scan return only the part of these values that is read. If only every k-th"
+        " iteration is read, run k iterations in each call of the body, with jax.lax.fori_loop; the value of"
+        " the last iteration is in the carry"
     ),
     "growing-arrays": (
         "{arrays} by {more} and {more_bytes} in each step; it has {count} ({bytes}) after step {step}"
@@ -62,8 +63,11 @@ TEMPLATES = {
     "unreferenced-arrays-grow": "the set of arrays that no known variable refers to grows",
     "arrays-of-bytes": "{count}, {bytes}",
     "arrays-at-time": "{count}, {bytes} after {seconds}",
-    "fix-pass-captured-arrays": "pass them as arguments: each trace keeps the arrays that it captured",
-    "fix-release": "drop the references to the results of this line: {holder} keeps them",
+    "fix-pass-captured-arrays": (
+        "pass these arrays as arguments: each time JAX traces the function, it keeps the arrays that the"
+        " function captures"
+    ),
+    "fix-release": "{holder} refers to the results of this line: drop these references",
     "fix-find-references": (
         "find what keeps the results of this line: a reference cycle, a cache or an object in a library"
     ),
@@ -107,7 +111,7 @@ TEMPLATES = {
     ),
     "uneven-devices": "device {fullest} holds {most} and device {emptiest} {least}{array}",
     "holds-only": "only {bytes}",
-    "holds-nothing": "no array that a variable leads to",
+    "holds-nothing": "no array that a variable refers to, directly or indirectly",
     "is-on-device": "; on device {device} is {path} ({bytes})",
     "device-holds": "device {device}: {bytes}",
     "fix-shard-over-mesh": (
@@ -133,7 +137,7 @@ TEMPLATES = {
         " has all of these rows"
     ),
     "fix-split-rows": (
-        "split the rows that {line} returns again: rows = jax.lax.with_sharding_constraint(rows,"
+        "split the rows over the devices again after {line}: rows = jax.lax.with_sharding_constraint(rows,"
         " PartitionSpec({axes}))"
     ),
     "fix-unconstrained": (
@@ -146,12 +150,12 @@ TEMPLATES = {
         " this axis"
     ),
     "fix-look-at-shardings": (
-        "see with jaxscope report --function {function} how its arrays are sharded, and constrain what this"
-        " line reads so that it stays split over all mesh axes"
+        "run jaxscope report --function {function} to see how the arrays of the function are sharded. Then"
+        " constrain the arrays that this line reads, so that they stay split over all mesh axes"
     ),
     "fix-shard-batch": (
         "split {what} over a mesh of the devices before the call: jax.device_put({path}, NamedSharding(mesh,"
-        " P('data'))){uneven}; or, if {function} computes little, pass it arrays of one device"
+        " P('data'))){uneven}; or, if {function} computes little, pass arrays that are on one device"
     ),
     "its-batch": "its batch",
     "probably-its-batch": "{path}, which is probably its batch,",
@@ -162,12 +166,12 @@ TEMPLATES = {
     "host-has": "the host has only {bytes}",
     "devices-share": "the {devices} devices of this host share only {bytes}",
     "fix-less-memory": (
-        "shard its largest arrays over more devices, donate the arguments that it replaces, or process"
-        " smaller batches"
+        "shard the largest arrays of the function over more devices, donate the arguments that the function"
+        " replaces, or process smaller batches"
     ),
     "fix-less-temporary": (
-        "{bytes} of that are temporaries of the program: process smaller batches, or, if it computes a"
-        " gradient, compute values of the forward pass again in the backward pass (jax.checkpoint)"
+        "{bytes} of this memory are temporaries of the program: process smaller batches, or, if the program"
+        " computes a gradient, compute values of the forward pass again in the backward pass (jax.checkpoint)"
     ),
     "nearly-full": "device {device} used {share} of its memory at its peak: {peak} of {limit}",
     "fix-nearly-full": (

@@ -10,9 +10,9 @@ TEMPLATES = {
         " device, {share} of the program's temporary memory"
     ),
     "fix-checkpoint": (
-        "apply jax.checkpoint to the body, jax.lax.scan(jax.checkpoint(body), ...): JAX then keeps only what"
-        " the body carries, and computes the rest again for the gradient, which takes time. Change nothing if"
-        " the memory suffices"
+        "apply jax.checkpoint to the body of the scan: jax.lax.scan(jax.checkpoint(body), ...). JAX then"
+        " keeps only what is carried from iteration to iteration, and computes the rest again for the"
+        " gradient, so that a step takes longer. Change nothing if the memory suffices"
     ),
     "fix-checkpoint-segments": (
         "divide the {iterations} iterations into about {segments} segments: scan over the segments with"
@@ -34,7 +34,7 @@ TEMPLATES = {
     "unrolled-also": "; the same loop is in {functions}",
     "repeated-block": "a block of {operations} operations is repeated {times} times in {function}",
     "repeated-share": (
-        "with a scan, {function} has {share} fewer operations; it took {seconds} to trace, lower and compile"
+        "{function} took {seconds} to trace, lower and compile; with a scan, it has {share} fewer operations"
     ),
     "fix-same-iterations": (
         "write the loop as {same}: all iterations do the same, and what they change becomes the loop's state"
@@ -100,10 +100,10 @@ TEMPLATES = {
     ),
     "fix-branch-outside-vmap": (
         "if in most calls no element needs this branch, compute the predicate for the whole batch first, and"
-        " call {conditional} once, not under vmap: {conditional}(jnp.any({predicate}), with_branch, without,"
-        " batch). with_branch computes this branch for all elements with vmap, and uses jnp.where to keep its"
-        " result only for the elements that need it; without does what the other branch does. If in most"
-        " calls an element needs it, make this branch cheaper"
+        " call {conditional} once, not under vmap: {conditional}(jnp.any({predicate}), this_branch,"
+        " other_branch, batch). this_branch computes this branch for all elements with vmap, and uses"
+        " jnp.where to keep its result only for the elements that need it; other_branch does what the other"
+        " branch does. If in most calls at least one element needs this branch, make the branch cheaper"
     ),
     "fix-counter-without-vmap": (
         "{predicate} depends on a counter, which seems to be the same for all elements. Compute the predicate"
@@ -112,8 +112,8 @@ TEMPLATES = {
     ),
     "fix-branch-cheaper": (
         "if all elements can take the same branch, call {conditional} outside vmap, for the whole batch."
-        " Otherwise make the branch cheaper, or, on a CPU, use jax.lax.map(f, xs) instead of vmap(f)(xs): it"
-        " runs one branch for each element"
+        " Otherwise make the branch cheaper, or, on a CPU, use jax.lax.map(f, xs) instead of vmap(f)(xs),"
+        " because jax.lax.map runs only one branch for each element"
     ),
     "sort-for-few": "{function} sorts {rows}{elements}, and uses only {used} of them{each}",
     "shuffle-for-few": "{function} shuffles {rows}{elements}, and uses only {used} of them{each}",
@@ -130,15 +130,15 @@ TEMPLATES = {
         " jax.random.randint(key, ({used},), 0, {length})"
     ),
     "value-and-gradient": (
-        "{function} is computed twice: the program calls it for its value at {line}, and its gradient,"
-        " another jitted function, at {gradient}; the gradient computes the value, too"
+        "{function} is computed twice: the program calls it at {line} to get its value, and calls another"
+        " jitted function, its gradient, at {gradient}; the gradient computes the value, too"
     ),
     "fix-value-and-grad": (
         "jit {transform} of {function}, call this once instead of both functions, and use both of its results"
     ),
     "fix-value-and-grad-for-scipy": (
-        "jit {transform} of {function}, return (float(value), numpy.asarray(gradient)) from one function, and"
-        " pass this function with jac=True to {call}"
+        "jit {transform} of {function}. Then write a function that calls this jitted function and returns"
+        " (float(value), numpy.asarray(gradient)), and pass your function with jac=True to {call}"
     ),
     "costly-form": "{function} {what}, which takes {times} times as many operations as necessary",
     "product-order": "multiplies three arrays in a costly order",
@@ -159,9 +159,9 @@ TEMPLATES = {
     "product-for-part": "multiplies two matrices, and uses only a slice of their product",
     "positions-for-one": "computes the attention of all positions of a sequence, and uses only one position",
     "fix-key-value-cache": (
-        "if each position depends on earlier ones only, keep their keys and values in arrays (a key-value"
-        " cache), and compute only the new position in each step: jax.lax.dynamic_update_slice writes its key"
-        " and value into these arrays"
+        "if each position depends only on earlier positions, keep the keys and values of the earlier"
+        " positions in arrays (a key-value cache), and compute only the new position in each step:"
+        " jax.lax.dynamic_update_slice writes the new key and value into these arrays"
     ),
     "fix-slice-before": (
         "slice the factor, not the product: x[:, -1] @ w instead of (x @ w)[:, -1]. XLA does not move a slice"
@@ -206,7 +206,7 @@ TEMPLATES = {
     ),
     "fix-grad": (
         "use jax.grad of this function: it gives the exact gradient, and takes about as long as 4"
-        " evaluations. Keep the shifts only where the function is evaluated on other hardware, as a quantum"
+        " evaluations. Keep the shifts only if the function is evaluated on other hardware, such as a quantum"
         " computer"
     ),
     "jacobian-in-reverse": (
@@ -236,22 +236,25 @@ TEMPLATES = {
     "from-lines": ", from lines {numbers}",
     "in-each-iteration": "in each iteration of a loop",
     "partly-in-a-loop": "{n} times, at least once in each iteration of a loop",
-    "callback-not-cached": "{finding}; JAX {version} does not store such a program in the persistent cache",
+    "callback-not-cached": (
+        "{finding}; JAX {version} does not store a program with callbacks in the persistent cache"
+    ),
     "fix-callback": (
         "if the callback only shows or stores values, return the values and use them outside the function, or"
         " call back only in every Nth step (jax.lax.cond); if it computes a value that the function needs,"
-        " compute it with jax.numpy, or before the call and pass it as an argument"
+        " compute it with jax.numpy, or compute it before the call and pass it as an argument"
     ),
     "fix-show-outside": (
         "return the values and print or store them outside the function, or call back only in every Nth step"
         " (jax.lax.cond)"
     ),
     "fix-compute-in-jax": (
-        "compute the value with jax.numpy, or before the call, and pass it as an argument{vectorized}"
+        "compute the value with jax.numpy, or compute it before the call and pass it as an"
+        " argument{vectorized}"
     ),
     "call-back-once": (
         ". If Python has to compute it, and can do so for many inputs at once, use vmap_method='expand_dims'"
-        " or 'broadcast_all': then one call back serves all of them"
+        " or 'broadcast_all': then Python is called once for all of them"
     ),
     "upcast": "{function} converts {bytes} from {before} to {after}",
     "upcast-spreads": (
@@ -259,8 +262,8 @@ TEMPLATES = {
         " earlier operation mixes {before} with {after}"
     ),
     "upcast-of-some": (
-        "{function} computes matrix products in {after} {where}, where it also computes them in {before}: an"
-        " earlier operation mixes {before} with {after}"
+        "{function} computes matrix products in {after} {where}, although it computes other products there in"
+        " {before}: an earlier operation mixes {before} with {after}"
     ),
     "fix-cast-where-it-begins": (
         "find the first operation that mixes the two types, probably {where}, and cast its {wide}"
@@ -270,7 +273,10 @@ TEMPLATES = {
         "probably {call} on this line causes it, because a NumPy number or array turns {dtype} into {wide}:"
         " write float({call}) if it is one number, or jnp.asarray({call}, {dtype!r}) if it is an array"
     ),
-    "fix-cast-down": "cast the other operand down (x.astype(y.dtype)) if the wider type is not intended",
+    "fix-cast-down": (
+        "if the wider dtype is not intended, cast the operand x that has it to the dtype of the other operand"
+        " y: x.astype(y.dtype)"
+    ),
     "float64": "{function} computes in float64 ({operations}{arguments})",
     "float64-arguments": "; float64 arguments: {paths}",
     "float64-at-this-line": "the float64 number or array on this line",
@@ -279,8 +285,8 @@ TEMPLATES = {
         " jax_enable_x64"
     ),
     "half-precision-sum": (
-        "{total} is added up in {dtype}: once it is {times} times as large as the number that is added, it no"
-        " longer changes"
+        "{total} is added up in {dtype}: once it is {times} times as large as the number that is added,"
+        " {total} no longer changes"
     ),
     "fix-add-in-float32": (
         "convert the numbers to float32 before they are added to {total}, with .astype(jnp.float32) before"
@@ -318,8 +324,8 @@ TEMPLATES = {
         " axis of the input, for example with PartitionSpec(None, {axes})"
     ),
     "fix-match-shardings": (
-        "this line, or its gradient, needs the whole of an array of which each device has a part. If its"
-        " arrays are sharded in different ways by mistake, shard them alike: with"
+        "this line, or its gradient, needs a whole array, but each device has only a part of it. If the"
+        " arrays of this line are sharded in different ways by mistake, shard them in the same way: with"
         " jax.lax.with_sharding_constraint, or by the shardings of the arguments. If the array is sharded to"
         " save memory, change nothing"
     ),
@@ -330,15 +336,16 @@ TEMPLATES = {
         "remove this sharding constraint, or change it to a PartitionSpec that keeps the array sharded"
     ),
     "fix-constrain-as-before": (
-        "remove this sharding constraint, or change it to the sharding that the array has before it"
+        "remove this sharding constraint, or change it to the sharding that the array already has before this"
+        " line"
     ),
     "sum-in-each-iteration": (
         "{function} sums {bytes} over devices in each iteration of a loop (psum or pmean), although the loop"
         " only adds the results up"
     ),
     "fix-sum-after-the-loop": (
-        "add up on each device in the loop, and call jax.lax.psum or pmean once, after it: the result is the"
-        " same{inserted}"
+        "in the loop, add up on each device only, and call jax.lax.psum or pmean once, after the loop: the"
+        " result is the same{inserted}"
     ),
     "for-an-inserted-sum": (
         ". If you wrote no sum, JAX inserts it for a gradient (shard_map with check_vma): first mark the"
@@ -350,7 +357,7 @@ TEMPLATES = {
     "of-size": " of {bytes}",
     "from-to": " from {before} to {after}",
     "fix-reshard-in-steps": (
-        "change the sharding in two steps, of which each moves one mesh axis, or give the operands of this"
-        " line matching shardings"
+        "change the sharding in two steps, so that each step moves one mesh axis, or give the operands of"
+        " this line matching shardings"
     ),
 }

@@ -47,8 +47,8 @@ TEMPLATES = {
     "rank-has-left": "{ranks} left the program{line} ({time} ago{step}{last})",
     "ranks-left-first": "{ranks} left the program while most of the others continued",
     "fix-same-on-all-ranks": (
-        "make every process call the same functions, in the same order, with the same shapes and"
-        " constants: no branch on jax.process_index(), no value in the code that differs between processes"
+        "make every process call the same functions, in the same order, with the same shapes and constants."
+        " Do not branch on jax.process_index(), and use no value in the code that differs between processes"
     ),
     "fix-ended-first": (
         "look at the output of rank {rank} first: the messages of the other ranks are only a consequence"

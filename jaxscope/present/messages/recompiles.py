@@ -11,7 +11,7 @@ TEMPLATES = {
     "recompiled-alike": "{function} recompiled {n} times: {cause}{than}{also}",
     "recompiled-weak-types": (
         "{function} recompiled {n} times, each time because a weakly typed array in {roots} came back as an"
-        " ordinary one; most recently: {cause}{than}{also}"
+        " ordinary array; most recently: {cause}{than}{also}"
     ),
     "recompiled-variously": "{function} recompiled {n} times, most recently: {cause}{than}{also}",
     "compared-with": " (compared with compilation #{number}, the most similar earlier one)",
@@ -52,7 +52,7 @@ TEMPLATES = {
     "compiled-of-function": "{function}: {compilations}, {seconds}{because}",
     "for-example": "; for example, {cause}",
     "of-them-recompiles": "; {n}, which took {seconds}",
-    "because-of-bodies": "each call creates the loop body or branch as a new function object",
+    "because-of-bodies": "the loop body or branch is a new function object each time",
     "because-of-sizes": "the sizes of the arrays change from call to call",
     "because-of-parameters": "parameters of the operation, such as a size, change from call to call",
     "because-of-cause": "{cause}",
@@ -94,8 +94,8 @@ TEMPLATES = {
     "changed-memory-kind": "changed its memory kind",
     "changed-layout": "changed its layout",
     "fix-pad-before-jit": (
-        "{fix}; if operations outside jit use the batch, pad it before them (in NumPy, or pad all the data"
-        " once)"
+        "{fix}; if operations outside jit use the batch, pad the batch in NumPy before these operations, or"
+        " pad all the data once"
     ),
     # -- fixes: array arguments --------------------------------------------------------------------------
     "fix-same-rank": "pass {path} with the same number of axes in every call",
@@ -108,11 +108,11 @@ TEMPLATES = {
     ),
     "fix-jit-over-leaves": (
         "remove jit from {function}, which runs once for each leaf of the tree; put the call of jax.tree.map"
-        " into a function, and jit that one: one program then computes all leaves, and one call runs it"
+        " into a function, and jit that function: one program then computes all leaves, and one call runs it"
     ),
     "fix-jit-over-layers": (
         "remove jit from {function}, which the loop calls once for each layer; put the whole loop into a"
-        " function, and jit that one: one program then computes all layers, and one call runs it"
+        " function, and jit that function: one program then computes all layers, and one call runs it"
     ),
     "fix-few-sizes": ("pad {path} to a few sizes and mask the padding"),
     "fix-one-size": "pad {path} to one size and mask the padding",
@@ -131,9 +131,9 @@ TEMPLATES = {
     ),
     "fix-one-dtype": "convert {path} to the same dtype before every call, with .astype(...){number}",
     "fix-return-same-dtype": (
-        "{function} itself returns {path} with the other dtype: compute with Python floats instead of NumPy"
-        " numbers (float(np.sqrt(n))), or convert the result with .astype(...) to the dtype of the argument"
-        " before {function} returns it"
+        "{function} itself changes the dtype of {path}: compute with Python floats instead of NumPy numbers"
+        " (float(np.sqrt(n))), or use .astype(...) to convert the result to the dtype of the argument before"
+        " {function} returns it"
     ),
     "or-write-a-float": ", or write 1.0 instead of 1",
     "fix-typed-array": "before the first call, make {path} an array that is not weakly typed: {typed}{whole}",
@@ -168,7 +168,8 @@ TEMPLATES = {
         " static: round it up to one of a few values, and mask the part that is not needed"
     ),
     "fix-static-object": (
-        "pass the values in {path} that vary as ordinary arguments, and keep all other values in it the same"
+        "take the values that vary out of {path} and pass them as ordinary arguments; keep all other values"
+        " in {path} the same"
     ),
     "fix-keep-the-same": "keep {path} the same from call to call",
     "fix-unless-mode": (
@@ -196,8 +197,8 @@ TEMPLATES = {
         " {state}.hyperparams['learning_rate'] = jnp.float32(rate)"
     ),
     "fix-function-without-self": (
-        "move {function} out of the class, as a function without {path}. What it reads from {path} now"
-        " becomes its arguments: arrays and numbers are ordinary arguments{because}"
+        "move {function} out of the class, and remove its parameter {path}. Pass what it reads from {path} as"
+        " arguments instead: arrays and numbers are ordinary arguments{because}"
     ),
     "fix-pass-its-parts": (
         "pass the arrays and numbers of {path} that the function uses as separate arguments, instead of"
@@ -230,13 +231,13 @@ TEMPLATES = {
     ),
     # -- fixes: function objects, options, caches --------------------------------------------------------
     "fix-jit-method-once": (
-        "jit the bound method once, in __init__, and keep it: self.{method} = jax.jit(self.{method}). Each"
-        " {owner} object then compiles it once: create one object, and use it for all calls"
+        "jit the bound method once, in __init__, and keep it: self.{method} = jax.jit(self.{method}). JAX"
+        " then compiles the method once for each {owner} object: create one object, and use it for all calls"
     ),
     "fix-jit-library-method-once": (
-        "create one {owner} object, jit its method once, {method} = jax.jit(object.{method}), and call that"
-        " in all places. If the calls also have equal arguments, call it only once, and copy the result:"
-        " jax.tree.map(jnp.copy, result)"
+        "create one {owner} object, and jit its method once: {method} = jax.jit(object.{method}). Call this"
+        " jitted function in all places. If the calls also have equal arguments, call it only once, and copy"
+        " the result: jax.tree.map(jnp.copy, result)"
     ),
     "fix-jit-partial-once": (
         "if the values that functools.partial binds never change, create the partial and jit it once, before"
@@ -251,8 +252,8 @@ TEMPLATES = {
     ),
     "fix-larger-cache": (
         "use functools.lru_cache(maxsize=None) on {maker}, or a larger number than {size}: the program calls"
-        " {maker} with more than {size} sets of arguments. The cache drops those that were not used for the"
-        " longest time, and {maker} then defines the function again for them"
+        " {maker} with more than {size} sets of arguments. The cache drops the least recently used of these"
+        " sets, and {maker} then defines the function again for them"
     ),
     "fix-call-maker-once": (
         "each call of {maker} defines the function again. Call {maker} once, before the code that runs"
@@ -284,12 +285,12 @@ TEMPLATES = {
         "call the object that .lower(...).compile() returned, or lower with the arguments of the real call"
     ),
     "computes-with-old-value": (
-        "{function} computes with an old value of {name}{line}: {change}; JAX does not trace again when it"
-        " changes"
+        "{function} computes with an old value of {name}{line}: {change}; JAX does not trace again when"
+        " {name} changes"
     ),
     "computed-with-old-value": (
-        "{function} computed with an old value of {name}{line}: {change}; JAX does not trace again when it"
-        " changes"
+        "{function} computed with an old value of {name}{line}: {change}; JAX does not trace again when"
+        " {name} changes"
     ),
     "keeps-first-value": (
         "{function} reads {name} (line {read}) only when JAX traces {function}; later calls use this old"
@@ -311,7 +312,7 @@ TEMPLATES = {
         "pass {name} as an argument: the compiled program does not see values that are written into it later"
     ),
     "fix-pass-or-make-anew": (
-        "pass {name} as an argument, or make a new object instead of changing this one"
+        "pass {name} as an argument, or create a new object instead of changing the old object"
     ),
     "constant-random-key": (
         "{function} draws the same random numbers in each call: {keys} {is_constant} of its compiled program"
@@ -338,12 +339,12 @@ TEMPLATES = {
     ),
     "differs-on-devices": (
         "the shard_map of {function} declares in its out_specs that {result} is equal on all devices of the"
-        " mesh axis {axes}, but each device computes another value, from its own part of the data"
+        " mesh axis {axes}, but each device computes a different value from its part of the data"
     ),
     "fix-mean-over-devices": (
         "inside the shard_map, combine the values of the devices, for example with jax.lax.pmean(...,"
-        " {axes}); do it with gradients before the optimizer uses them. Or return the value of each device,"
-        " with {axes} in out_specs"
+        " {axes}); combine gradients before the optimizer uses them. Or return the value of each device, with"
+        " {axes} in out_specs"
     ),
     "one-key-under-vmap": (
         "{function} draws from one random key for all elements of a vmap ({draws}): all elements have the"
@@ -351,8 +352,8 @@ TEMPLATES = {
     ),
     "fix-key-for-each-element": (
         "if the elements need different random numbers, give vmap a key for each of them:"
-        " jax.random.split(key, n), with 0 in in_axes for the keys. Change nothing if they are meant to be"
-        " the same"
+        " jax.random.split(key, n), with 0 in in_axes for the keys. Change nothing if all elements are meant"
+        " to have the same random numbers"
     ),
     "two-draws-from-one-key": (
         "{n} calls {where} ({functions}) draw from the same {key}: their random numbers are {how}"
@@ -362,22 +363,22 @@ TEMPLATES = {
     "on-line": "on line {line}",
     "on-lines": "on lines {lines}",
     "fix-split-key": (
-        "give each draw its own key: {keys} = jax.random.split({key}{n}). Change nothing if they are meant to"
-        " have the same random numbers"
+        "give each draw its own key: {keys} = jax.random.split({key}{n}). Change nothing if the draws are"
+        " meant to have the same random numbers"
     ),
     "fix-split-keys": (
         "give each draw its own array of keys: {keys} = jax.random.split({key}, ({n}, {count})). Change"
-        " nothing if they are meant to have the same random numbers"
+        " nothing if the draws are meant to have the same random numbers"
     ),
     "one-key-in-loop": (
         "{call} on line {line} draws the same random numbers in each iteration of {loop}, because {key} is"
         " the same each time"
     ),
     "fix-key-of-iteration": (
-        "draw from a key that belongs to the iteration: jax.random.fold_in({key}, i), where i is the number"
-        " of the iteration, an element of jax.random.split({key}, n) that scan passes to its body, or a key"
-        " that the body splits from the carry, if it returns the other new key in the carry. Change nothing"
-        " if all iterations are meant to have the same random numbers"
+        "draw from another key in each iteration: jax.random.fold_in({key}, i), where i is the number of the"
+        " iteration; or an element of jax.random.split({key}, n), if scan passes these elements to its body;"
+        " or a new key: the body splits the key in the carry, draws from one new key, and returns the other"
+        " new key in the carry. Change nothing if all iterations are meant to have the same random numbers"
     ),
     "one-key-for-all-steps": (
         "{function} draws the same random numbers in each iteration of the loop at line {line}: {key} is"
@@ -390,17 +391,17 @@ TEMPLATES = {
     "fix-set-once": "set {setting} once, before the first call",
     # -- fixes: placement --------------------------------------------------------------------------------
     "fix-place-on-mesh": (
-        "before the first call, use jax.device_put to give {path} the sharding of the {path} that {function}"
-        " returns, {sharding}. To use another sharding, place {path} with that sharding before the first"
-        " call, and request it for the result with out_shardings= of jit"
+        "before the first call, use jax.device_put to give {path} the sharding with which {function} returns"
+        " it, {sharding}. To use another sharding, place {path} with that sharding before the first call, and"
+        " request it for the result with out_shardings= of jit"
     ),
     "fix-place-object": (
         "before the first call, give the arrays of {path} the sharding with which {function} leaves them,"
         " {sharding}: {path} = jax.device_put({path}, NamedSharding(mesh, PartitionSpec()))"
     ),
     "fix-keep-sharding": (
-        "before the first call, use jax.device_put to give {path} the sharding of the {path} that {function}"
-        " returns{returned}; or set out_shardings= of {function} to the sharding that {path} had in the first"
+        "before the first call, use jax.device_put to give {path} the sharding with which {function} returns"
+        " it{returned}; or set out_shardings= of {function} to the sharding that {path} had in the first"
         " call{passed}"
     ),
     "fix-place-for-pmap": (
@@ -434,9 +435,9 @@ TEMPLATES = {
     "fix-iterate-numpy": "iterate over a NumPy array: np.asarray({array}){first}",
     "first": " first",
     "fix-iterate-keys": (
-        "this line takes elements out of a JAX array one at a time, and runs operations for each. Random"
-        " keys: make each key where it is needed, with jax.random.fold_in(key, i) for i = 0, 1, 2,"
-        " ...{otherwise}"
+        "this line takes elements out of a JAX array one at a time, and runs operations for each element. If"
+        " they are random keys, make each key where it is needed, with jax.random.fold_in(key, i) for i = 0,"
+        " 1, 2, ...{otherwise}"
     ),
     "fix-give-numpy": (
         "convert arrays to NumPy (np.asarray) before you pass them to {library}, which reads their elements"
@@ -445,8 +446,8 @@ TEMPLATES = {
     "fix-jit-around-body": (
         "apply jit to {function}, or to a function that calls it, with static_argnums or static_argnames for"
         " arguments that are functions, Python bools, strings or sizes: calls with the same shapes and dtypes"
-        " then use one program. Or define the body once, outside the code that runs repeatedly; values that"
-        " it reads from outside must then be part of the loop's state"
+        " then use one program. Or define the loop body or branch once, outside the code that runs"
+        " repeatedly; values that it reads from outside must then be part of the loop's state"
     ),
     "fix-one-size-or-numpy": (
         "compute this in NumPy (convert the arrays with np.asarray, and call np instead of jnp), or pad the"
@@ -464,10 +465,11 @@ TEMPLATES = {
         " reads from outside and that changes must become an argument{statics}"
     ),
     "fix-jit-part-of-method": (
-        "put the computation of {function} into a new function under {how}: JAX then compiles it as one"
-        " program. The new function must not assign to attributes: it takes the old values of {names} as"
-        " arguments and returns the new ones, and {function} calls it and assigns what it returns. Methods"
-        " that it calls must take these values as arguments, too"
+        "move the computation of {function} into a new function, and apply {how} to it: JAX then compiles it"
+        " as one program. The new function must not assign to attributes: it takes the old values of {names}"
+        " as arguments and returns the new values. {function} calls the new function, and assigns what it"
+        " returns to the attributes. If the new function calls methods, pass these values to them as"
+        " arguments, too"
     ),
     "python-values-static": ", as static arguments if they are Python bools, strings, sizes or functions",
     "fix-numpy-in-callback": (
@@ -504,11 +506,12 @@ TEMPLATES = {
     ),
     "with-as-arguments": ", with {names} as {arguments}",
     "fix-jit-through-library": (
-        "jit the whole of what this line calls, once{how}, and call the jitted function here{pad}"
+        "jit all that this line calls as one function, once{how}, and call the jitted function here{pad}"
     ),
     "fix-jit-method": (
-        "{library} does not jit what this line calls. Jit it once{how}, and call the jitted"
-        " function on this line. If JAX then raises an error while it traces the function, undo the change"
+        "{library} does not jit the function that this line calls. Jit this function once{how}, and call the"
+        " jitted function on this line. If JAX then raises an error while it traces the function, undo the"
+        " change"
     ),
     "fix-trace-draws": (
         "compute all draws at once, in compiled code: numpyro.infer.Predictive(model, posterior_samples,"
@@ -516,9 +519,9 @@ TEMPLATES = {
         " the operations of the model one by one"
     ),
     "fix-jit-around-run": (
-        "{first}write one function under jax.jit that creates the MCMC or SVI object, runs it with"
-        " progress_bar=False and returns the arrays, because outside jit {library} defines its functions"
-        " again in each run"
+        "{first}write one function that creates the MCMC or SVI object, runs it with progress_bar=False and"
+        " returns the arrays, and apply jax.jit to this function: outside jit, {library} defines its"
+        " functions again in each run"
     ),
     "fix-pad-first": "pad the data to one size, with a mask or weights for the padding, and ",
     "fix-jit-called-back": (
@@ -532,7 +535,7 @@ TEMPLATES = {
     "and-pad-arguments": (
         ". The sizes of arrays change: pad the arrays to one of a few fixed sizes, and mask the padding"
     ),
-    "if-no-keys": ". Other values: iterate over a NumPy array (np.asarray)",
+    "if-no-keys": ". If they are other values, iterate over a NumPy array (np.asarray)",
     "fix-one-size-for-library": (
         "if the size of the data that you pass to {library} changes from call to call, pad the data to one"
         " size, with a mask or weights for the padding; create the objects of {library} that compute with the"
@@ -545,10 +548,10 @@ TEMPLATES = {
     ),
     "that-line-creates": " (from {line})",
     "fix-make-once": (
-        "create {object} only once, outside the code that runs repeatedly, and only call {call} there;"
-        " its arrays may differ from call to call. Each new object makes {library} define its functions"
-        " again, and JAX compiles them again. If you pass {library} a function that reads arrays from"
-        " outside, pass these arrays as arguments instead. If {call} still recompiles, jit it, too"
+        "create {object} only once, outside the code that runs repeatedly. In that code, only call {call};"
+        " the arrays that you pass may differ from call to call. Each new object makes {library} define its"
+        " functions again, and JAX compiles them again. If you pass {library} a function that reads arrays"
+        " from outside, pass these arrays as arguments instead. If {call} still recompiles, jit it, too"
     ),
     "the-object": "the object",
     "its-method": "its method",
@@ -560,15 +563,15 @@ TEMPLATES = {
     ),
     "fix-numpy-or-jit": (
         "if {library} only reads the arrays, pass NumPy arrays (np.asarray); if it computes with JAX, jit the"
-        " function that this line calls, if JAX can trace it"
+        " function that this line calls, unless JAX cannot trace this function"
     ),
     # -- fixes: the fast path ----------------------------------------------------------------------------
     "fix-asarray": "pass {path} as a jax.Array in every call: jnp.asarray(x)",
     "fix-one-sharding-object": "create the sharding of {path} once and use that object everywhere",
     "fix-remove-callbacks": "remove debug prints and callbacks from functions that are called often",
     "fix-fewer-signatures": (
-        "call it with fewer kinds of arguments: fewer shapes, and only jax.Array or only NumPy for each"
-        " argument; create each function once"
+        "call the function with fewer kinds of arguments: fewer shapes, and only jax.Array or only NumPy for"
+        " each argument; create each function once"
     ),
     # -- fixes: a state that comes back ------------------------------------------------------------------
     "fix-start-typed": "before the first call, make {path} an array with a fixed dtype: {typed}",

@@ -47,7 +47,7 @@ TEMPLATES = {
     ),
     "uneven-split": (
         "{function} shards {aval} as {wanted}, but the size {size} of dimension {dimension} is not divisible"
-        " by {parts}: XLA pads it to {padded}, of which {padding} are padding"
+        " by {parts}: XLA pads the dimension to {padded}, of which {padding} are padding"
     ),
     "fix-pad-with-mask": "pad dimension {dimension} to {padded}, a multiple of {parts}, and mask the padding",
     "failed-not-divisible": (
@@ -60,11 +60,12 @@ TEMPLATES = {
         " drop the remainder"
     ),
     "moved-argument": (
-        "{path}{more} ({bytes}) is placed {got}, but {function} needs it {wanted}: each such call copies it"
+        "{path}{more} ({bytes}) is placed {got}, but {function} needs it {wanted}: each call of {function}"
+        " then copies it"
     ),
     "moved-arguments": (
-        "{path}{more} ({bytes}) are placed {got}, but {function} needs them {wanted}: each such call"
-        " copies them"
+        "{path}{more} ({bytes}) are placed {got}, but {function} needs them {wanted}: each call of {function}"
+        " then copies them"
     ),
     "as-sharding": "as {sharding}{over}",
     "over-devices": " over {devices}",

@@ -29,13 +29,14 @@ TEMPLATES = {
     "fix-smaller-blocks": "use smaller blocks in the Pallas kernel of this program:"
     " they must fit into {space}",
     "fix-kernel-limit": (
-        "make the blocks that the kernel keeps in {space} smaller, or allow it more: vmem_limit_bytes in its"
-        " pltpu.CompilerParams, or the flag --xla_tpu_scoped_vmem_limit_kib={kib} in LIBTPU_INIT_ARGS"
+        "make the blocks that the kernel keeps in {space} smaller, or allow the kernel more memory:"
+        " vmem_limit_bytes in its pltpu.CompilerParams, or the flag --xla_tpu_scoped_vmem_limit_kib={kib} in"
+        " LIBTPU_INIT_ARGS"
     ),
     "fix-scoped-limit": (
-        "allow one operation more: the flag --xla_tpu_scoped_vmem_limit_kib={kib} in LIBTPU_INIT_ARGS, or"
-        " jax.jit with compiler_options={{'xla_tpu_scoped_vmem_limit_kib': '{kib}'}}; or change the sizes"
-        " that this operation has"
+        "allow more memory for one operation: the flag --xla_tpu_scoped_vmem_limit_kib={kib} in"
+        " LIBTPU_INIT_ARGS, or jax.jit with compiler_options={{'xla_tpu_scoped_vmem_limit_kib': '{kib}'}}; or"
+        " change the sizes that this operation has"
     ),
     "fix-smaller-pieces": (
         "process smaller pieces (jax.lax.map with batch_size=, a scan over microbatches), save less for the"

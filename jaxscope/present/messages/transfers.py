@@ -2,8 +2,8 @@
 
 TEMPLATES = {
     "array-copied-for-each-write": (
-        "{expression} copies the whole array, {bytes}, for each write in the loop at {loop}, because it runs"
-        " outside jit"
+        "{expression} copies the whole array, {bytes}, for each write in the loop at {loop}, because the"
+        " writes run outside jit"
     ),
     "fix-write-in-jit": (
         "write inside a jitted function that gets {name} as a donated argument, jax.jit(write,"
@@ -23,7 +23,7 @@ TEMPLATES = {
     ),
     "in-each-step": "{times}in each of {steps} steps{phase}",
     "in-most-steps": "{times}in {steps} of {since} steps{phase}",
-    "saved": ", of which the advice saves at most {seconds}",
+    "saved": ", of which the fix saves at most {seconds}",
     "helper-line": " ({line}, called at {caller})",
     "phase-of-steps": " (steps {first} to {last})",
     "times-a-step": "{n} times ",
@@ -48,8 +48,8 @@ TEMPLATES = {
     "fix-print-less": "print only in every Nth iteration",
     "fix-give-the-gradient": (
         "scipy.optimize.minimize estimates the gradient from more calls of this function, one for each"
-        " parameter. Jit jax.value_and_grad of what this function computes, return (float(value),"
-        " numpy.asarray(gradient)) from it, and pass jac=True to minimize"
+        " parameter. Jit jax.value_and_grad of what this function computes, let this function return"
+        " (float(value), numpy.asarray(gradient)), and pass jac=True to minimize"
     ),
     "fix-compute-on-host": (
         "this line makes an array of a Python number or a NumPy array, and reads the result back: compute it"
@@ -97,7 +97,7 @@ TEMPLATES = {
     ),
     "small-calls-in-loop": (
         "the loop at {loop} spends about {seconds} ({share} of the measured time) in calls of small programs,"
-        " {where}: to start such a program takes longer than to run it"
+        " {where}: starting one of these programs takes longer than running it"
     ),
     "fix-scan-loop": (
         "put the whole loop into one jitted function, as a jax.lax.scan: the function that scan calls is the"
@@ -140,9 +140,9 @@ TEMPLATES = {
         " on Python numbers can be computed with math or NumPy"
     ),
     "fix-inner-loop": (
-        "{fix}. JAX would write the Python loop at {loop} out, once for each of its turns, and compile it"
-        " again for another number of turns: stack the arrays that it goes through, and use jax.vmap (or"
-        " jax.lax.scan) in its place"
+        "{fix}. JAX would unroll the Python loop at {loop}, and compile again for another number of"
+        " iterations. Therefore stack the arrays that this loop goes through, and use jax.vmap (or"
+        " jax.lax.scan) instead of the loop"
     ),
     "large-transfer-to-host": (
         "{what}{helper} copies arrays from the device to the host: {n} times, {bytes} in total"

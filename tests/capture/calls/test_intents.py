@@ -147,7 +147,7 @@ def test_findings_name_the_line_the_reason_and_the_cost(run):
     assert {f.source.line for f in found["JX503"]} == {ODD, ODD_PLANE} and len(titles) == 3
     [padded] = found["JX504"]
     assert words.title(padded).endswith(
-        "the size 29 of dimension 0 is not divisible by 8: XLA pads it to 32, of which 3 are padding"
+        "the size 29 of dimension 0 is not divisible by 8: XLA pads the dimension to 32, of which 3 are padding"
     )
     [moved] = found["JX508"]
     assert words.title(moved).startswith(

@@ -21,7 +21,7 @@ def linear(x, w):
 
 def forward(params, tokens):
     x = linear(tokens.astype(jnp.bfloat16), params["embed"])
-    x = x + POSITIONS  # must: JX302 first ~ on line 19, where it also computes them in bfloat16
+    x = x + POSITIONS  # must: JX302 first ~ on line 19, although it computes other products there in bfloat16
 
     def block(x, w):
         return x + jax.nn.gelu(linear(x, w)), None

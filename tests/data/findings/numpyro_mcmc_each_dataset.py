@@ -15,5 +15,5 @@ def model(y):
 rng = np.random.default_rng(0)
 for i in range(3):
     mcmc = MCMC(NUTS(model), num_warmup=20, num_samples=20, progress_bar=False)
-    mcmc.run(jax.random.PRNGKey(i), rng.normal(size=50).astype("float32"))  # must: JX133 first ~ function under jax.jit
+    mcmc.run(jax.random.PRNGKey(i), rng.normal(size=50).astype("float32"))  # must: JX133 first ~ apply jax.jit to this function
     print(mcmc.get_samples()["mu"].mean())
