@@ -39,8 +39,8 @@ Baselines from another JAX minor version, platform or device count are skipped w
 --strict).
 
 The exit code is 0 if all checks pass, 1 if one fails, 2 for wrong usage or an option that cannot be checked
-in this run (everything else is checked). What is unknown is reported in a note; with --strict, notes count as
-failures, except those that only measured seconds decide about: another run may not have them.
+in this run (everything else is checked). What is unknown is reported in a note. With --strict, notes count as
+failures, except findings that are reported because of measured seconds: another run may not have them.
 """
 EXAMPLES = """\
 examples:
@@ -89,10 +89,10 @@ def add_parser(subparsers: Any) -> None:
         "--target",
         metavar="TARGET",
         action="append",
-        help="check the programs compiled for TARGET (run --target) against the limits, instead of those that"
-        " ran (repeatable)",
+        help="check the programs compiled for TARGET (run --target) against the limits, instead of the"
+        " programs that ran (repeatable)",
     )
-    for name, what in (("select", "report these only"), ("ignore", "do not report these")):
+    for name, what in (("select", "report only these findings"), ("ignore", "do not report these findings")):
         parser.add_argument(
             f"--{name}",
             metavar="JX...",

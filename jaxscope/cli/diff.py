@@ -20,9 +20,9 @@ Compare two runs, or two compilations of one function: cache keys, what was trac
 the operations, fusions, collectives, memory, donation and constants of each program, by source line where it
 is known. The first is "before", the second "after".
 
-Functions are matched by file and line, or by name if they moved; programs by their content, or in the order
-in which they were compiled. Seconds are shown, but do not count as a difference. The exit code is 0; with
---exit-code it is 1 if anything differs.
+Functions are matched by file and line, or by name if they moved. Programs are matched by their content, or in
+the order in which they were compiled. Seconds are shown, but do not count as a difference. The exit code is
+0; with --exit-code it is 1 if anything differs.
 """
 EXAMPLES = """\
 examples:
@@ -56,7 +56,7 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("diff", help="compare two runs", description=DESCRIPTION, epilog=EXAMPLES)
     what = "a run (name, directory or latest), :FUNCTION for one function of it, #n for one compilation"
     parser.add_argument("before", metavar="RUN[:FUNCTION#n]", help=what)
-    parser.add_argument("after", metavar="RUN[:FUNCTION#m]", help="the other one")
+    parser.add_argument("after", metavar="RUN[:FUNCTION#m]", help="what it is compared with")
     parser.add_argument("--all", action="store_true", help="show everything")
     parser.add_argument("--exit-code", action="store_true", help="exit with 1 if anything differs")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")

@@ -11,7 +11,7 @@ from jaxscope.cli.output import chosen, deliver, functions, read_run
 from jaxscope.errors import RunNotFound, UsageError
 
 DESCRIPTION = """\
-Write what was recorded of each compilation as files a person can open: the StableHLO that JAX made
+Write what was recorded of each compilation as files that you can open: the StableHLO that JAX made
 (NAME.1.stablehlo.mlir), the HLO that XLA produced (NAME.1.hlo.txt), and the cache key (NAME.1.key.json). The
 number is the one that `jaxscope report` shows. Without FUNCTION: all your functions.
 
@@ -56,7 +56,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--all",
         action="store_true",
-        help="also functions of libraries and eager operations, and texts of any size",
+        help="also functions of libraries and operations outside jit, and texts of any size",
     )
     parser.set_defaults(handler=handle)
 

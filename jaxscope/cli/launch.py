@@ -18,8 +18,8 @@ Start N processes of one job on this machine's CPU, and record them into one run
 program calls jax.distributed.initialize(), which finds its rank, the number of processes and the
 coordinator's address in the environment (jaxscope sets JAX_PROCESS_ID, JAX_NUM_PROCESSES and
 JAX_COORDINATOR_ADDRESS, too). Each line of output begins with the rank. The first rank that fails ends the
-job, with its exit code. Use this command for tests and for learning; on a cluster use the launcher of the
-cluster: srun jaxscope run train.py.
+job, and its exit code is that of the command. Use this command for tests and for learning; on a cluster use
+the launcher of the cluster: srun jaxscope run train.py.
 """
 EXAMPLES = """\
 examples:

@@ -25,18 +25,18 @@ EXAMPLES = """\
 examples:
   jaxscope run train.py --lr 0.1          --lr is an option of train.py
   jaxscope run -m package.train           a module, as with python -m
-  jaxscope run --live train.py            one line on stderr per recompile, as it happens
+  jaxscope run --live train.py            one line on stderr for each recompile, at once
   jaxscope run --detach train.py          leave it running, even when this terminal closes
   jaxscope run -q -o out/run1 train.py    record into this directory, print no summary
   jaxscope run --target v5e:4x4 --vary 'MESH=8x2,4x4' train.py    run once per mesh and compare the programs
   jaxscope run --no-tui train.py          the program keeps the terminal: input(), breakpoint()
 afterwards:
-  jaxscope report                         what was compiled, what differed, what it cost
+  jaxscope report                         what was compiled, why it recompiled, what it cost
 
 Options before the script are for jaxscope; everything after the script is for the program. Options of Python
 come before -m jaxscope: python -O -m jaxscope run train.py. Child processes are recorded too, because they
 inherit PYTHONPATH, to which jaxscope adds a directory. Signals reach the program as they would without
-jaxscope. In the terminal interface Ctrl-C asks before it stops the program, as q does.
+jaxscope. In the terminal interface, Ctrl-C and q ask before they stop the program.
 """
 
 PYTHONS_OWN = "uOBXWIEsSPbdvixq"  # one-letter options of python: an error if they follow `run`
@@ -116,7 +116,8 @@ def _add_what_to_record(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--arrays",
         action=argparse.BooleanOptionalAction,
-        help="record the live arrays at the end of steps, using at most 1%% of the run time (default: yes)",
+        help="record the live arrays (arrays whose memory is not freed) at the end of steps, using at most"
+        " 1%% of the run time (default: yes)",
     )
     group.add_argument(
         "--transfers",
@@ -225,15 +226,14 @@ def _add_how_it_runs(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--compare-ranks",
         action=argparse.BooleanOptionalAction,
-        help="in a job of many processes (ranks), print a line as soon as some ranks compile"
-        " different programs, or wait for a rank that does not reach the same program (default: yes, for up"
-        " to 256 ranks)",
+        help="in a job of many processes (ranks), print a line as soon as ranks compile different programs,"
+        " or wait for a rank that does not reach the same program (default: yes, for up to 256 ranks)",
     )
     group.add_argument(
         "--ranks-patience",
         type=float,
         metavar="SECONDS",
-        help="name the waiting ranks after this many seconds without progress (default: 30)",
+        help="print which ranks wait after this many seconds without progress (default: 30)",
     )
     group.add_argument(
         "--stop-on-divergence",

@@ -25,13 +25,13 @@ examples:
   jaxscope report train-20260102-0304      a run by name (or the beginning of it), or its directory
   jaxscope report --function train_step    one function in full, with its cache keys
   jaxscope report --function train.py:88   the function defined there
-  jaxscope report --rank 37                one process of a job with many processes
+  jaxscope report --rank 37                one process (rank) of a job with many processes
   jaxscope report --all                    also compilations of libraries and of eager operations
   jaxscope report --html run.html          one file to open or send: works offline, without a server
   jaxscope report --format json -o run.json
   jaxscope report --format json --brief    the verdict, findings and fixes in at most 8 KB, for an agent
   jaxscope report --metrics -o run.jsonl   seconds of compiling, recompiles by cause and bytes, by step
-  jaxscope report --schema                 the JSON Schema of the JSON report; with --brief, of the brief one
+  jaxscope report --schema                 the JSON Schema of the JSON report (--brief: of the brief report)
 """
 
 

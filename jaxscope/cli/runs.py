@@ -31,13 +31,13 @@ examples:
   jaxscope report latest/MESH=4x4         one run of --vary; the list shows it under the first run
   jaxscope runs gc --keep 20              all but the 20 newest
   jaxscope runs gc --older-than 30 --dry-run
-  jaxscope runs merge host0/run host1/run -o job    one run of what the processes of a job recorded
+  jaxscope runs merge host0/run host1/run -o job    merge what the processes of a job recorded into one run
   jaxscope runs upload latest s3://bucket/run     upload the files that are missing in the store
 """
 MERGING = """\
-Copy the recordings of the processes of one job into one run, if the processes have no common file system. DIR
-is a run, or any directory that contains runs. The rank of a process is set by its launcher; if not, it is
-JAX's process index.
+Copy the recordings of the processes of one job into one run. This is needed if the processes have no common
+file system. DIR is a run, or any directory that contains runs. The rank of a process is the one that its
+launcher set; if it set none, it is JAX's process index.
 """
 UPLOADING = """\
 Upload the files of a run that are missing in a store: all of them, or, after `run --out s3://...`, the files
@@ -91,12 +91,12 @@ def add_parser(subparsers: Any) -> None:
     merge.add_argument(
         "-o", "--out", metavar="DIR", type=Path, help="the new run (default: in .jaxscope/runs)"
     )
-    merge.add_argument("--job", metavar="NAME", help="merge the processes of this job only")
+    merge.add_argument("--job", metavar="NAME", help="merge only the processes of this job")
     merge.set_defaults(handler=handle_merge)
     upload = verbs.add_parser("upload", help="copy a run to a store: s3://, gs://", description=UPLOADING)
     upload.add_argument("run", metavar="RUN", help="a run's name, its directory, or latest")
     upload.add_argument("url", metavar="URL", help="the directory of the run in the store: s3://bucket/run")
-    upload.add_argument("--overwrite", action="store_true", help="replace the run that is there")
+    upload.add_argument("--overwrite", action="store_true", help="replace a run that is already at URL")
     upload.set_defaults(handler=uploading.handle)
 
 

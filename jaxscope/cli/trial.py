@@ -48,7 +48,7 @@ exit codes:
   1  worse, or the outputs differ, or the program fails with the change
   2  the command line is wrong, or the patch does not apply
   3  equal: no figure differs
-  4  mixed: some are better, some are worse
+  4  mixed: some figures are better, some are worse
 """
 END = 2000  # characters of the program's stderr that are shown where it failed
 

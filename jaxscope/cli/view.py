@@ -28,7 +28,7 @@ EXAMPLES = """\
 examples:
   jaxscope view                            the latest run
   jaxscope view train-20260102-0304        a run by name (or the beginning of it), or its directory
-keys: 1 to 7 open the screens, ? explains the focused pane, ctrl+p lists all commands, q or Ctrl-C leaves
+keys: 1 to 7 open the screens, ? explains the selected pane, ctrl+p lists all commands, q or Ctrl-C leaves
 """
 
 
