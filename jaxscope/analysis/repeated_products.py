@@ -13,6 +13,7 @@ from jaxscope.analysis.stablehlo.constraints import Constraint
 from jaxscope.schema.keys import Frame
 
 SHARE = 0.2  # of all flops of the devices: the least that is repeated. Padding of unequal parts is less.
+UNEXPLAINED = 0.4  # the same if no cause is known: small weights are replicated on purpose
 LEAST = 1 << 20  # flops in a call on all devices
 
 Line = tuple[str, int]
@@ -81,21 +82,24 @@ def find(texts: Texts) -> Repeated | None:
     constraint, axes = _constraint(texts, lines)
     taken = None
     if not axes:
-        taken, axes = _rows_taken(hlo.collectives)
+        taken, axes = _rows_taken(hlo.collectives, devices)
+    if constraint is None and not axes and repeated < UNEXPLAINED * total:
+        return None
     return Repeated(total, total - repeated, devices, lines, constraint, axes, taken)
 
 
-def _rows_taken(collectives: Sequence[Collective]) -> tuple[Frame | None, tuple[str, ...]]:
-    """Return (line, mesh axes) of the most bytes that the partitioner adds up over devices because the line
-    takes rows, by index, from an array whose rows are split over these axes; (None, ()) if there are none.
-    Each device contributes the rows that it has, and gets all of them."""
+def _rows_taken(collectives: Sequence[Collective], devices: int) -> tuple[Frame | None, tuple[str, ...]]:
+    """Return (line, mesh axes) of the most bytes that the partitioner adds up over all ``devices`` because
+    the line takes rows, by index, from an array whose rows are split over these axes; (None, ()) if there
+    are none. Each device contributes the rows that it has, and gets all of them. If only some of the devices
+    add up rows, the indices are split over the others, as those of an embedding can be."""
     found = [
         (c.bytes * (c.executions or 1), c.source, tuple(c.axes))
         for c in collectives
         if c.kind == "all-reduce"
         and c.origin == "inserted"
         and (c.op_name or "").rpartition("/")[2] == "gather"
-        if c.bytes is not None and c.source is not None and c.axes
+        if c.bytes is not None and c.source is not None and c.axes and c.group_size == devices
     ]
     _, line, axes = max(found, key=lambda row: row[0], default=(0, None, ()))
     return line, axes

@@ -79,9 +79,10 @@ def for_each_layer(run: Run, c: Compilation) -> bool:
     """Return whether a loop or comprehension passes its function the layers of a model one by one, as ``c``
     does: ``[read(w) for w in weights]``.
 
-    Arrays are taken for layers if one argument had arrays of different ranks (weights and biases) in the
-    calls at this place, or if the last axis of each array is as long as the first axis of the next one.
-    Other arrays, such as batches of different lengths, are not.
+    Arrays are taken for layers if the arrays that one argument had in the calls at this place have different
+    ranks (weights and biases), or the last axis of each is as long as the first axis of the next one, and if
+    another function was called with arrays of all these shapes in one argument. Other arrays, such as
+    batches of different lengths, are not.
     """
     if c.site is None or c.missed is None or c.key is None:
         return False
@@ -97,22 +98,39 @@ def for_each_layer(run: Run, c: Compilation) -> bool:
         if other.key is not None and other.missed is not None
         if other.site == c.site and other.missed.column == column
     ]
-    return any(
-        _of_layers([shapes[path] for shapes in here if path in shapes])
-        for path in (here[0] if here else ())
-        if (passed := loop_calls.argument(called.call, c.function.seen.signature, root(path))) is not None
-        and targets & loop_calls.names_read([passed])
-    )
+    for path in here[0] if here else ():
+        passed = loop_calls.argument(called.call, c.function.seen.signature, root(path))
+        if passed is None or not targets & loop_calls.names_read([passed]):
+            continue
+        shapes = list(dict.fromkeys(shapes[path] for shapes in here if path in shapes))
+        if _of_layers(shapes) and _passed_together(run, c.function, shapes):
+            return True
+    return False
 
 
 def _of_layers(shapes: Sequence[tuple[int | str, ...]]) -> bool:
-    """Return whether arrays with the ``shapes`` are the layers of a model: see ``for_each_layer``."""
-    different = list(dict.fromkeys(shapes))
-    if len({len(shape) for shape in different}) > 1:
-        return all(different)  # a scalar beside an array is no bias
-    if any(len({shape[axis] for shape in different if shape}) < 2 for axis in (0, -1)):
-        return False
-    return all(len(a) > 1 and a[-1] == b[0] for a, b in itertools.pairwise(different))
+    """Return whether arrays with the different ``shapes`` may be the layers of a model: see
+    ``for_each_layer``."""
+    if any(len({shape[axis] for shape in shapes if shape}) < 2 for axis in (0, -1)) or not all(shapes):
+        return False  # a batch of images and their labels, or a scalar beside an array
+    if len({len(shape) for shape in shapes}) > 1:
+        return True
+    return len(shapes) > 2 and all(len(a) > 1 and a[-1] == b[0] for a, b in itertools.pairwise(shapes))
+
+
+def _passed_together(run: Run, f: Function, shapes: Sequence[tuple[int | str, ...]]) -> bool:
+    """Return whether another function than ``f`` was called with arrays of all these ``shapes`` in one
+    argument, such as the parameters of a model."""
+    for c in run.compilations.values():
+        if c.function is f or c.key is None:
+            continue
+        together: dict[str, set[tuple[int | str, ...]]] = {}
+        for leaf in c.key.arguments:
+            if leaf.shape is not None:
+                together.setdefault(root(leaf.path), set()).add(leaf.shape)
+        if any(found.issuperset(shapes) for found in together.values()):
+            return True
+    return False
 
 
 def static_for_each_place(f: Function, path: str | None) -> bool:

@@ -126,12 +126,12 @@ def _instead(call: ast.Call, branch: ast.expr) -> Fix:
     if last_name(call.func) == "switch" or not call.args:
         return Fix(message("fix-branch-cheaper", conditional=conditional), "branch_outside_vmap")
     predicate = _short(call.args[0])
-    if any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for n in ast.walk(call.args[0])):
-        words = message("fix-counter-without-vmap", predicate=predicate)  # step % every == 0
-        return Fix(words, "counter_without_vmap", {"predicate": predicate})
+    counts = any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for n in ast.walk(call.args[0]))
     if branch not in call.args[1:2]:
         predicate = f"~({predicate})"
     words = message("fix-branch-outside-vmap", conditional=conditional, predicate=predicate)
+    if counts:  # step % every == 0
+        words = message("fix-counter-without-vmap", predicate=_short(call.args[0]), fix=words)
     return Fix(words, "branch_outside_vmap", {"predicate": predicate})
 
 

@@ -134,4 +134,4 @@ def _matters(run: Run, p: Program, f: Function, form: CheaperForm) -> bool:
     saved, least = form.operations - form.cheaper, faster * (LEAST // IN_LOOP if form.in_loop else LEAST)
     if form.operations < times * form.cheaper or saved < least or (_share(form) or 1.0) < SHARE:
         return False
-    return form.in_loop or takes_time(run, p, f, saved)
+    return takes_time(run, p, f, IN_LOOP * saved if form.in_loop else saved)

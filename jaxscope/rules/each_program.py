@@ -23,8 +23,8 @@ from jaxscope.schema.findings import NOTE, Evidence, Finding
 from jaxscope.schema.line_times import COMPILING
 from jaxscope.schema.messages import message
 
-LONG = 0.05  # share of the measured time
-MANY = 2_000_000_000  # operations that take a CPU a good part of a second
+LONG = 0.2  # share of the measured time
+MANY = 10_000_000_000  # operations that take a CPU a good part of a second
 # GPUs and TPUs do this many times as many operations in the same time. Measured on an H200: a call of the
 # examples of JX211 takes as long in either form, and draws with jax.random.choice take longer.
 FASTER = 100
@@ -150,7 +150,8 @@ def takes_time(run: Run, p: Program, f: Function, operations: float = 0) -> bool
     c = p.compilations[-1]
     text = sources.of(run)
     lines = ((text(frame.file), frame.line) for frame in c.lines)
-    if any(source is not None and in_a_loop(source, line) for source, line in lines):
+    looped = f.calls is None and any(s is not None and in_a_loop(s, line) for s, line in lines)
+    if looped:
         return True
     measured = line_times.measured(run)
     here = [

@@ -72,8 +72,8 @@ def repeated(run: Run) -> Iterator[Finding]:
         elif work.rows_taken is not None:
             line = work.rows_taken
             why = message("repeated-after-rows", line=line, axes=mesh_axes(axes))
-            names = Names(tuple(map(repr, axes)))
-            fix = Fix(message("fix-split-rows", line=line, axes=names), "split_rows", {"axes": list(axes)})
+            split = repr(axes[0] if len(axes) == 1 else axes)
+            fix = Fix(message("fix-split-rows", line=line, axes=split), "split_rows", {"axes": list(axes)})
         elif axes:
             why = message("repeated-along-axes", axes=mesh_axes(axes))
             fix = Fix(message("fix-use-axis", axes=mesh_axes(axes)), "use_axis", {"axes": list(axes)})

@@ -72,8 +72,8 @@ class CheaperForm(msgspec.Struct, frozen=True):
         diagonals; ``tridiagonal-solved``: linear equations whose matrix is zero but for three diagonals;
         ``diagonal-used``: only the diagonal of the
         product is used; ``part-used``: only slices of the product are used; ``position-used``: attention over
-        all positions of a sequence, of which one is used, so that a cache of keys and values would save the
-        others; ``real-transform``: a complex
+        all earlier positions of a sequence, of which one is used and written into the sequence, so that a
+        cache of keys and values would save the others; ``real-transform``: a complex
         transform of real numbers; ``large-kernel``: a convolution in several dimensions, of one channel, for
         which Fourier transforms need fewer operations; ``drawn-by-scores``: several draws of
         ``jax.random.categorical`` from the same probabilities.
@@ -320,42 +320,84 @@ class _Search:
             # XLA moves products that do not change out of loops, and fuses outer products with the slice.
             # The factors of a product in a function of a library are not the user's to slice.
             return []
+        if self.sources.in_loop(index) and all(self._is_outside(index, k) for k in (0, 1)):
+            return []
         read = self._elements_read(index, self._readers(index), DEPTH)
         elements = types.tensor(self.ops[index].outputs[0]).elements
         if not read or not elements or read >= elements:
             return []
         found = [(PART, p.flops(), p.flops() * read // elements)]
-        positions = self._positions.get(elements // read)
-        if positions is not None and elements % read == 0 and self._at_changing_index(index):
-            found.append((POSITIONS, positions, positions * read // elements))
+        length = elements // read
+        is_position = elements % read == 0 and length in self._causal and self._at_changing_index(index)
+        if is_position and (self.sources.in_loop(index) or self._writes_sequence(length)):
+            flops = sum(q.flops() for op in self.ops if (q := _product(op)) is not None)
+            found.append((POSITIONS, flops, flops * read // elements))
         return found
 
+    def _is_outside(self, index: int, k: int) -> bool:
+        """Return whether operand ``k`` of the operation at ``index`` is computed outside of all loops."""
+        made = self.flow.operand(Value(index), k)
+        for _ in range(DEPTH):
+            if made is None or not self.sources.in_loop(made.at):
+                break
+            if self.ops[made.at].name not in SAME_NUMBERS:
+                return False
+            index, k = made.at, 0
+            made = self.flow.operand(made, 0)
+        return made is not None or self.flow.is_argument(Value(index), k)
+
     @functools.cached_property
-    def _positions(self) -> dict[int, int]:
-        """The lengths of sequences that have attention scores, the product of all positions with all
-        positions: length -> operations of all matrix products of the program, each executed once."""
-        products = [(op, p) for op in self.ops if (p := _product(op)) is not None]
-        flops = sum(p.flops() for _, p in products)
-        scores = [Counter(types.tensor(op.outputs[0]).shape or ()) for op, p in products if p.batch[0]]
-        return {n: flops for sizes in scores for n, times in sizes.items() if n is not None and times > 1}
+    def _causal(self) -> set[int]:
+        """The lengths of sequences with causal attention: the program has a product of all positions with all
+        positions, and a triangle of that size, made from two indices or a constant, that selects the earlier
+        positions of each."""
+        scores, triangles = set[int](), set[int]()
+        for index, op in enumerate(self.ops):
+            p = _product(op)
+            if p is not None and p.batch[0] and len(p.free(0)) == len(p.free(1)) == 1:
+                sizes = {p.shapes[side][p.free(side)[0]] for side in (0, 1)}
+                scores |= sizes if len(sizes) == 1 else set()
+            shape = types.tensor(op.outputs[0]).shape if op.outputs else None
+            if not shape or len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] is None:
+                continue
+            if op.name == "stablehlo.constant" and op.outputs[0].endswith("xi1>"):
+                triangles.add(shape[-1])
+            elif op.name == "stablehlo.compare" and not _EQUAL.search(op.detail):
+                sides = [self._counted(self.flow.operand(Value(index), k), DEPTH) for k in (0, 1)]
+                if sides[0] is not None and sides[1] is not None and sides[0][0] != sides[1][0]:
+                    triangles.add(shape[-1])
+        return scores & triangles
+
+    def _writes_sequence(self, length: int) -> bool:
+        """Return whether the program returns a sequence of ``length`` integers that it was passed, as a
+        language model does that writes a token, and no numbers of each position, such as keys and values."""
+        main = self.flow.module.main()
+        results = [types.tensor(r.type) for r in main.results] if main is not None else []
+        passed = [types.tensor(a.type) for a in main.arguments] if main is not None else []
+        of_length = [t for t in results if length in (t.shape or ())]
+        integers = [t for t in of_length if "int" in (t.dtype or "")]
+        return bool(integers) and len(integers) == len(of_length) and any(t in passed for t in integers)
 
     def _at_changing_index(self, index: int) -> bool:
         """Return whether the slices that are used of the result at ``index`` begin at an index that is
         computed, and is the same for all rows: ``logits[:, t]``."""
-        left, seen, found = [index], set[int](), []
+        found, seen = set[str](), set[tuple[int, int]]()
+        left = [(user, index) for user in self._readers(index)]
         while left:
-            for user in self._readers(left.pop()):
-                op = self.ops[user]
-                if user in seen:
-                    continue
-                seen.add(user)
-                if op.name in SLICES:
-                    found.append(op.name)
-                elif op.name in NOT_OPERATIONS:
-                    left += [call for _, call in self.flow.after(user) or ()]
-                else:
-                    left.append(user)
-        return bool(found) and set(found) == {"stablehlo.dynamic_slice"}
+            user, operand = left.pop()
+            op = self.ops[user]
+            if (user, operand) in seen:
+                continue
+            seen.add((user, operand))
+            if op.name in SLICES:
+                found.add(op.name)
+            elif op.name in NOT_OPERATIONS:
+                left += self.flow.after(user) or ()
+            elif self.flow.callee(op) is not None:
+                left += self.flow.inside(user, operand) or ()
+            else:
+                left += [(further, user) for further in self._readers(user)]
+        return found == {"stablehlo.dynamic_slice"}
 
     def _elements_read(self, operand: int, users: Sequence[int], depth: int) -> int | None:
         """Return how many elements of the value ``operand`` the operations ``users`` read at most: elements

@@ -51,6 +51,16 @@ class Flow:
         """Return the operation whose result is operand ``k`` of the operation ``value.at``, also if it is in
         another function. Return None if it is unknown, or if the operand is an argument of the program or of
         a loop's body."""
+        found = self._origin(value, k)
+        return found if isinstance(found, Value) else None
+
+    def is_argument(self, value: Value, k: int) -> bool:
+        """Return whether operand ``k`` of the operation ``value.at`` is an argument of the program."""
+        return self._origin(value, k) is True
+
+    def _origin(self, value: Value, k: int) -> Value | bool | None:
+        """Return the operation whose result is operand ``k`` of the operation ``value.at``; True for an
+        argument of the program; None if it is unknown."""
         ops, calls = self.module.ops, value.calls
         operand, function = _operand(ops, value.at, k), ops[value.at].function
         while operand is not None and operand < 0:
@@ -59,7 +69,7 @@ class Flow:
             elif len(self._called[function]) == 1:
                 [call] = self._called[function]
             else:
-                return None
+                return self.module.functions[function] is self.module.main() or None
             function = ops[call].function
             operand = _operand(ops, call, -1 - operand)
         return None if operand is None else self._result(Value(operand, calls), ops[value.at].inputs[k])

@@ -106,9 +106,9 @@ TEMPLATES = {
         " branch does. If in most calls at least one element needs this branch, make the branch cheaper"
     ),
     "fix-counter-without-vmap": (
-        "{predicate} depends on a counter, which seems to be the same for all elements. Compute the predicate"
-        " from a value that vmap does not batch, such as i in jax.lax.scan(body, carry, jnp.arange(n)) or an"
-        " argument with None in in_axes: JAX then runs only one of the branches"
+        "if {predicate} is the same for all elements, such as a count of steps, compute it from a value that"
+        " vmap does not batch: i in jax.lax.scan(body, carry, jnp.arange(n)), or an argument with None in"
+        " in_axes. JAX then runs only one of the branches. Otherwise: {fix}"
     ),
     "fix-branch-cheaper": (
         "if all elements can take the same branch, call {conditional} outside vmap, for the whole batch."

@@ -61,19 +61,27 @@ FOUND = {
         "lambda x, w, n: (x @ w)[jnp.arange(4), n]", "jnp.ones((4, 50, 60)), jnp.ones((60, 70)), i[:4]",
         {"part-used": (2 * 4 * 50 * 60 * 70, 2 * 4 * 60 * 70)},
     ),
-    "row of a product in a loop": (  # the rule asks the compiled program whether the product changes
-        "lambda a, b, v: jax.lax.fori_loop(0, 9, lambda n, x: x + (a @ b)[n], v)", "a, b, v",
+    "row of a product in a loop": (
+        "lambda a, b, v: jax.lax.fori_loop(0, 9, lambda n, x: x + ((a * x) @ b)[n], v)", "a, b, v",
         {"part-used": (2 * N**3, 2 * N**2)},
     ),
-    "one position of attention": (
-        "lambda s, w, n: attend(s, w)[:, n]", "s, w, 3",
+    "one position of causal attention": (
+        "lambda s, w, ids, n: ids.at[:, n].set(attend(s, w, True)[:, n].argmax(-1))", "s, w, ids, 3",
         {
             "part-used": (2 * 4 * 64 * 32 * 90, 2 * 4 * 32 * 90),
             "position-used": (2 * 4 * 64 * (2 * 64 * 32 + 32 * 90), 2 * 4 * (2 * 64 * 32 + 32 * 90)),
         },
     ),
-    "fixed position of attention": ("lambda s, w: attend(s, w)[:, 0]", "s, w", {"part-used": (2 * 4 * 64 * 32 * 90, 2 * 4 * 32 * 90)}),
-    "another position of each row": ("lambda s, w, i: attend(s, w)[jnp.arange(4), i[:4]]", "s, w, i", {"part-used": (2 * 4 * 64 * 32 * 90, 2 * 4 * 32 * 90)}),
+    "one position of all": (
+        "lambda s, w, ids, n: ids.at[:, n].set(attend(s, w, False)[:, n].argmax(-1))", "s, w, ids, 3",
+        {"part-used": (2 * 4 * 64 * 32 * 90, 2 * 4 * 32 * 90)},
+    ),
+    "prompt with its keys": (
+        "lambda s, w, n: (jax.lax.dynamic_index_in_dim(attend(s, w, True), n, 1), s + 1)", "s, w, 3",
+        {"part-used": (2 * 4 * 64 * 32 * 90, 2 * 4 * 32 * 90)},
+    ),
+    "fixed position of attention": ("lambda s, w: attend(s, w, True)[:, 0]", "s, w", {"part-used": (2 * 4 * 64 * 32 * 90, 2 * 4 * 32 * 90)}),
+    "another position of each row": ("lambda s, w, i: attend(s, w, True)[jnp.arange(4), i[:4]]", "s, w, i", {"part-used": (2 * 4 * 64 * 32 * 90, 2 * 4 * 32 * 90)}),
     "large kernel": (
         "lambda a, k: jax.scipy.signal.convolve2d(a, k, mode='same')", "a, k",
         {"large-kernel": (2 * N**2 * 31**2, 3 * 5 * 330**2 * 17 // 2)},
@@ -138,6 +146,9 @@ NOT_FOUND = {
     "three diagonals and a corner": (
         "lambda v: (jnp.diag(v) + jnp.diag(v[1:], 1)).at[0, -1].set(1.0) @ v", "v"
     ),
+    "product that a loop does not change": (
+        "lambda a, b, v: jax.lax.fori_loop(0, 9, lambda n, x: x + (a @ b)[n], v)", "a, b, v"
+    ),
     "outer product": ("lambda v: jnp.einsum('i,j->ij', v, v)[0]", "v"),
     "row of a pseudoinverse": ("lambda a: jnp.linalg.pinv(a)[0]", "a[:40, :40]"),
     "diagonal of a flat array": ("lambda a, b: (a @ b).ravel()[::301]", "a, b"),
@@ -166,10 +177,12 @@ def stepped(v):
     d = jnp.diag(v) + jnp.diag(v[1:], 1)
     return jax.lax.scan(lambda x, _: (x + d @ x, None), v, None, 9)[0]
 
-def attend(s, w):
-    return (jax.nn.softmax(jnp.einsum("bqd,bkd->bqk", s, s)) @ s) @ w
+def attend(s, w, causal):
+    scores = jnp.einsum("bqd,bkd->bqk", s, s)
+    scores = jnp.where(jnp.tril(jnp.ones((64, 64), bool)), scores, -1e9) if causal else scores
+    return (jax.nn.softmax(scores) @ s) @ w
 
-s, w = jnp.ones((4, 64, 32)), jnp.ones((32, 90))
+ids, s, w = jnp.zeros((4, 64), int), jnp.ones((4, 64, 32)), jnp.ones((32, 90))
 v, i, x, signal = jnp.ones(300), jnp.arange(50), jnp.ones((256, 2, 16)), jnp.ones(2**14)
 """
 

@@ -22,7 +22,7 @@ def update(state, _):
     w, key, step, score = state
     key, k_data, k_eval = jax.random.split(key, 3)
     w = w - 0.1 * jax.grad(loss)(w, jax.random.normal(k_data, (64, 64)))
-    score = jax.lax.cond(step % EVERY == 0, lambda: evaluate(w, k_eval), lambda: score)  # must: JX206 first ~ Compute the predicate from a value that vmap does not batch
+    score = jax.lax.cond(step % EVERY == 0, lambda: evaluate(w, k_eval), lambda: score)  # must: JX206 first ~ compute it from a value that vmap does not batch
     return (w, key, step + 1, score), score
 
 

@@ -21,5 +21,5 @@ def step(params, target):
 
 params = {"w": jnp.ones(16, jnp.float32), "b": jnp.zeros(16, jnp.float32)}
 for _ in range(20):
-    params = step(params, np.exp(-TIMES))  # must: JX102 first ~ itself returns params
+    params = step(params, np.exp(-TIMES))  # must: JX102 first ~ itself changes the dtype of params
 print(params["w"].sum())

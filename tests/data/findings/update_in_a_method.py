@@ -30,7 +30,7 @@ class Agent:
 
     def train(self, x):
         actor_grads, critic_grads = gradients(self.actor, self.critic, x)
-        updates, self.actor_state = self.tx.update(actor_grads, self.actor_state)  # must: JX133 first ~ new function under jit.* self.actor_state
+        updates, self.actor_state = self.tx.update(actor_grads, self.actor_state)  # must: JX133 first ~ into a new function, and apply jit to it.* self.actor_state
         self.actor = optax.apply_updates(self.actor, updates)
         updates, self.critic_state = self.slow.update(critic_grads, self.critic_state)
         self.critic = optax.apply_updates(self.critic, updates)
