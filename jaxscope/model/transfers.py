@@ -169,8 +169,9 @@ def steps(run: Run, process: Process) -> int | None:
 
 
 def _seen(process: Process, e: Transferred, key: tuple[str, str, str, int]) -> Transfer:
-    """Return the transfers that ``e``, an event recorded by ``process``, describes. ``key`` is the key of
-    ``e`` in ``process.transfers``: (direction, kind, file, line)."""
+    """Return the copies between host and devices that ``e`` describes: those of one direction and kind at one
+    line of ``process``. ``key`` is the key of ``e`` in ``process.transfers``: (direction, kind, file,
+    line)."""
     return Transfer(
         process=process,
         direction=e.direction,

@@ -17,7 +17,8 @@ LONGEST = 1 << 62
 
 
 class Command(contract.Entry):
-    """A command that may be useful next, for programs that call jaxscope.
+    """A command that the reader of this output may want to run next. It is meant for scripts and agents
+    that run jaxscope and read what it prints.
 
     Attributes:
       command: the command line: ``jaxscope rule JX101``.

@@ -236,9 +236,9 @@ def _avoidable(run: Run, misses: list[tuple[Compilation, Cause]]) -> list[tuple[
 
 
 def _changed_inputs(run: Run, calls: Sequence[Compilation]) -> list[tuple[Compilation, Cause]]:
-    """Return (call, change) for those of ``calls`` whose function was created for the call alone, if the call
-    also has an input with a new shape, dtype or static value. To avoid the recompile, the user has to correct
-    both."""
+    """Return (call, cause) for those of ``calls`` that recompiled for two causes: the function is a new
+    object in each call, and an input has a new shape, dtype or static value. The returned cause is the
+    input. The user has to remove both causes to avoid the recompile."""
     found = [(c, why) for c in calls if (why := causes.changed_input(run, c)) is not None]
     return [(c, why) for c, why in found if why.kind in ADJUSTABLE]
 

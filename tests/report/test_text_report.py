@@ -46,8 +46,8 @@ Findings
            (train.py:33)
            → define the function once, at module level, and jit it there;
              numbers and arrays that it reads from outside must become its
-             arguments. It may still read other objects, such as an optimizer,
-             if they are created only once
+             arguments. The function may still read other objects, such as an
+             optimizer, if they are created only once
   · JX123  41 calls of train_step missed JAX's fast path and were slower:
            batch['ids'] changed from a jax.Array to a numpy array, which by
            itself compiles nothing (compared with compilation #3, the most

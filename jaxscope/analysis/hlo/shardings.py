@@ -51,8 +51,9 @@ class Spelled(msgspec.Struct, frozen=True):
 
 
 def read(text: str, mesh: Mesh | None) -> Spelled:
-    """Parse a sharding as XLA prints it, with its braces: ``{devices=[2,1]<=[2]}``. A text that cannot be
-    read gives a ``Spelled`` without values. ``mesh`` is (axis, size) of the program's mesh; None: unknown."""
+    """Parse a sharding as XLA prints it, with its braces: ``{devices=[2,1]<=[2]}``. If the text cannot be
+    read, all fields of the result are None. ``mesh`` has (axis, size) of each axis of the program's mesh;
+    None: the mesh is unknown."""
     text = text.strip()[:20_000]
     if text == "{replicated}":
         return Spelled((), ())

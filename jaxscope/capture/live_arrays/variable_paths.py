@@ -426,8 +426,9 @@ def _held_in_c(value: Any, kind: type, attributes: bool) -> Iterable[tuple[Any, 
 
 
 def _inside_function(f: Any) -> Iterator[tuple[str, Any]]:
-    """Yield (step of the path, value) for the objects to which ``f``, a callable, a class or a generator,
-    refers: ``(".<closure>.scale", array)``."""
+    """Yield (text, value) for each object to which ``f`` refers, such as the values of its closure. ``f`` is
+    a callable, a class or a generator. The text is what is written behind the name of ``f`` to name the
+    object: ``(".<closure>.scale", array)``."""
     kind = type(f)
     if issubclass(kind, functools.partial):
         yield from (("", f.func), (".args", f.args), (".keywords", f.keywords))

@@ -72,8 +72,8 @@ class Counter(Count):
         self.look_at = NEVER
 
     def restart(self) -> None:
-        """Set the count to 0, at the beginning and in a forked child. At the next call, the counter
-        determines whether there is more to do than counting."""
+        """Set the number of counted calls to 0: when the recording starts, and in a forked child. The next
+        call then checks the values that the function captures, too."""
         super().restart()
         # The numbers of the calls at which to check the values that the function captures, to end a step, and
         # to report that steps have ended.

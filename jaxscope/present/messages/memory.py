@@ -50,8 +50,8 @@ TEMPLATES = {
         "the array {path} grows by {more_bytes} in each step; it has {bytes} after step {step}"
     ),
     "appended-in-loop": (
-        "the loop at {line} adds arrays to {container}, and none are removed: at most {count} ({bytes}) were"
-        " seen in it"
+        "the loop at {line} adds arrays to {container} and removes none: {container} had up to {count}"
+        " ({bytes})"
     ),
     "growing-arrays-by-time": "{arrays} while the program runs, to {count} ({bytes}) after {seconds}",
     "growing-array-by-time": (

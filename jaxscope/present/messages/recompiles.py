@@ -2,8 +2,8 @@
 
 # If a function is to be defined only once: what to do with the values that it captures.
 OUTSIDE = (
-    "numbers and arrays that it reads from outside must become its arguments. It may still read other"
-    " objects, such as an optimizer, if they are created only once"
+    "numbers and arrays that it reads from outside must become its arguments. The function may still"
+    " read other objects, such as an optimizer, if they are created only once"
 )
 TEMPLATES = {
     # -- titles ------------------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ TEMPLATES = {
         "if the values that functools.partial binds never change, create the partial and jit it once, before"
         " the loop. If they change, jit the function without the partial, once (with jax.grad or another"
         " transformation around it, as now), and pass these values as arguments; functions, strings, bools"
-        " and sizes are static arguments (static_argnames)"
+        " and sizes have to be named in static_argnames"
     ),
     "fix-define-at-module-level": "define the function once, at module level, and jit it there; " + OUTSIDE,
     "fix-define-and-wrap-once": (
