@@ -157,7 +157,7 @@ class _Search:
         self.flow = Flow(module)
         self.copies = _copies(module)
         self._masks: dict[tuple[int, tuple[int, ...]], _Mask | None] = {}
-        self._read: dict[int, int | None] = {}
+        self._read: dict[tuple[int, int], int | None] = {}  # (user, operand) -> elements
         self._diagonal: dict[tuple[int, int], bool] = {}
 
     def _readers(self, index: int) -> list[int]:
@@ -405,26 +405,35 @@ class _Search:
         elements."""
         total = 0
         for user in users if depth > 0 else ():
-            op = self.ops[user]
-            result = types.tensor(op.outputs[0]) if len(op.outputs) == 1 else None
-            read: int | None = None
-            further = self.flow.after(user) if op.name in NOT_OPERATIONS else self.flow.inside(user, operand)
-            if op.name in NOT_OPERATIONS or self.flow.callee(op) is not None:
-                each = [self._elements_read(o, [u], depth - 1) for u, o in further or ()]
-                read = None if not each or None in each else sum(n or 0 for n in each)
-            elif result is None or self._loop(user) != self._loop(operand if operand >= 0 else user):
-                return None  # A loop reads another part in each iteration.
-            elif op.name in SLICES and op.operands[0] == operand:
-                whole = op.name != "stablehlo.gather" or _takes_rows(op)
-                read = result.elements if whole else None
-            elif _same_elements(op) or self._elementwise(op, result):
-                if user not in self._read:
-                    self._read[user] = self._elements_read(user, self._readers(user), depth - 1)
-                read = self._read[user]
+            if (user, operand) not in self._read:
+                self._read[user, operand] = self._read_by(user, operand, depth)
+            read = self._read[user, operand]
             if read is None:
                 return None
             total += read
         return total or None
+
+    def _read_by(self, user: int, operand: int, depth: int) -> int | None:
+        """Return how many elements of ``operand`` the operation ``user`` reads; see ``_elements_read``."""
+        op = self.ops[user]
+        if op.name in NOT_OPERATIONS or self.flow.callee(op) is not None:
+            ends = op.name in NOT_OPERATIONS
+            further = self.flow.after(user) if ends else self.flow.inside(user, operand)
+            total = 0
+            for reader, value in further or ():
+                read = self._elements_read(value, [reader], depth - 1)
+                if read is None:
+                    return None
+                total += read
+            return total or None
+        result = types.tensor(op.outputs[0]) if len(op.outputs) == 1 else None
+        if result is None or self._loop(user) != self._loop(operand if operand >= 0 else user):
+            return None  # A loop reads another part in each iteration.
+        if op.name in SLICES and op.operands[0] == operand:
+            return result.elements if op.name != "stablehlo.gather" or _takes_rows(op) else None
+        if _same_elements(op) or self._elementwise(op, result):
+            return self._elements_read(user, self._readers(user), depth - 1)
+        return None
 
     def _elementwise(self, op: Op, result: types.Tensor) -> bool:
         """Return whether each element of the result of ``op`` depends on one element of each operand."""
@@ -596,7 +605,8 @@ class _Search:
         if op.name == "stablehlo.add":
             sides = [self.flow.operand(value, k) for k in (0, 1)]
             for side, other in (sides, sides[::-1]):
-                n, inner = self._number(other), self._counted(side, depth - 1)
+                n = self._number(other)
+                inner = self._counted(side, depth - 1) if n is not None else None
                 if n is not None and inner is not None:
                     return inner[0], inner[1] + n
             return None

@@ -140,6 +140,7 @@ NOT_FOUND = {
         "a[:20, :20], b[:20, :20], jnp.ones((2, 9000, 20))",
     ),
     "many conditions": ("many", "a, b"),
+    "many calls": ("calls", "a, b"),
     "equations of five diagonals": (
         "lambda v: jnp.linalg.solve(jnp.diag(v) + jnp.diag(v[2:], -2) + jnp.diag(v[2:], 2), v)", "v"
     ),
@@ -173,6 +174,16 @@ def many(a, b):
     for i in range(40):  # in time that grows with 2**40 if each value is followed on every way
         a = jnp.where(a > i, a * 0.9, a * a)
     return jnp.diag(a @ b) if i < 0 else a @ b
+std = jax.jit(lambda y: y / jnp.std(y, -1, keepdims=True))
+
+@jax.jit
+def layers(a, b):
+    for _ in range(12):
+        a = jnp.tanh(std(a) @ b) + a
+    return a
+
+calls = jax.value_and_grad(jax.jit(lambda a, b: jax.nn.log_softmax(layers(a, b)).sum()))
+
 def stepped(v):
     d = jnp.diag(v) + jnp.diag(v[1:], 1)
     return jax.lax.scan(lambda x, _: (x + d @ x, None), v, None, 9)[0]
