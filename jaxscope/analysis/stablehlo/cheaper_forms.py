@@ -232,14 +232,26 @@ class _Search:
     def real_back(self) -> bool:
         """True if the program only uses the real parts of its inverse Fourier transforms."""
         inverse = [i for i, op in enumerate(self.ops) if op.name == "stablehlo.fft" and "= IFFT" in op.detail]
-        return all(self._only_real(user, index, DEPTH) for index in inverse for user in self._readers(index))
+        return all(self._only_real(index) for index in inverse)
 
-    def _only_real(self, user: int, operand: int, depth: int) -> bool:
-        op = self.ops[user]
-        if op.name not in NOT_OPERATIONS and self.flow.callee(op) is None:
-            return op.name == "stablehlo.real"
-        further = self.flow.after(user) if op.name in NOT_OPERATIONS else self.flow.inside(user, operand)
-        return depth > 0 and bool(further) and all(self._only_real(u, o, depth - 1) for u, o in further or ())
+    def _only_real(self, index: int) -> bool:
+        left, seen = [(user, index) for user in self._readers(index)], set[tuple[int, int]]()
+        while left:
+            user, operand = left.pop()
+            op, further = self.ops[user], None
+            if (user, operand) in seen:
+                continue
+            seen.add((user, operand))
+            if op.name in NOT_OPERATIONS:
+                further = self.flow.after(user)
+            elif self.flow.callee(op) is not None:
+                further = self.flow.inside(user, operand)
+            elif op.name == "stablehlo.real":
+                continue
+            if not further:
+                return False
+            left += further
+        return True
 
     def _tridiagonal(self, index: int) -> list[tuple[str, int, int]]:
         """Return [(TRIDIAGONAL, operations, operations of a solver for such a matrix)] if the operation at
