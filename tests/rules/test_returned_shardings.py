@@ -97,8 +97,8 @@ def test_the_recompile_is_announced_after_the_first_call_and_comes(run):
 
 def test_the_fix_names_the_sharding_that_came_back_and_out_shardings(fixes):
     assert {name: fixes[name].code for name in LOOPS} == LOOPS
-    assert "returns, P(None, 'tp') on dp=4,tp=2;" in words.fix_text(fixes["replicated"])
-    assert "unplaced returns, P('dp', 'tp') on dp=4,tp=2. " in words.fix_text(fixes["unplaced"])
+    assert "returns it, P(None, 'tp') on dp=4,tp=2;" in words.fix_text(fixes["replicated"])
+    assert "unplaced returns it, P('dp', 'tp') on dp=4,tp=2. " in words.fix_text(fixes["unplaced"])
     assert all("out_shardings=" in words.fix_text(fixes[name]) for name in LOOPS)
     assert not any("in_shardings" in words.fix_text(f) for f in fixes.values()), (
         "it raises for a committed array"
@@ -112,7 +112,7 @@ def test_an_argument_that_the_call_did_not_make_is_put_by_the_caller(fixes):
 
 
 def test_put_where_the_fix_says_it_comes_back_nothing_compiles_twice(fixes, record):
-    back = {name: re.search(r"returns, (P\(.*?\)) on ", words.fix_text(fixes[name]))[1] for name in LOOPS}
+    back = {name: re.search(r"returns it, (P\(.*?\)) on ", words.fix_text(fixes[name]))[1] for name in LOOPS}
     assert compilations(record(PROGRAM.format(put=literal(back), out={}))) == dict.fromkeys(LOOPS, 1)
 
 
