@@ -284,6 +284,16 @@ def loops_around(source: str | None, line: int, *, comprehensions: bool = False)
     return [(n.lineno, n.end_lineno or line) for n in sorted(loops, key=lambda n: n.lineno)]
 
 
+def waits_before(source: str | None, line: int) -> bool:
+    """Return whether the innermost loop around ``line`` calls ``block_until_ready`` before it: the program
+    waits for the device on purpose, for example to measure a time, and the value is then ready."""
+    found, around = syntax(source), loop_around(source, line)
+    if found is None or around is None:
+        return False
+    earlier = (call for n in range(around[0], line) for call in found.calls.get(n, ()))
+    return any(last_name(call.func) == "block_until_ready" for call in earlier)
+
+
 def counts_only(source: str | None, line: int) -> bool:
     """Return whether the innermost loop around ``line`` in the same function is a ``for`` over a ``range``
     whose variable the loop does not read, so that all iterations run the same code."""

@@ -69,7 +69,7 @@ _KINDS = {
     "new_function": "new function object",
     "options": "jit option change",
     "prng": "random key type change",
-    "rank": "axis count change",
+    "rank": "ndim change",
     "static_identity": "new static object",
     "tree": "tree structure change",
     "unknown": "unknown cause",

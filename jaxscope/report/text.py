@@ -254,7 +254,8 @@ def _summary(
         for entry in sections.in_progress(run, directory, places)
         if entry is not BLANK
     )
-    of_run = variants.findings(parts) if _quick_to_check(parts) else []
+    quick = _quick_to_check(parts)
+    of_run = variants.findings(parts) if quick else []
     yield from findings.in_summary(ranks.findings(job, of_run), places)
     shown = [f for f in users if not sections.inside_others(f)]
     for f in shown[:IN_SUMMARY]:
@@ -269,7 +270,8 @@ def _summary(
         yield line((missing_accelerators(run.main.backend.in_vain), "dim"), indent=2, hang=2)
     for spans in gaps(run)[:3]:
         yield line(*spans, indent=2, hang=2)
-    yield line(("full report: ", "dim"), f"jaxscope report{which(directory) or ' latest'}", indent=2)
+    title = "full report: " if quick else "full report, with the findings of this large run: "
+    yield line((title, "dim"), f"jaxscope report{which(directory) or ' latest'}", indent=2)
 
 
 def _function_in_summary(run: Run, f: Function, places: Places) -> Iterator[Line]:

@@ -314,8 +314,13 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
         enough = least * SOME if len(p.compilations) >= BARRAGE else least
         if creates or not p.again:  # these seconds are spent once, for example to look at the results
             enough = ONCE * payers.total_seconds(run)
-        if creates or initializes:  # a jitted function compiles the random draws, too
-            cost = min(cost, sum(c.seconds for c in p.compilations if not library_calls.draws(c.function)))
+        if creates or initializes:
+            # A jitted function compiles the random draws, too. Measured: where they are more than half of the
+            # seconds, jit gains nothing.
+            others = sum(c.seconds for c in p.compilations if not library_calls.draws(c.function))
+            if 2 * others < sum(c.seconds for c in p.compilations):
+                continue
+            cost = min(cost, others)
         finding = _finding(run, [p], title, fix, cost, WARNING if serious else NOTE)
         yield Avoidable(p, finding, serious, cost >= enough)
 

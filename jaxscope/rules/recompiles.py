@@ -190,6 +190,8 @@ def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, 
                     c.site.line,
                 )  # all leaves that one line passes, of any shape and dtype
             members.setdefault(key, []).append((c, cause))
+        for same_kind in members.values():
+            same_kind.sort(key=lambda pair: pair[0].t_ns)  # a finding names the latest change
         for (kind, *_), pairs in _with_copies(members).items():
             group = group_of(run, [c for c, _ in pairs], [cause for _, cause in pairs])
             found.setdefault(str(kind), []).append((n, group))
@@ -344,6 +346,8 @@ def finding(
         + _maker(last, group.cause),
         fix=as_passed(run, group, _with_others(run, group, fix)),
         seconds=group.seconds if also is None else also.seconds,
+        # A call of a function that is created again may also have the first inputs of their kind.
+        at_most=any(causes.changed_input(run, c) is not None for c in group.calls),
         path=group.cause.path,
         subject=(group.cause.kind, container(group.cause) or group.cause.path),
     )

@@ -28,6 +28,7 @@ from jaxscope.analysis.rewrap_site import (
     loop_around,
     reached_now_and_then,
     runs_once,
+    waits_before,
 )
 from jaxscope.model import sources
 from jaxscope.model import transfers as model
@@ -173,7 +174,7 @@ def _is_needed_then(run: Run, t: Transfer, at: Frame) -> bool:
         return True  # SciPy needs the value before it can go on
     if t.checks > 1 and 2 * t.ahead > t.checks and not _of_this_iteration(run, at):
         return True
-    if kept_from_iteration_before(source, at.line):
+    if kept_from_iteration_before(source, at.line) or waits_before(source, at.line):
         return True
     if counted:
         return False

@@ -198,3 +198,18 @@ def test_a_condition_ends_the_loop_if_its_body_leaves_it():
     source = "def f(x):\n    while x > 0:\n        if x > 9:\n            break\n        if x > 5:\n            x = g(x)\n"
     assert [rewrap_site.ends_the_loop(source, line) for line in (2, 3, 5, 6)] == [True, True, False, False]
     assert not rewrap_site.ends_the_loop("if x > 0:\n    raise SystemExit\n", 1)
+
+
+@pytest.mark.parametrize(
+    ("loop", "waits"),
+    [
+        ("    y = f(x).block_until_ready()\n    print(float(y))\n", True),
+        ("    jax.block_until_ready(y := f(x))\n    print(float(y))\n", True),
+        ("    print(float(f(x)))\n    y.block_until_ready()\n", False),
+        ("    y = f(x)\n    print(float(y))\n", False),
+    ],
+)
+def test_a_loop_that_waits_on_purpose_before_it_reads_a_value(loop, waits):
+    source = "y = f(x).block_until_ready()\nfor x in data:\n" + loop
+    line = next(n for n, text in enumerate(source.split("\n"), 1) if "float" in text)
+    assert rewrap_site.waits_before(source, line) is waits

@@ -46,8 +46,9 @@ Findings
            (train.py:33)
            → define the function once, at module level, and jit it there;
              numbers and arrays that it reads from outside must become its
-             arguments. The function may still read other objects, such as an
-             optimizer, if they are created only once
+             arguments (sizes are named in static_argnames). The function may
+             still read other objects, such as an optimizer, if they are created
+             only once
   · JX123  41 calls of train_step missed JAX's fast path and were slower:
            batch['ids'] changed from a jax.Array to a numpy array, which by
            itself compiles nothing (compared with compilation #3, the most
@@ -317,7 +318,9 @@ def test_the_summary_of_a_large_run_does_not_keep_the_prompt_waiting_for_rules(d
     assert asked
     monkeypatch.setattr(pages, "QUICK_COMPILATIONS", 1)
     asked.clear()
-    assert "jaxscope report" in summary(directory)
+    assert "full report, with the findings of this large run: jaxscope report" in " ".join(
+        summary(directory).split()
+    )
     assert not asked
 
 

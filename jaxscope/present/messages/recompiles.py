@@ -2,8 +2,9 @@
 
 # If a function is to be defined only once: what to do with the values that it captures.
 OUTSIDE = (
-    "numbers and arrays that it reads from outside must become its arguments. The function may still"
-    " read other objects, such as an optimizer, if they are created only once"
+    "numbers and arrays that it reads from outside must become its arguments (sizes are named in"
+    " static_argnames). The function may still read other objects, such as an optimizer, if they are created"
+    " only once"
 )
 TEMPLATES = {
     # -- titles ------------------------------------------------------------------------------------------

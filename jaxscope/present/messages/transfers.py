@@ -45,7 +45,7 @@ TEMPLATES = {
         " which is computed already. The loop then runs a few steps more. If JAX can trace the whole loop,"
         " use jax.lax.while_loop"
     ),
-    "fix-print-less": "print only in every Nth iteration",
+    "fix-print-less": "print or show the value only in every Nth iteration",
     "fix-give-the-gradient": (
         "scipy.optimize.minimize estimates the gradient from more calls of this function, one for each"
         " parameter. Jit jax.value_and_grad of what this function computes, let this function return"

@@ -1,4 +1,4 @@
-# applies: fix-jit-this-call, fix-odd-batch
+# applies: fix-odd-batch
 import numpy as np
 from flax import nnx
 

@@ -14,7 +14,7 @@ class M(nnx.Module):
         return self.b(nnx.relu(self.a(x)))
 
 
-model = M(nnx.Rngs(0))  # must: JX133 first
+model = M(nnx.Rngs(0))
 opt = nnx.Optimizer(model, optax.sgd(1e-3, momentum=0.9), wrt=nnx.Param)
 met = nnx.MultiMetric(loss=nnx.metrics.Average("loss"))
 
@@ -33,6 +33,6 @@ def eval_step(model, metrics, x):
 
 x = jnp.ones((32, 2048))
 for _ in range(3):
-    train_step(model, opt, met, x)  # must: JX506 ~ optimizer
+    train_step(model, opt, met, x)  # must: JX506 first ~ optimizer
     eval_step(model, met, x)
 print(met.compute())

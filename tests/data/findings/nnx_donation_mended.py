@@ -1,5 +1,5 @@
 # Mended: nnx.jit of (model, optimizer): which names does the donation advice give, and in which order are two notes
-# applies: fix-jit-through-library, fix-donate-in-place
+# applies: fix-donate-in-place
 # may: JX205 note
 from functools import partial
 

@@ -3,7 +3,7 @@ import numpy as np
 import optax
 from flax import nnx
 
-m = nnx.Linear(4, 2, rngs=nnx.Rngs(0))  # must: JX133
+m = nnx.Linear(4, 2, rngs=nnx.Rngs(0))
 opt = nnx.Optimizer(m, optax.adam(1e-3), wrt=nnx.Param)
 
 

@@ -1,4 +1,4 @@
-# applies: fix-jit-this-call, fix-one-dtype, fix-always-or-never
+# applies: fix-one-dtype, fix-always-or-never
 import numpy as np
 import optax
 from flax import nnx
