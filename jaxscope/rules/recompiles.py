@@ -346,11 +346,17 @@ def finding(
         + _maker(last, group.cause),
         fix=as_passed(run, group, _with_others(run, group, fix)),
         seconds=group.seconds if also is None else also.seconds,
-        # A call of a function that is created again may also have the first inputs of their kind.
-        at_most=any(causes.changed_input(run, c) is not None for c in group.calls),
+        at_most=_of_several_programs(group),
         path=group.cause.path,
         subject=(group.cause.kind, container(group.cause) or group.cause.path),
     )
+
+
+def _of_several_programs(group: Group) -> bool:
+    """Return whether the function of ``group`` is created again and has several programs. Some of them may be
+    needed: the new function may capture an array of another size."""
+    programs = {c.program for c in group.function.compilations if c.program is not None}
+    return group.cause.kind in causes.CREATED_AGAIN and len(programs) > 1
 
 
 def _title(run: Run, group: Group, also: Change | None) -> Message:

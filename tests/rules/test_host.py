@@ -304,7 +304,7 @@ def test_without_steps_it_takes_more_to_be_reported(log, rarely):
             "state.step % 100 == 0",
             "count the iterations in a Python variable",
         ),
-        ("print", None, "printing", "print only in every Nth iteration"),
+        ("print", None, "printing", "print or show the value only in every Nth iteration"),
         ("item", "loss.item()", "loss.item()", "the previous iteration"),
         ("np.asarray", None, "np.asarray()", "the previous iteration"),
     ],
