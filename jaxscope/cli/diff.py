@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from jaxscope.cli.output import chosen, console_for, deliver, functions, read_run
 from jaxscope.errors import RunNotFound, UsageError
+from jaxscope.log import ranks as places
 from jaxscope.log import remote, store
 from jaxscope.log.store import RunDir
 from jaxscope.model.records import Compilation, Function
@@ -153,7 +154,7 @@ def _directory(run: str, typed: str) -> RunDir:
             # `jaxscope diff train_step#1 train_step#2` is easily typed.
             e.hint = f"for a function of the latest run: jaxscope diff 'latest:{typed}' ...; {e.hint}"
         raise
-    whole = store.parent_of(found) if found.path.parent.name == store.RANKS else None
+    whole = places.whole_of(found)
     if whole is not None and store.find(run or None).path == whole.path:
         others = len(store.rank_runs(whole))
         name, place = escape(store.address(whole)), escape(found.path.name)

@@ -84,12 +84,13 @@ def handle(args: argparse.Namespace) -> int:
 def _timeline(args: argparse.Namespace) -> None:
     """Write the file of ``--perfetto``, a timeline of the processes of the run. For a job with several
     processes (ranks), these are all its processes, unless RUN names one of them."""
+    from jaxscope.log import ranks as places
     from jaxscope.log import store
     from jaxscope.present.escape import escape
     from jaxscope.report import timeline
 
     directory = chosen(args.run)
-    whole = store.parent_of(directory) if directory.path.parent.name == store.RANKS else None
+    whole = places.whole_of(directory)
     named = whole is not None and store.find(args.run).path == directory.path  # RUN is one rank
     recorded = []
     for each in store.rank_runs(whole) if whole is not None and not named else [directory]:

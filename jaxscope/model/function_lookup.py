@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import PurePath
 
 from jaxscope.errors import UsageError
-from jaxscope.model.records import Compilation, Function
+from jaxscope.model.records import Function
 from jaxscope.model.run import Run
 
 FAR = 200  # a line so many lines below the first line of a function is not in that function
@@ -97,12 +97,6 @@ def has_twin(run: Run, f: Function) -> bool:
     return any(
         g is not f and (g.seen.name, g.seen.file, g.seen.line) == place for g in run.functions.values()
     )
-
-
-def number_of(run: Run, c: Compilation) -> int | None:
-    """Return the number of compilation ``c`` in its function: 4 for ``train_step#4``. Return None if the call
-    only missed JAX's C++ fast path and compiled nothing: such a call has no number."""
-    return run.number(c)
 
 
 def _exact(f: Function, text: str) -> bool:

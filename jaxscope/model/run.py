@@ -216,7 +216,6 @@ class Run(Fold):
     def number(self, c: Compilation) -> int | None:
         """Return the number of call ``c``: 4 for ``train_step#4``. Return None if ``c`` only missed JAX's C++
         fast path and compiled nothing."""
-
         return _numbers(c.function).get(c.id)
 
 

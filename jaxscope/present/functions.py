@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxscope.model import causes, payers
-from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.present.runs import verb
@@ -117,7 +116,7 @@ def nearest_name(run: Run, nearest: Compilation) -> str:
     """Return a name for ``nearest``, the earlier call with which a call is compared: ``#2``, its number among
     the compilations of the function, or ``an earlier fast-path miss`` if that call only missed JAX's fast
     path (the C++ cache of jit)."""
-    n = number_of(run, nearest)
+    n = run.number(nearest)
     return f"#{n}" if n else "an earlier fast-path miss"
 
 

@@ -7,7 +7,6 @@ import signal
 
 from jaxscope.log.store import RunDir
 from jaxscope.model import line_times
-from jaxscope.model.function_lookup import number_of
 from jaxscope.model.load import state
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
@@ -35,7 +34,7 @@ def title(run: Run, directory: RunDir | None) -> str:
 def compilation_name(run: Run, c: Compilation) -> str:
     """Return the name of a compilation: ``train_step #4`` for the fourth compilation of this function. A call
     that only missed JAX's fast path (the C++ cache of jit) has no number."""
-    n = number_of(run, c)
+    n = run.number(c)
     return function_name(c.function) + (f" #{n}" if n else "")
 
 

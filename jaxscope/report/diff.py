@@ -13,7 +13,6 @@ from jaxscope.log import store
 from jaxscope.log.store import RunDir
 from jaxscope.model.changes import Changed, Changes, Entry, Item
 from jaxscope.model.diff import CompilationDiff, FunctionDiff, RunDiff
-from jaxscope.model.function_lookup import number_of
 from jaxscope.model.metrics import Difference
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
@@ -173,7 +172,7 @@ class _Page:
                 None if c.step is None else f"step {c.step:,}",
                 seconds(c.seconds),
             ]
-            title = (f"{function_name(c.function)}#{number_of(run, c)}", "bold")
+            title = (f"{function_name(c.function)}#{run.number(c)}", "bold")
             about = (f"  {', '.join(escape(f, 160) for f in facts if f)}", "dim")
             yield line((mark, style), title, about, hang=2)
         spent = []
@@ -346,7 +345,7 @@ def _compilation_json(found: CompilationDiff, pair: Pair) -> dict[str, Any]:
         return {
             "id": c.id,
             "function": c.function.id,
-            "ordinal": number_of(run, c),
+            "ordinal": run.number(c),
             "step": c.step,
             "reached": c.reached,
             "seconds": {"trace": c.trace_seconds, "lower": c.lower_seconds, "compile": c.compile_seconds},

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jaxscope.model import causes
 from jaxscope.model.causes import recompilations
-from jaxscope.model.function_lookup import has_twin, number_of
+from jaxscope.model.function_lookup import has_twin
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.present.causes import explanation, explanations, first_and_more
@@ -65,7 +65,7 @@ def _largest_program(run: Run, f: Function) -> Iterator[Line]:
     texts = run.texts_of(run.programs[largest.program or ""])
     summary = in_short(texts, memory_of(largest))
     if texts.hlo is not None and texts.hlo.instructions and summary:
-        which = f" (compilation #{number_of(run, largest)})" if len(by_program) > 1 else ""
+        which = f" (compilation #{run.number(largest)})" if len(by_program) > 1 else ""
         yield line((summary + which, "dim"), indent=4)
 
 

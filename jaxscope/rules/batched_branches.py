@@ -61,7 +61,7 @@ def branches_under_vmap(run: Run) -> Iterator[Finding]:
 
 
 def _conditionals(source: str | None, line: int) -> list[ast.Call]:
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     calls = found.calls.get(line, []) if found is not None else []
     return [c for c in calls if last_name(c.func) in CONDITIONALS]
 
@@ -74,7 +74,7 @@ def _listed(source: str | None, batched: BatchedBranches, file: str) -> Iterator
     """Find the branches of a conditional that receives them in a variable. Yield the functions in a list or
     tuple of functions in ``file``, such as ``OPERATIONS = [rotate, blur]``, if at least two of them have
     operations in the program. If there are several such lists, yield nothing."""
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     lists = [
         node.elts
         for node in (ast.walk(found.tree) if found is not None else ())

@@ -79,7 +79,7 @@ def _loop(run: Run, c: Compilation) -> Frame | None:
 def _write(source: str | None, line: int) -> tuple[str | None, str]:
     """Return (variable, expression) of the write ``x.at[i].set(y)`` on ``line``; (None, "") if there is
     none."""
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     for call in found.calls.get(line, []) if found is not None else ():
         method = call.func
         if not isinstance(method, ast.Attribute) or method.attr not in METHODS:

@@ -97,7 +97,7 @@ def turned_on(source: str | None) -> Iterator[tuple[str, int]]:
     """Yield the settings of JAX that ``source`` turns on, each with the number of the line, as in
     ``jax.config.update("jax_debug_nans", True)``, ``jax.config.jax_debug_nans = True``,
     ``jax.debug_nans(True)``, ``jax.disable_jit()`` and ``os.environ["JAX_DEBUG_NANS"] = "1"``."""
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     for node in ast.walk(found.tree) if found is not None else ():
         if isinstance(node, ast.Assign) and _may_be_true(node.value):
             for target in node.targets:

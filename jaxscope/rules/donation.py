@@ -107,7 +107,7 @@ def _is_written(run: Run, f: Function, name: str) -> bool:
     True if the file cannot be read.
     """
     source = sources.of(run)(f.seen.file) if f.seen.file is not None else None
-    found = rewrap_site.syntax(source) if source is not None else None
+    found = rewrap_site.syntax(source)
     if found is None:
         return True
     nodes = ast.walk(found.tree)

@@ -33,7 +33,7 @@ def called_by_scipy(source: str | None, line: int) -> ast.Call | None:
     """Return the call of SciPy to which the function that contains ``line`` is passed, as in
     ``minimize(objective, x0)``. SciPy then calls the function itself, and needs each result at once. Return
     None if there is no such call."""
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     if found is None:
         return None
     around = [

@@ -102,7 +102,7 @@ def _at(t: LineTime) -> tuple[str, int]:
 def _scan_of(run: Run, loop: Loop) -> loop_calls.Scan | None:
     """Return how ``jax.lax.scan`` could replace ``loop``; None: unknown."""
     source = sources.of(run)(loop.line.file)
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     if found is None:
         return None
     modules = names_of(found.imports, JAX_ROOTS)
@@ -217,7 +217,7 @@ def _is_python(run: Run, t: LineTime) -> bool:
     if t.column is None:
         return True
     source = sources.of(run)(t.stack[0].file)
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     if found is None:
         return False
     known = names_of(found.imports, sys.stdlib_module_names | NUMERIC) | set(vars(builtins))
@@ -254,7 +254,7 @@ def _jitted_names(run: Run) -> frozenset[str]:
     for c in run.compilations.values():
         if c.function.user and c.site is not None and c.missed is not None:
             source = text(c.site.file)
-            found = syntax(source) if source is not None else None
+            found = syntax(source)
             for call in found.calls.get(c.site.line, ()) if found is not None else ():
                 if call.col_offset == c.missed.column:
                     names.add(last_name(call.func) or "")

@@ -130,7 +130,7 @@ def _instead_of(run: Run, callbacks: Sequence[Callback]) -> Fix:
         return Fix(message("fix-callback"), "call_back_less_often")
     at = callbacks[0].source
     source = sources.of(run)(at.file) if at is not None else None
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     calls = found.calls.get(at.line, []) if found is not None and at is not None else []
     methods = [k.value for c in calls for k in c.keywords if k.arg == "vmap_method"]
     one_by_one = any(isinstance(v, ast.Constant) and v.value == "sequential" for v in methods)

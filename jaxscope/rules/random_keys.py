@@ -145,7 +145,7 @@ def _vmap_of(run: Run, draw: Frame | None) -> Frame | None:
     """Return the line that applies ``vmap`` to the function that contains the line ``draw``. Return None if
     no line of the file does, or if several do."""
     source = sources.of(run)(draw.file) if draw is not None else None
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     if draw is None or found is None:
         return None
     function = draw.function.rpartition(".")[2]

@@ -63,7 +63,7 @@ def _line(run: Run, stack: Sequence[Frame]) -> Frame | None:
     named: list[tuple[str, int]] = []
     for file in dict.fromkeys(f.file for f in stack):
         source = text(file)
-        found = syntax(source) if source is not None else None
+        found = syntax(source)
         if found is None:
             continue
         called = [c for calls in found.calls.values() for c in calls if last_name(c.func) in CHECKPOINTS]

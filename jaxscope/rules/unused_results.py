@@ -64,7 +64,7 @@ def _dense(run: Run, lowered: Reading) -> dict[Frame, int]:
 
 
 def _saves_dense(source: str | None, line: int) -> bool:
-    found = syntax(source) if source is not None else None
+    found = syntax(source)
     solves = [
         c
         for calls in (found.calls if found is not None else {}).values()

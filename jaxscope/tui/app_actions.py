@@ -15,7 +15,6 @@ from textual.app import SuspendNotSupported
 from textual.dom import DOMNode
 
 from jaxscope.log import files
-from jaxscope.model.function_lookup import number_of
 from jaxscope.present.escape import escape
 from jaxscope.tui import actions, editor, exports
 from jaxscope.tui.actions import Action
@@ -229,7 +228,7 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
         if c is None or c.function.id != self.function:
             functions = [run.functions[self.function]] if self.function in run.functions else []
             c = next((x for f in functions for _, x in reversed(run.numbered(f))), None) or default(run)
-        number = number_of(run, c) if c is not None else None
+        number = run.number(c) if c is not None else None
         if c is None or number is None:
             self._notice("no compilation is selected: press 2 for the list", bad=True)
             return

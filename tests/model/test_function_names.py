@@ -6,7 +6,7 @@ from written import Log, function, key, leaf
 
 from jaxscope.errors import UsageError
 from jaxscope.log import store
-from jaxscope.model.function_lookup import find_compilations, find_functions, number_of
+from jaxscope.model.function_lookup import find_compilations, find_functions
 from jaxscope.model.load import load
 
 
@@ -83,7 +83,7 @@ def test_numbers_count_what_was_compiled_and_not_what_only_missed_the_fast_path(
     assert n == 2
     [f] = functions
     assert [(m, c.call) for m, c in run.numbered(f)] == [(1, 1), (2, 3)]
-    assert [number_of(run, c) for c in f.compilations] == [1, None, 2]
+    assert [run.number(c) for c in f.compilations] == [1, None, 2]
 
 
 def test_a_number_there_is_not_says_which_there_are(run):

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from jaxscope.model import diff, key_index
 from jaxscope.model.causes import compared
-from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.present.causes import explanation, explanations
@@ -201,7 +200,7 @@ def reasons(run: Run, c: Compilation, against: Compilation | None = None) -> lis
 def named(run: Run, c: Compilation) -> str:
     """Return the name of a compilation: ``train_step #2``, or ``train_step, a fast-path miss`` if the call
     missed only JAX's fast path (the C++ cache of jit) and compiled nothing."""
-    return compilation_name(run, c) + ("" if number_of(run, c) else ", a fast-path miss")
+    return compilation_name(run, c) + ("" if run.number(c) else ", a fast-path miss")
 
 
 class Other(NamedTuple):

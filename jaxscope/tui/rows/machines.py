@@ -18,7 +18,6 @@ from jaxscope.analysis.programs import NOTHING, Texts, peak_bytes
 from jaxscope.log.jobs import CRASHED, EXHAUSTED, FAILED, LATE, MISSING, OK
 from jaxscope.log.store import RunDir, label_of
 from jaxscope.model import target_programs
-from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Program
 from jaxscope.model.run import Run
 from jaxscope.present import targets
@@ -176,7 +175,7 @@ def counterpart(c: Compilation, own: Run, run: Run) -> Compilation | None:
     no such compilation."""
     if run is own:
         return c
-    function, number = run.functions.get(c.function.id), number_of(own, c)
+    function, number = run.functions.get(c.function.id), own.number(c)
     if function is None or number is None:
         return None
     return dict(run.numbered(function)).get(number)

@@ -9,7 +9,6 @@ from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
 from jaxscope.model.causes import compared
-from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Function
 from jaxscope.present.text import function_name
 from jaxscope.schema.keys import Frame
@@ -136,7 +135,7 @@ class Functions(View):
         if against is c or (against is not None and against.function is not c.function):
             against = None
         nearest = against or (comparison.nearest if comparison is not None else None)
-        n = number_of(run, nearest) if nearest is not None else None
+        n = run.number(nearest) if nearest is not None else None
         title = f"#{a.number}" if a.number else "fast-path miss"
         if nearest is not None:
             which = f"#{n}" if n else "a fast-path miss"
