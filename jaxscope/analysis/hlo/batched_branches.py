@@ -24,6 +24,7 @@ from jaxscope.analysis.stablehlo.work import COMPARED
 from jaxscope.schema.keys import Frame
 
 MAX_FUNCTIONS = 300
+MAX_CALLS = 20  # calls within each other
 # Opcodes that compute nothing. The operations of a fusion, a loop, a call or a conditional are those inside.
 _NOTHING = frozenset(
     {
@@ -121,7 +122,9 @@ def _count(
         for instruction in computation.instructions:
             n = _operations(graph, computation, instruction)
             if n:
-                row = by_stack.setdefault(frame_id(instruction), [0, 0])
+                stack = frame_id(instruction)
+                stack = _stack_around(graph, computation) if stack is None else stack
+                row = by_stack.setdefault(stack, [0, 0])
                 row[0] += n * (1 if times is None else times)
                 row[1] += times is None
     functions: dict[tuple[str, str, int | None], list[int]] = {}
@@ -137,6 +140,21 @@ def _count(
         sum(row[1] for row in by_stack.values()),
         [FunctionWork(*key, *row) for key, row in most],
     )
+
+
+def _stack_around(graph: CallGraph, computation: Computation) -> int | None:
+    """Return the ``stack_frame_id`` of the loop, fusion or other call that runs ``computation``; of several
+    within each other, the innermost one that has an id. XLA drops the ids of some products that it rewrites.
+    Return None if there is none, or if several instructions run the computation."""
+    for _ in range(MAX_CALLS):
+        callers = graph.callers.get(computation.name, [])
+        if len({call.instruction.name for call in callers}) != 1:
+            return None
+        stack = frame_id(callers[0].instruction)
+        if stack is not None:
+            return stack
+        computation = callers[0].caller
+    return None
 
 
 def _functions(frames: Frames, stack: int | None) -> Iterator[tuple[str, str, int | None]]:
