@@ -10,6 +10,7 @@ import os
 import pickle
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -112,3 +113,11 @@ def record_module(
         )
 
     return go
+
+
+@pytest.fixture(autouse=True)
+def _files_are_read_again():
+    """Many tests write their own ``train.py`` and change to its directory: forget the text of the one before."""
+    read = sys.modules.get("jaxscope.model.sources")
+    if read is not None:
+        read.text.cache_clear()

@@ -4,7 +4,6 @@ import pytest
 from written import Log, function, key, leaf
 
 from jaxscope.log import store
-from jaxscope.model import sources
 from jaxscope.model.load import load
 from jaxscope.present import findings as words
 from jaxscope.rules import registry
@@ -37,7 +36,6 @@ def found(tmp_path, monkeypatch):
     """A function that returns the findings of a program of 10 seconds with these times."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text(TRAIN)
-    sources.text.cache_clear()  # another test may have read its own train.py
 
     def of(*times):
         made = store.create(tmp_path / f"run{len(list(tmp_path.iterdir()))}")
