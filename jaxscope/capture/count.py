@@ -37,7 +37,7 @@ class Count(Tick):
         self.restart()
 
     def restart(self) -> None:
-        """Set the count to 0, at the beginning and in a forked child, which has a mapped file of its own."""
+        """Set the count to 0, at the beginning and in a forked child, which has its own mapped file."""
         self.value = self._written = self.index = 0
         self.cell: int | None = None
         self.cells: Any = _Unplaced(self)

@@ -93,10 +93,7 @@ def repeated(run: Run) -> Iterator[Finding]:
             title=text,
             function=f.id,
             source=at,
-            evidence=[
-                *evidence(p, text, at),
-                *(e for line in work.lines if line != at for e in evidence(p, HERE, line)),
-            ],
+            evidence=[e for line in work.lines for e in evidence(p, text if line == at else HERE, line)],
             fix=fix or Fix(message("fix-look-at-shardings", function=f.display_name), "look_at_shardings"),
             subject=axes,
             seconds=running_share(run, f, 1 - work.needed / work.flops),

@@ -43,7 +43,7 @@ def type_name(value: Any) -> str:
     """Return the type of ``value``, an argument, as text for the log: ``jax.Array``, ``Tracer``, ``float``,
     ``numpy.ndarray``.
 
-    In ``f.lower()``, JAX replaces the arguments by objects of its own. For such an object, the result is the
+    In ``f.lower()``, JAX replaces the arguments by its own objects. For such an object, the result is the
     type of the argument that it replaces.
     """
     import jax
