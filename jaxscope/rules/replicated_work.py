@@ -19,7 +19,7 @@ from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.messages import Field, Names, Parts, Percent, message
 
-HERE = message("repeated-product-here")
+HERE, REASON = message("repeated-product-here"), message("repeated-reason-here")
 LINES = 3  # the most lines that a finding names
 SHARE = 0.1  # share of the flops of the largest program: a smaller program may run on every device
 
@@ -93,7 +93,10 @@ def repeated(run: Run) -> Iterator[Finding]:
             title=text,
             function=f.id,
             source=at,
-            evidence=[e for line in work.lines for e in evidence(p, text if line == at else HERE, line)],
+            evidence=[
+                *(() if at in work.lines else evidence(p, REASON, at)),
+                *(e for line in work.lines for e in evidence(p, text if line == at else HERE, line)),
+            ],
             fix=fix or Fix(message("fix-look-at-shardings", function=f.display_name), "look_at_shardings"),
             subject=axes,
             seconds=running_share(run, f, 1 - work.needed / work.flops),

@@ -128,6 +128,7 @@ TEMPLATES = {
         " several devices compute the same part of the products at {lines}{why}"
     ),
     "repeated-product-here": "several devices compute the same part of a product of this line",
+    "repeated-reason-here": "because of this line, several devices compute the same part",
     "repeated-by-constraint": (
         ", because the sharding constraint {constraint} does not split the array over {axes}"
     ),
