@@ -5,9 +5,10 @@
 Each DIR is a checkout of the sources that fit what is installed (of JAX its ``tests``, ``conftest.py`` and
 ``pyproject.toml`` are enough). Each suite is run in a process of its own, by pytest alone and then under
 ``jaxscope run``; both write down each test's outcome as it ends, so that a crash is the outcome of the test
-that ran, and what was left is run in a new process. A suite whose outcomes differ is run again, both ways: a
-difference is ``steady`` where each way gave the same outcome each time. ``--work`` keeps what is done: a run
-that was interrupted goes on from there. ``--before "nice -n 19"`` is put before each process.
+that ran, and what was left is run in a new process. They run on the CPU if JAX_PLATFORMS does not name
+another platform. A suite whose outcomes differ is run again, both ways: a difference is ``steady`` where each
+way gave the same outcome each time. ``--work`` keeps what is done: a run that was interrupted goes on from
+there. ``--before "nice -n 19"`` is put before each process.
 """
 
 from __future__ import annotations
@@ -107,7 +108,8 @@ def run(way: str, folder: Path, files: list[str], options: list[str], at: Path, 
         "--continue-on-collection-errors", *options, *files,
     ]  # fmt: skip
     found = filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")])
-    env = dict(os.environ, PYTHONPATH=os.pathsep.join(found), JAX_PLATFORMS="cpu")
+    platforms = os.environ.get("JAX_PLATFORMS", "cpu")
+    env = dict(os.environ, PYTHONPATH=os.pathsep.join(found), JAX_PLATFORMS=platforms)
     env[WRITTEN] = str(written)
     for attempt in range(50):
         if (lines := _lines(written)) and lines[-1]["test"] == ENDED:
