@@ -6,7 +6,7 @@ empty.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -144,7 +144,6 @@ def analyze(
 def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> Program:
     """Analyze a parsed module: return all figures of the program. ``mesh`` is (axis, size) in mesh order, to
     name the axes of collectives. If ``mesh`` is None, the mesh that the text prints is used, if any."""
-    problems = list(module.problems)
     header = attributes(module.header)
     replicas, partitions = number(header.get("replica_count")), number(header.get("num_partitions"))
     if module.name is not None:  # XLA does not print a number that is 1
@@ -152,19 +151,11 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
     graph = CallGraph(module, (*collectives.BEGINS, *cost.CUSTOM_CALLS, *cost.WORK))
     attribution = Attribution(module, graph)
     found_loops, executions = loops.find(graph)
-    for name in sorted(graph.circular)[:1]:
-        problems.append(
-            Problem(
-                module.computations[name].line, f"computation {name} calls itself, directly or through others"
-            )
-        )
     paths = branches.paths(graph)
     devices = collectives.Devices(replicas or 0, partitions or 0)
     axes = [(str(name), int(size)) for name, size in mesh] if mesh else None
     reading = collectives.Collectives(graph, attribution, executions, paths, devices, axes)
     found_collectives = reading.read()
-    if reading.too_many_ids:
-        problems.append(Problem(1, "too many devices in this module's groups: some groups were not read"))
     found_fusions = fusions.read(graph, attribution, executions)
     unfused, wrapped = fusions.alone(graph, found_fusions)
     counted = cost.total_flops(graph, executions, paths)
@@ -185,7 +176,7 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
         loops=found_loops,
         memory=aliases.read(module),
         flops=counted.bounds,
-        problems=problems,
+        problems=[*module.problems, *_problems(graph, reading)],
         cycles=cycles.total(graph, executions, paths),
         flops_by_type=counted.least,
         flops_unknown=counted.unknown,
@@ -194,6 +185,15 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
         batched_branches=batched_branches.find(module, graph, attribution, executions),
         recomputed=recomputed.find(graph, module.frames, executions),
     )
+
+
+def _problems(graph: CallGraph, reading: collectives.Collectives) -> Iterator[Problem]:
+    """Yield what could not be analyzed in a module that was parsed. ``reading`` has read its collectives."""
+    for name in sorted(graph.circular)[:1]:
+        line = graph.module.computations[name].line
+        yield Problem(line, f"computation {name} calls itself, directly or through others")
+    if reading.too_many_ids:
+        yield Problem(1, "too many devices in this module's groups: some groups were not read")
 
 
 def _nothing(reason: str, module: Module | None = None) -> Program:

@@ -164,11 +164,15 @@ class _Reader:
         found = lexing.OPERATION.match(line)
         if found is None:
             self.problem(number, f"not an operation: {line[:80]}")
-            return
+        elif self.open:
+            self._inside(number, line, found)
+        else:
+            self._outside(number, line, found[3])
+
+    def _inside(self, number: int, line: str, found: re.Match[str]) -> None:
+        """Read an operation in a function, on line ``number``. ``found`` is the match of ``lexing.OPERATION``
+        with the line."""
         defined, _, name = found.groups()
-        if not self.open:
-            self._outside(number, line, name)
-            return
         scope = self.open[-1]
         rest, location = lexing.location(line)
         opens = rest.endswith("{")
@@ -178,14 +182,10 @@ class _Reader:
         loop = name == "stablehlo.while" or name == "mhlo.while"
         if opens or loop:
             self._define(head)
-        for argument, value in carried.PAIR.findall(head) if loop else ():
-            if argument in self.unchanged.get(number, ()):
-                self.names[argument] = self.names.get(value)
+        if loop:
+            self._name_unchanged(number, head)
         count, operands, picks, places = self._operands(head, name) if "%" in head else (0, (), (), ())
-        callee = None
-        if "@" in head and (name == "func.call" or name.endswith("custom_call")):
-            symbol = SYMBOL.search(head)
-            callee = None if symbol is None else symbol[2] or lexing.unquote(symbol[1] or "")
+        calls = "@" in head and (name == "func.call" or name.endswith("custom_call"))
         index = len(self.ops)
         results = self._name_results(defined, index) if defined else 0
         inputs, outputs = self._types(types, results, operands, count) if types else ((), ())
@@ -204,7 +204,7 @@ class _Reader:
                 outputs,
                 self._bare(head),
                 self.interned.setdefault(location, location),
-                callee,
+                _symbol(head) if calls else None,
                 picks,
                 places,
             )
@@ -214,6 +214,15 @@ class _Reader:
             if len(self.open) > MAX_OPEN:
                 self.problem(number, f"regions nested more than {MAX_OPEN} deep")
             self._enter(index)
+
+    def _name_unchanged(self, number: int, head: str) -> None:
+        """Store the names of the arguments of a while loop that the loop does not change, as names of the
+        values with which the loop begins. ``head`` is the text of the loop's operation, ``number`` the number
+        of its line."""
+        unchanged = self.unchanged.get(number, ())
+        for argument, value in carried.PAIR.findall(head):
+            if argument in unchanged:
+                self.names[argument] = self.names.get(value)
 
     def _operands(
         self, head: str, name: str
@@ -273,8 +282,7 @@ class _Reader:
         """Read an operation outside of functions, on line ``number``: the module itself, a function
         (``func.func``) or a mesh."""
         name = name.removeprefix("builtin.")
-        symbol = SYMBOL.search(line)
-        called = None if symbol is None else symbol[2] or lexing.unquote(symbol[1] or "")
+        called = _symbol(line)
         if name == "module":
             self.modules += 1
             self.name = self.name or called
@@ -312,6 +320,13 @@ class _Reader:
         )
         if line.endswith("{"):
             self._enter(None)
+
+
+def _symbol(text: str) -> str | None:
+    """Return the first symbol in ``text``, without ``@``: ``main`` for ``@main``. Return None if there is
+    none."""
+    found = SYMBOL.search(text)
+    return None if found is None else found[2] or lexing.unquote(found[1] or "")
 
 
 def _number(value: str) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -30,7 +31,7 @@ from jaxscope.analysis.stablehlo import (
     stacked_results,
     values,
 )
-from jaxscope.analysis.stablehlo.module import CONSTANTS, NOT_OPERATIONS, Module, Problem
+from jaxscope.analysis.stablehlo.module import CONSTANTS, NOT_OPERATIONS, Module, Op, Problem
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.keys import Captured
@@ -110,6 +111,24 @@ class Reading(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
 
 
+# field of ``Reading`` -> the function that finds its items in a module
+_FINDERS: dict[str, Callable[[Module, Sources], Iterable[Any]]] = {
+    "repeated": repeats.find,
+    "upcasts": precision.upcasts,
+    "callbacks": callbacks.find,
+    "products": matmuls.find,
+    "accumulated": accumulations.find,
+    "residuals": residuals.find,
+    "large": large_values.find,
+    "jacobians": jacobians.find,
+    "shifted": jacobians.shifted,
+    "cheaper_forms": cheaper_forms.find,
+    "partial_sorts": partial_sorts.find,
+    "stacked": stacked_results.find,
+    "shared_draws": shared_draws.find,
+}
+
+
 def analyze(
     text: str,
     *,
@@ -170,16 +189,12 @@ def of_module(
     results = constraints.attach(results, requests.results)
     unread = {paths[i] for i in dropped if 0 <= i < len(paths)}
     operations = [op for op in module.ops if op.name not in NOT_OPERATIONS]
-    counts: Counter[str] = Counter()
-    for op in operations:
-        if times := sources.times[op.function]:
-            counts[op.name] += times
     return Reading(
         module=module.name,
         num_partitions=_number(module.attributes.get("mhlo.num_partitions")),
         num_replicas=_number(module.attributes.get("mhlo.num_replicas")),
         printed=len(operations),
-        op_counts=dict(counts.most_common()),
+        op_counts=_op_counts(operations, sources),
         located=located,
         resolved=resolved,
         arguments=arguments,
@@ -188,32 +203,33 @@ def of_module(
         shardings=tuple(shardings.marks(module, sources, known)),
         sharding_constraints=tuple(requests.listed()),
         uneven=tuple(requests.uneven()),
-        repeated=tuple(repeats.find(module, sources)),
         constants=tuple(constants.find(module, sources, captured)),
         doubles=precision.doubles(module, sources),
-        upcasts=tuple(precision.upcasts(module, sources)),
-        callbacks=tuple(callbacks.find(module, sources)),
-        products=tuple(matmuls.find(module, sources)),
-        accumulated=tuple(accumulations.find(module, sources)),
-        residuals=tuple(residuals.find(module, sources)),
-        large=tuple(large_values.find(module, sources)),
         argument_work=tuple(argument_work.find(module, sources, arguments)),
-        jacobians=tuple(jacobians.find(module, sources)),
-        shifted=tuple(jacobians.shifted(module, sources)),
-        cheaper_forms=tuple(cheaper_forms.find(module, sources)),
-        partial_sorts=tuple(partial_sorts.find(module, sources)),
         frozen=frozen_updates.find(module, arguments, results),
-        captures_key=any(
-            _is_key(op.outputs) and not _ROTATIONS.search(op.detail)
-            for op in module.ops
-            if op.name in CONSTANTS
-        )
-        or any(a.role == "constant" and _is_key((a.type,)) for a in arguments),
-        stacked=tuple(stacked_results.find(module, sources)),
-        shared_draws=tuple(shared_draws.find(module, sources)),
+        captures_key=_captures_key(module, arguments),
         donation=tuple(donation.find(module, arguments, results, donated, unread, aliased)),
         problems=tuple(_problems(module, sources)),
+        **{field: tuple(find(module, sources)) for field, find in _FINDERS.items()},
     )
+
+
+def _op_counts(operations: Sequence[Op], sources: Sources) -> dict[str, int]:
+    """Return how often each of ``operations`` occurs in the program, by name, the most frequent first. The
+    operations of a function that is called twice count twice."""
+    counts: Counter[str] = Counter()
+    for op in operations:
+        if times := sources.times[op.function]:
+            counts[op.name] += times
+    return dict(counts.most_common())
+
+
+def _captures_key(module: Module, arguments: Sequence[values.Value]) -> bool:
+    """Return whether the program has a constant of the type of a random key or, in JAX 0.12, an argument for
+    such a constant."""
+    return any(
+        _is_key(op.outputs) and not _ROTATIONS.search(op.detail) for op in module.ops if op.name in CONSTANTS
+    ) or any(a.role == "constant" and _is_key((a.type,)) for a in arguments)
 
 
 def _problems(module: Module, sources: Sources) -> Iterator[Problem]:
