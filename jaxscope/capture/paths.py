@@ -49,6 +49,13 @@ class Found:
         self.containers: dict[str, str] = {}
         self.cut = False
 
+    def add_leaf(self, path: str, value: Any) -> None:
+        """Add ``value`` at ``path``, which is neither an array nor a container with something in it. None
+        counts as a container, as in JAX."""
+        self.others.append((path, value))
+        if value is None:
+            self.containers.setdefault(path, "None")
+
 
 def children(value: Any) -> list[tuple[str, Any]] | None:
     """Return (step, child) for each item or attribute of a container or object; None for a leaf. A step is
@@ -129,6 +136,10 @@ def slot(value: Any, name: str) -> Any:
         return None
 
 
+_Chain = tuple[int, Any] | None  # ids of the containers around an object, innermost first
+_Visit = tuple[str, Any, int, _Chain, bool]  # (path, object, depth, containers around, found before?)
+
+
 def walk(
     roots: list[tuple[str, Any]],
     is_array: Any,
@@ -149,9 +160,7 @@ def walk(
         searched. None: no object is.
     """
     found = Found()
-    Chain = tuple[int, Any] | None  # ids of the containers around, innermost first
-    queue: collections.deque[tuple[str, Any, int, Chain, bool]] = collections.deque()
-    queue.extend((n, v, 0, None, False) for n, v in roots)
+    queue = collections.deque[_Visit]((n, v, 0, None, False) for n, v in roots)
     seen: set[int] = set()
     first = again = 0
     while queue:
@@ -173,9 +182,7 @@ def walk(
             continue
         if inner is None:
             if leaves:
-                found.others.append((path, value))
-                if value is None:
-                    found.containers.setdefault(path, "None")
+                found.add_leaf(path, value)
             continue
         if id(value) in seen:
             if _within(id(value), around):

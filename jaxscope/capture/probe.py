@@ -39,7 +39,7 @@ from jaxscope.capture.transfers.host_to_device import DevicePuts
 from jaxscope.jax_internals import frame_reading
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
-from jaxscope.schema.keys import Frame
+from jaxscope.schema.keys import Key
 from jaxscope.schema.libraries import JAX_ROOTS
 
 PHASES = {
@@ -300,17 +300,18 @@ class Probe:
             lowering.call = call
         return call, stack
 
-    def _steps(self) -> tuple[int | None, int | None]:
-        """Return (current training step of this process, current training step of the process that the user
-        started), and write the counts of steps to the log.
+    def _steps(self) -> dict[str, Any]:
+        """Return the fields of the event ``Missed`` for steps: ``step``, the current training step of this
+        process, and ``main_step``, that of the process that the user started. Also write the counts of steps
+        to the log.
 
-        A step is None if it is unknown. The second one is also None if this process is the one that the user
+        A step is None if it is unknown. ``main_step`` is also None if this process is the one that the user
         started.
         """
         if self.tracker is None:
-            return None, None
+            return {}
         self.tracker.flush()
-        return self.tracker.current, self.tracker.main_step
+        return {"step": self.tracker.current, "main_step": self.tracker.main_step}
 
     def _begin(
         self,
@@ -336,9 +337,7 @@ class Probe:
           earlier: the call that traced the program, if this call lowers or compiles the program once more.
         """
         outermost = frame if frame is not None else next(iter(stack.values()), None)
-        self.calls.prune(outermost)
-        if self.buffer_lifetimes:
-            shield.attempt("argument_fates", self.buffer_lifetimes.look, "next_event", self.calls.running())
+        self._look_at_arguments("next_event", outermost)
         self.introductions.backend(stack)
 
         source, user = _user_call(source, frame)
@@ -350,14 +349,9 @@ class Probe:
         if entry == "call" and self.stepping is not None:
             shield.attempt("step_function", self.stepping.missed, seen)
         full = shield.attempt("cache_gauge", self._clearings.look, rank == TRACE_RANK and not nested)
-        detail = earlier.detail if earlier is not None else not (seen.library or seen.eager)
-        lines = _lines(outermost, seen, detail)
-        made = _origins(read) if detail and entry == "call" and read is not None else None
-        function = earlier.function if earlier is not None else seen.function
-        paths = [leaf.path for leaf in key.arguments] if key is not None else None
-        call = Call(next(self._numbers), place(frame), function, detail, paths, rank)
-        call.keeps_lowered = earlier.keeps_lowered if earlier is not None else detail or _computes(seen)
-        step, main_step = self._steps()
+        call = self._numbered(frame, seen, earlier, key, rank)
+        lines = _lines(outermost, seen, call.detail)
+        made = _origins(read) if call.detail and entry == "call" and read is not None else {}
         self._writer.emit(
             ev.Missed(
                 call=call.number,
@@ -365,20 +359,47 @@ class Probe:
                 entry=entry,
                 **lines,
                 key=key,
-                step=step,
-                main_step=main_step,
+                **self._steps(),
                 inside=self.calls.open[-1].number if self.calls.open else None,
                 effects=shield.attempt("effects", effects, source.get("jaxpr")),
                 cleared=self._clearings.count if full is not None else None,
                 full=full,
-                made=made[0] if made else [],
-                made_by=made[1] if made else [],
+                **made,
             )
         )
         files = [site.file for site in (lines["site"], *lines["stack"]) if site is not None]
-        shield.attempt("sources", self.introductions.sources, [seen.file if detail else None, *files])
+        shield.attempt("sources", self.introductions.sources, [seen.file if call.detail else None, *files])
         self._notify_others(call, entry, read, source, user)
         self.calls.begin(call, outermost)
+        return call
+
+    def _numbered(
+        self,
+        frame: FrameType | None,
+        seen: ev.FunctionSeen,
+        earlier: Call | None,
+        key: Key | None,
+        rank: int,
+    ) -> Call:
+        """Return a new ``Call`` with the next number.
+
+        Args:
+          frame: the frame of the call; None: it lowers or compiles ahead of time.
+          seen: the event that describes the called function.
+          earlier: the call that traced the program, if the new call lowers or compiles it once more. The new
+            call then has the same function and stores the same texts.
+          key: the cache key of the call; None: it could not be read.
+          rank: the position of the call's first event in the order of a call's events
+            (``calls.in_progress``).
+        """
+        number, at = next(self._numbers), place(frame)
+        paths = [leaf.path for leaf in key.arguments] if key is not None else None
+        if earlier is not None:
+            call = Call(number, at, earlier.function, earlier.detail, paths, rank)
+            call.keeps_lowered = earlier.keeps_lowered
+            return call
+        call = Call(number, at, seen.function, not (seen.library or seen.eager), paths, rank)
+        call.keeps_lowered = call.detail or _computes(seen)
         return call
 
     def _notify_others(
@@ -480,7 +501,12 @@ class Probe:
     def look(self, seen: str) -> None:
         """Write what became of the array arguments of calls that are over: whether they were deleted, were
         released or are still alive. ``seen`` is the occasion: ``next_call``, ``next_event`` or ``exit``."""
-        self.calls.prune(sys._getframe())
+        self._look_at_arguments(seen, sys._getframe())
+
+    def _look_at_arguments(self, seen: str, frame: FrameType | None) -> None:
+        """Write what became of the array arguments of calls that are over, as ``look`` does. Calls
+        are over if their frames are not among the callers of ``frame``; None: all calls are over."""
+        self.calls.prune(frame)
         if self.buffer_lifetimes:
             shield.attempt("argument_fates", self.buffer_lifetimes.look, seen, self.calls.running())
 
@@ -531,11 +557,13 @@ def _user_call(
     return ({}, None) if isinstance(user, jax_internals.Missing) else (source, user)
 
 
-def _origins(read: signature.Read) -> tuple[list[Frame], list[int]] | None:
-    """Find the user's lines that created the arrays in a call's arguments. Return (these lines, for each
-    argument the index of its line); the index is -1 if the line is unknown. Return None if this fails.
-    ``read`` has the cache key of the call and its arrays."""
-    return shield.attempt("array_origin", allocation_sites.lines_of, read.refs, len(read.key.arguments))
+def _origins(read: signature.Read) -> dict[str, Any]:
+    """Return the fields of the event ``Missed`` that describe the user's lines that created the arrays in a
+    call's arguments: ``made`` (these lines) and ``made_by`` (for each argument the index of its line; -1: the
+    line is unknown). Return an empty dict if this fails. ``read`` has the cache key of the call and its
+    arrays."""
+    found = shield.attempt("array_origin", allocation_sites.lines_of, read.refs, len(read.key.arguments))
+    return {"made": found[0], "made_by": found[1]} if found else {}
 
 
 def _computes(seen: ev.FunctionSeen) -> bool:

@@ -109,6 +109,24 @@ class Retarget:
                 )
             )
             return None
+        return self._queued(call, target, original, lowering, began)
+
+    def _queued(
+        self,
+        call: Call,
+        target: Target,
+        original: str | None,
+        lowering: jax_internals.Retargeting,
+        began: float,
+    ) -> str:
+        """Put ``lowering``, the program of ``call`` lowered for ``target``, into the queue of the compiler of
+        the target, and write the event ``Retargeted`` to the log. Return the id of the program.
+
+        Args:
+          original: the id of the program as lowered for the platform on which this process runs; None:
+            unknown.
+          began: when the lowering began, in seconds of ``time.perf_counter``.
+        """
         text = texts.stablehlo(lowering.module)
         code = io.BytesIO()
         lowering.module.operation.write_bytecode(code)

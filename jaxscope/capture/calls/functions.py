@@ -16,7 +16,7 @@ import itertools
 import sys
 import weakref
 from fnmatch import fnmatchcase
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 from jaxscope import jax_internals
@@ -419,14 +419,46 @@ class _Default:
         return self._text
 
 
-def _signature_text(function: Any) -> str:
-    """Return the signature of a function as text of limited length: ``(params, x, scale=1.0)``."""
-    signature = inspect.signature(function)
-    parameters = [
-        p if p.default is p.empty else p.replace(default=_Default(p.default))
-        for p in signature.parameters.values()
-    ]
-    return str(signature.replace(parameters=parameters))[:500]
+def _signature_text(function: Any, inner: Any) -> str | None:
+    """Return the signature of a function as text of limited length: ``(params, x, scale=1.0)``. Return None
+    if it cannot be read.
+
+    Args:
+      function: what was passed to jit.
+      inner: the user's function in it.
+    """
+    # The functions that a transform of haiku returns have other parameters than the user's function.
+    try:
+        called = function if "_original_fn" in getattr(function, "__dict__", ()) else inner
+        signature = inspect.signature(called)
+        parameters = [
+            p if p.default is p.empty else p.replace(default=_Default(p.default))
+            for p in signature.parameters.values()
+        ]
+        return str(signature.replace(parameters=parameters))[:500]
+    except Exception:  # the user's own __signature__
+        return None
+
+
+def _own_code(function: Any) -> CodeType | None:
+    """Return the code object of ``function``, or of the method ``__call__`` of a callable object. Return None
+    if it has no Python code."""
+    code = getattr(function, "__code__", None)
+    if code is None and not isinstance(function, (type, BuiltinFunctionType)):
+        code = getattr(type(function).__dict__.get("__call__"), "__code__", None)
+    return code
+
+
+def _users_class(layers: Layers, module: str | None) -> type | None:
+    """Return the user's class whose method was passed to jit, if the class inherits the method from a
+    library: flax defines ``apply``, the user defines ``Actor``. Return None in all other cases.
+
+    Args:
+      layers: the function that was passed to jit, without its wrappers.
+      module: the module that defines the method; None: unknown.
+    """
+    owner = layers.bound.get("self") if layers.form == "method" and frames.is_library(module) else None
+    return owner if owner is not None and not frames.is_library(owner.__module__) else None
 
 
 def describe(function: Any, extra_wrappers: list[str] | None = None) -> FunctionSeen:
@@ -439,9 +471,7 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
     layers = unwrap(function)
     inner = layers.function
     wrappers = [*(extra_wrappers or []), *layers.wrappers]
-    code = getattr(inner, "__code__", None)
-    if code is None and not isinstance(inner, (type, BuiltinFunctionType)):
-        code = getattr(type(inner).__dict__.get("__call__"), "__code__", None)
+    code = _own_code(inner)
     owner = inner if hasattr(inner, "__qualname__") else type(inner)
     qualname = str(getattr(owner, "__qualname__", owner))
     name = str(getattr(owner, "__name__", qualname))
@@ -453,19 +483,11 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
         file = line = None
         wrappers = []
     captured = {} if eager else captures(inner) | layers.bound
-    users_class = layers.bound.get("self") if layers.form == "method" and frames.is_library(module) else None
-    if users_class is not None and not frames.is_library(users_class.__module__):
-        qualname = f"{users_class.__qualname__}.{name}"  # flax defines apply, the user defines Actor
-    else:
-        users_class = None
+    users_class = _users_class(layers, module)
+    if users_class is not None:
+        qualname = f"{users_class.__qualname__}.{name}"
     named = [f"{n}={_name_of(v)}" for n, v in captured.items() if callable(v) and v is not users_class]
     captured_code = _code_of([*captured.values()], [])
-    try:
-        # The functions that a transform of haiku returns have other parameters than the user's function.
-        called = function if "_original_fn" in getattr(function, "__dict__", ()) else inner
-        signature = _signature_text(called) if code is not None and not eager else None
-    except Exception:  # the user's own __signature__
-        signature = None
     return FunctionSeen(
         function=f"{name} (eager)"
         if eager
@@ -479,7 +501,7 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
         wrappers=wrappers,
         library=not eager and frames.is_library(module),
         eager=eager,
-        signature=signature,
+        signature=_signature_text(function, inner) if code is not None and not eager else None,
         captures=named[:MAX_NAMED],
         captured_code=captured_code[:LONGEST_CODE],
     )

@@ -304,22 +304,14 @@ def of_call(
     if user is not None and user.flattened is not None:
         info, args, kwargs, user = user.flattened, user.args, user.kwargs, None
     call = flatten(info, args, kwargs)
-    names = call.names
-    static_nums, static_names = statics_of(info, args)
-    statics: list[Static] = []
-    if user is None:  # a library's wrapper passes on static arguments of the user, which are found below
-        statics += [s for i in sorted(static_nums) for s in parts(names[i], args[i], serials)]
-        statics += [s for k, v in kwargs.items() if k in static_names for s in parts(k, v, serials)]
+    # A library's wrapper passes on static arguments of the user, which ``_behind_wrapper`` finds.
+    statics = _static_arguments(call.names, info, args, kwargs, serials) if user is None else []
     statics += parts("partial", function, serials)[1:]  # the values that a partial binds
     users_names: dict[paths.Identity, list[str]] = {}
     if user is not None:
-        compared = [args[i] for i in static_nums] + [v for k, v in kwargs.items() if k in static_names]
-        found, passed_on = _behind_wrapper(call, user, Hashed(call.tree, compared), serials)
+        found, passed_on = _behind_wrapper(call, user, info, args, kwargs, serials)
         users_names, kinds = found.arrays, found.containers
-        # The wrapper's own static arguments are added, too, because they may contain values that are not in
-        # the user's arguments.
-        own = [opaque(f"<{user.wrapper}>.{names[i]}", args[i]) for i in sorted(static_nums)]
-        statics += passed_on + own
+        statics += passed_on
     else:
         nodes = shield.attempt("tree_nodes", _nodes, call, serials)
         kinds = nodes.kinds if nodes is not None else {}
@@ -341,6 +333,25 @@ def of_call(
         ),
         refs,
     )
+
+
+def _static_arguments(
+    names: list[str],
+    info: JitInfo | JitOptions,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    serials: Serials,
+) -> list[Static]:
+    """Describe the static arguments of a call: first the positional ones, then the keyword arguments.
+
+    Args:
+      names: the names of all positional arguments.
+      info: the options of jit, which tell which of ``args`` and ``kwargs`` are static.
+      serials: numbers objects that are compared by identity.
+    """
+    numbers, keywords = statics_of(info, args)
+    found = [s for i in sorted(numbers) for s in parts(names[i], args[i], serials)]
+    return found + [s for k, v in kwargs.items() if k in keywords for s in parts(k, v, serials)]
 
 
 def _leaves(
@@ -376,25 +387,36 @@ def _tree_text(tree: Any) -> str | None:
 
 
 def _behind_wrapper(
-    call: Flat, user: UserCall, hashed: Hashed, serials: Serials
+    call: Flat,
+    user: UserCall,
+    info: JitInfo | JitOptions,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    serials: Serials,
 ) -> tuple[paths.Found, list[Static]]:
     """Find the user's arguments in a call of jit that a library's wrapper such as ``nnx.jit`` made. Return
-    (the paths of the arrays in the user's arguments, a description of each value in them that the wrapper
-    passes to jit as static).
+    (the paths of the arrays in the user's arguments, a description of each static value). The static values
+    are those in the user's arguments that the wrapper passes to jit as static, and the wrapper's own static
+    arguments, which may contain values that are not in the user's arguments.
 
     Args:
       call: the flattened arguments that the wrapper passes to jit.
       user: the user's call of the wrapper.
-      hashed: the static values that JAX compares in the call of jit.
+      info: the options of jit, which tell which of ``args`` and ``kwargs`` are static.
+      args, kwargs: the arguments that the wrapper passes to jit.
       serials: numbers objects that are compared by identity.
     """
+    numbers, keywords = statics_of(info, args)
+    compared = [args[i] for i in numbers] + [v for k, v in kwargs.items() if k in keywords]
+    hashed = Hashed(call.tree, compared)
     found = _users_names(user, hashed)
     traced = {path for path, _ in call.leaves}
     # The walk finds the shortest paths first. So if there are too many values, those deep in a model are left
     # out.
     passed_on = [(path, v) for path, v in found.others if path not in traced and v in hashed][:MAX_STATICS]
     passed_on.sort(key=itemgetter(0))
-    return found, [s for path, value in passed_on for s in parts(path, value, serials)]
+    own = [opaque(f"<{user.wrapper}>.{call.names[i]}", args[i]) for i in sorted(numbers)]
+    return found, [s for path, value in passed_on for s in parts(path, value, serials)] + own
 
 
 def _users_names(user: UserCall, hashed: Hashed) -> paths.Found:

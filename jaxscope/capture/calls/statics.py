@@ -111,6 +111,14 @@ def _shown(value: Any, level: int) -> str:
             return _sequence(value, plain, level)
     if issubclass(kind, functools.partial):
         return _partial(value, level)
+    return _object(value, level)
+
+
+def _object(value: Any, level: int) -> str:
+    """Return the text that shows ``value``, an object of a class that is no container: its own repr, if that
+    calls no code of the program, else its class and its attributes. Containers in the attributes are shown up
+    to the depth ``level``."""
+    kind = type(value)
     if kind.__module__.partition(".")[0] == "jax" and "__call__" in kind.__dict__:  # a custom_jvp
         named = (object.__getattribute__(value, "__dict__") or {}).get("__qualname__")
         return f"<{kind.__qualname__} {named}>" if isinstance(named, str) else f"<{kind.__qualname__}>"
