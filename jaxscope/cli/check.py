@@ -64,6 +64,13 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "run", nargs="?", metavar="RUN", help="a run's name, its directory, or latest (default)"
     )
+    _add_checks(parser)
+    _add_output(parser)
+    parser.set_defaults(handler=handle)
+
+
+def _add_checks(parser: argparse.ArgumentParser) -> None:
+    """Add the options that determine what is checked."""
     parser.add_argument(
         "--no-recompiles-after",
         metavar="N",
@@ -92,6 +99,10 @@ def add_parser(subparsers: Any) -> None:
         help="check the programs compiled for TARGET (run --target) against the limits, instead of the"
         " programs that ran (repeatable)",
     )
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    """Add the options that determine which findings are reported, and how."""
     for name, what in (("select", "report only these findings"), ("ignore", "do not report these findings")):
         parser.add_argument(
             f"--{name}",
@@ -106,7 +117,6 @@ def add_parser(subparsers: Any) -> None:
         metavar="FORMAT",
         help=f"format of stdout: {', '.join(config.FORMATS)} (default: full)",
     )
-    parser.set_defaults(handler=handle)
 
 
 def handle(args: argparse.Namespace) -> int:

@@ -11,12 +11,15 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxscope.cli.stderr import print_message
 from jaxscope.errors import UsageError
 from jaxscope.launch.program_events import Ended
 from jaxscope.log.store import RunDir
+
+if TYPE_CHECKING:
+    from jaxscope.log.jobs import Queue
 
 PROGRESS_S = 0.2
 RESTARTS = 3  # how often a worker is started again that ends without having compiled anything
@@ -140,6 +143,44 @@ def begin(record: RunDir, env: Mapping[str, str] | None = None) -> subprocess.Po
         return None
 
 
+class _Restarts:
+    """Counts how often the worker ended without having compiled anything."""
+
+    def __init__(self) -> None:
+        self._without_progress = 0
+        self._left_before: int | None = None
+
+    def allowed(self, code: int, left: int) -> bool:
+        """Print that the worker ended with the exit code ``code`` (negative: by a signal) while ``left``
+        programs were not compiled. Return whether it may be started again."""
+        self._without_progress = self._without_progress + 1 if left == self._left_before else 1
+        self._left_before = left
+        allowed = self._without_progress <= RESTARTS
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        what = "started again" if allowed else f"{left} not compiled"
+        print_message(f"the process that compiles for the target ended ({how}): {what}")
+        return allowed
+
+
+class _Progress:
+    """Prints how many programs of ``queue`` are left to compile."""
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+        self._printed: tuple[int, tuple[int, ...]] | None = None
+
+    def print(self, left: int) -> None:
+        """Print that ``left`` programs are left to compile, and what the compiler waits for. Print nothing if
+        both are as printed before."""
+        from jaxscope.present.targets import waiting
+
+        behind = self._queue.behind()
+        if (left, behind) != self._printed:
+            why = f": {waiting(behind)}" if behind else ""
+            print_message(f"{left} left to compile for the target{why}")
+            self._printed = left, behind
+
+
 def end(
     record: RunDir,
     worker: subprocess.Popen[bytes],
@@ -161,12 +202,10 @@ def end(
       env: the environment for a new worker; default: the environment of this process.
     """
     from jaxscope.log.jobs import Queue
-    from jaxscope.present.targets import waiting
 
     queue = Queue(record)
     queue.close()
-    without_progress, left_before = 0, None
-    reported: tuple[int, tuple[int, ...]] | None = None
+    restarts, progress = _Restarts(), _Progress(queue)
     started: subprocess.Popen[bytes] | None = worker
     try:
         while started is not None:
@@ -175,22 +214,13 @@ def end(
             if code is not None and not left:
                 return False
             if code is not None:
-                without_progress = without_progress + 1 if left == left_before else 1
-                left_before = left
-                how = f"signal {-code}" if code < 0 else f"exit code {code}"
-                what = "started again" if without_progress <= RESTARTS else f"{left} not compiled"
-                print_message(f"the process that compiles for the target ended ({how}): {what}")
-                if without_progress > RESTARTS:
+                if not restarts.allowed(code, left):
                     return False
                 started = begin(record, env)
             elif not wait:
                 break
             elif left and not quiet:
-                behind = queue.behind()
-                if (left, behind) != reported:
-                    why = f": {waiting(behind)}" if behind else ""
-                    print_message(f"{left} left to compile for the target{why}")
-                    reported = left, behind
+                progress.print(left)
             if wait:
                 time.sleep(PROGRESS_S)
     except KeyboardInterrupt:

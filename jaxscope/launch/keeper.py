@@ -22,7 +22,7 @@ from jaxscope.errors import JaxscopeError
 from jaxscope.launch import program_events
 from jaxscope.launch.detached import fork_apart
 from jaxscope.launch.program_events import Ended
-from jaxscope.launch.runner import FORWARDED, LINGER_S, Beside, spawn, start_beside
+from jaxscope.launch.runner import FORWARDED, Beside, end_beside, spawn, start_beside
 from jaxscope.launch.tee import open_terminal, read_some
 from jaxscope.launch.xla_warnings import Listener
 from jaxscope.log import files
@@ -115,19 +115,7 @@ def _keep(
     signals = _listen()
     started = time.monotonic()
     try:
-        # The program gets its own process group, so that a signal to the group reaches the program and its
-        # children, but not the keeper.
-        pid = spawn(
-            argv,
-            env,
-            mask=mask,
-            setpgroup=0,
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_DUP2, terminal, 1),
-                (os.POSIX_SPAWN_DUP2, terminal, 2),
-            ],
-        )
+        pid = _spawn_in_terminal(argv, env, mask, terminal)
     except JaxscopeError as e:
         os.write(answer, json.dumps({"error": e.message}).encode())
         return
@@ -148,11 +136,36 @@ def _keep(
     os.close(terminal)
     open_still = _drain(pty, QUIET_S, listener)
     program_events.write_end(run, end)
-    ended.set()
-    if thread:
-        thread.join(LINGER_S)
+    end_beside(thread, ended)
     if open_still:
         _drain(pty, None, listener)
+
+
+def _spawn_in_terminal(argv: list[str], env: dict[str, str], mask: set[int], terminal: int) -> int:
+    """Start the program ``argv`` without stdin, and with a pseudo-terminal as its stdout and stderr. Return
+    its process id.
+
+    Args:
+      env: the environment of the program.
+      mask: the signals that the program blocks.
+      terminal: file descriptor of the program's end of the pseudo-terminal.
+
+    Raises:
+      JaxscopeError: the program could not be started.
+    """
+    # The program gets its own process group, so that a signal to the group reaches the program and its
+    # children, but not the keeper.
+    return spawn(
+        argv,
+        env,
+        mask=mask,
+        setpgroup=0,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, terminal, 1),
+            (os.POSIX_SPAWN_DUP2, terminal, 2),
+        ],
+    )
 
 
 def _listen() -> int:

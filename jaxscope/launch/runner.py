@@ -104,24 +104,29 @@ def run(
         watch = _Watch(pid, held, witness, record)
         status = watch.until_the_end()
         end = Ended.from_status(pid, status, time.monotonic() - started)
-        # A signal may end the program before it arrives here, or the program handles it and ends otherwise.
-        received = watch.received | signal.sigpending() | {end.signal}
-        ends = {n for n in ENDS if signal.getsignal(n) is not signal.SIG_IGN}
-        end = end._replace(interrupted=bool(ends & received))
+        end = end._replace(interrupted=_is_interrupted(watch.received | {end.signal}))
         if copy:
             copy.finish()
         if record is not None:
             program_events.write_end(record, end)
         watch.close()
-        ended.set()
-        if thread:
-            thread.join(LINGER_S)
+        end_beside(thread, ended)
         return end
     finally:
         if witness:
             witness.leave()
         _forget(signal.sigpending() & held)  # the Ctrl-C that ended the program must not end the summary
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _is_interrupted(received: set[int | None]) -> bool:
+    """Return whether a user or a scheduler has ended the program by a signal. ``received`` are the signals
+    that this process has received, and the one that ended the program.
+
+    A signal may end the program before it arrives here, or the program handles it and ends otherwise. So the
+    signals that are still pending here count, too."""
+    ends = {n for n in ENDS if signal.getsignal(n) is not signal.SIG_IGN}
+    return bool(ends & (received | signal.sigpending()))
 
 
 def spawn(
@@ -289,3 +294,11 @@ def start_beside(beside: Beside | None, ended: threading.Event, pid: int) -> thr
     thread = threading.Thread(target=beside, args=(ended, pid), name="jaxscope-beside", daemon=True)
     thread.start()
     return thread
+
+
+def end_beside(thread: threading.Thread | None, ended: threading.Event) -> None:
+    """Set ``ended``, because the program has ended, and wait at most LINGER_S seconds (2 s) for ``thread``,
+    which ``start_beside`` returned."""
+    ended.set()
+    if thread:
+        thread.join(LINGER_S)
