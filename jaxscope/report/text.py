@@ -228,25 +228,11 @@ def _summary(
 ) -> Iterator[Line]:
     run = parts[0].run
     places = Places(run)
-    spent = compiling(run, shares=False) or ["?", " went into tracing, lowering and compiling"]
     users = sections.ranked(run, lambda f: f.user)
     others = sections.ranked(run, lambda f: not f.user)
-    again = sum(len(recompiles(f, run)) for f in users)
-    outside = len(payers.recompiled_outside(run))
-    own, other = sum(f.compiled for f in users), sum(f.compiled for f in others)
-    how, bad = ending(run, directory)
     if gone := removed(run):
         yield line(("jaxscope: ", "bold"), *gone, hang=2)
-    yield line(
-        ("jaxscope: ", "bold"),
-        *spent,
-        f"; {count(own, 'compilation')} of your functions",
-        (f" ({count(again, 'recompile')})" if again else "", "warning"),
-        f", {count(other, 'other')}" if other else "",
-        (f" ({count(outside, 'recompile')})" if outside else "", "warning"),
-        (f"; {how}", "error") if bad else "",
-        hang=2,
-    )
+    yield _totals(run, directory, users, others)
     if unseen:
         yield from (Line(entry.text, 2, 4) for entry in sections.death(run, places, out_of_memory=True))
     yield from (
@@ -272,6 +258,27 @@ def _summary(
         yield line(*spans, indent=2, hang=2)
     title = "full report: " if quick else "full report, with the findings of this large run: "
     yield line((title, "dim"), f"jaxscope report{which(directory) or ' latest'}", indent=2)
+
+
+def _totals(run: Run, directory: RunDir, users: Sequence[Function], others: Sequence[Function]) -> Line:
+    """Return the first line of the summary: the seconds that went into compiling, the number of compilations
+    of the user's functions (``users``) and of all other functions (``others``), and how the run ended if that
+    is an error."""
+    spent = compiling(run, shares=False) or ["?", " went into tracing, lowering and compiling"]
+    again = sum(len(recompiles(f, run)) for f in users)
+    outside = len(payers.recompiled_outside(run))
+    own, other = sum(f.compiled for f in users), sum(f.compiled for f in others)
+    how, bad = ending(run, directory)
+    return line(
+        ("jaxscope: ", "bold"),
+        *spent,
+        f"; {count(own, 'compilation')} of your functions",
+        (f" ({count(again, 'recompile')})" if again else "", "warning"),
+        f", {count(other, 'other')}" if other else "",
+        (f" ({count(outside, 'recompile')})" if outside else "", "warning"),
+        (f"; {how}", "error") if bad else "",
+        hang=2,
+    )
 
 
 def _function_in_summary(run: Run, f: Function, places: Places) -> Iterator[Line]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -272,10 +272,9 @@ def _place(run: Run, p: Payer, slug: str | None) -> Place:
 
 def _by_line(run: Run) -> Iterator[Avoidable]:
     """Yield each line of the user's code that makes JAX compile operations outside jit, if that can be
-    avoided, in the order of the source. A finding is a warning if the line recompiles at least BARRAGE times,
-    or functions that a library jits at least PROGRAMS times; else a note."""
-    least, resized = SHARE * payers.total_seconds(run), payers.resized_lines(run)
-    called = payers.call_lines(run)
+    avoided, in the order of the source."""
+    total = payers.total_seconds(run)
+    called, resized = payers.call_lines(run), payers.resized_lines(run)
     row_by_row = [(f.source.file, lines) for f, lines in loop_calls.for_each_row(run) if f.source is not None]
     found = sorted(payers.payers(run), key=lambda p: p.line.place)
     loops = [_iteration(run, p) for p in found]
@@ -285,16 +284,8 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
     for p, loop in zip(found, loops, strict=True):
         if any(p.line.file == file and p.line.line in lines for file, lines in row_by_row):
             continue  # the loop that takes the rows one by one has its own finding
-        if p.within and p.library in JAX_ROOTS and p.line.place in called:
-            continue  # computed while a jitted function is traced: the line is jitted already
-        source, n = sources.of(run)(p.line.file), p.line.line
-        jitted = jit_decorators.jitted_calls(source, n)
-        if jitted.issuperset(c.missed.column for c in p.compilations if c.missed is not None):
-            continue  # likewise, while a library's function is traced
-        if imports(source, n):
-            continue  # a package that computes while it is imported: no change of this line helps
-        if p.library in PLACING and jit_decorators.calls(source, n, PLACES):
-            continue  # arrays are put on devices, which jit cannot do
+        if _is_inevitable(run, p, called):
+            continue
         why, fix, cost = outside_jit.what_to_do(
             run, p, compiled[loop] if loop is not None else len(p.compilations)
         )
@@ -306,23 +297,55 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
             and _beside_a_resized_function(run, p, cost, resized)
         ):
             continue
-        title = message("compiled-outside-jit", lines="one line", again=_repeats(p, why), **_compiled([p]))
-        initializes = not p.again and jit_decorators.calls(source, n, INIT)
-        creates = outside_jit.creates(run, p)
-        fix = _with_conditions(run, p, fix, initializes, creates)
-        serious = len(p.again) >= BARRAGE or library_calls.repeats(p) >= PROGRAMS
-        enough = least * SOME if len(p.compilations) >= BARRAGE else least
-        if creates or not p.again:  # these seconds are spent once, for example to look at the results
-            enough = ONCE * payers.total_seconds(run)
-        if creates or initializes:
-            # A jitted function compiles the random draws, too. Measured: where they are more than half of the
-            # seconds, jit gains nothing.
-            others = sum(c.seconds for c in p.compilations if not library_calls.draws(c.function))
-            if 2 * others < sum(c.seconds for c in p.compilations):
-                continue
-            cost = min(cost, others)
-        finding = _finding(run, [p], title, fix, cost, WARNING if serious else NOTE)
-        yield Avoidable(p, finding, serious, cost >= enough)
+        if (line := _avoidable(run, p, why, fix, cost, total)) is not None:
+            yield line
+
+
+def _is_inevitable(run: Run, p: Payer, called: Collection[tuple[str, int]]) -> bool:
+    """Return whether no change of the line ``p`` would keep JAX from compiling its operations. ``called`` has
+    the (file, line) of the lines that call jitted functions of the user."""
+    if p.within and p.library in JAX_ROOTS and p.line.place in called:
+        return True  # computed while a jitted function is traced: the line is jitted already
+    source, n = sources.of(run)(p.line.file), p.line.line
+    jitted = jit_decorators.jitted_calls(source, n)
+    if jitted.issuperset(c.missed.column for c in p.compilations if c.missed is not None):
+        return True  # likewise, while a library's function is traced
+    if imports(source, n):
+        return True  # a package that computes while it is imported
+    # Arrays are put on devices, which jit cannot do.
+    return p.library in PLACING and jit_decorators.calls(source, n, PLACES)
+
+
+def _avoidable(
+    run: Run, p: Payer, why: Message | None, fix: Fix, cost: float, total: float
+) -> Avoidable | None:
+    """Return the line ``p`` with its finding, which is a warning if the line recompiles at least BARRAGE
+    times, or functions that a library jits at least PROGRAMS times; else a note. Return None if the line
+    creates parameters, and jit gains nothing.
+
+    Args:
+      why: why the operations are compiled again; None: they are not, or the reason is unknown.
+      fix: the advice for the line.
+      cost: seconds that the advice saves.
+      total: seconds of all compilations of the run.
+    """
+    initializes = not p.again and jit_decorators.calls(sources.of(run)(p.line.file), p.line.line, INIT)
+    creates = outside_jit.creates(run, p)
+    if creates or initializes:
+        # A jitted function compiles the random draws, too. Measured: where they are more than half of the
+        # seconds, jit gains nothing.
+        others = sum(c.seconds for c in p.compilations if not library_calls.draws(c.function))
+        if 2 * others < sum(c.seconds for c in p.compilations):
+            return None
+        cost = min(cost, others)
+    title = message("compiled-outside-jit", lines="one line", again=_repeats(p, why), **_compiled([p]))
+    fix = _with_conditions(run, p, fix, initializes, creates)
+    serious = len(p.again) >= BARRAGE or library_calls.repeats(p) >= PROGRAMS
+    enough = SHARE * total * SOME if len(p.compilations) >= BARRAGE else SHARE * total
+    if creates or not p.again:  # these seconds are spent once, for example to look at the results
+        enough = ONCE * total
+    finding = _finding(run, [p], title, fix, cost, WARNING if serious else NOTE)
+    return Avoidable(p, finding, serious, cost >= enough)
 
 
 def _with_conditions(run: Run, p: Payer, fix: Fix, initializes: bool, creates: bool) -> Fix:

@@ -17,7 +17,7 @@ from jaxscope.rules.each_program import takes_time, users
 from jaxscope.rules.programs import evidence, mesh_axes, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
-from jaxscope.schema.messages import Field, Names, Parts, Percent, message
+from jaxscope.schema.messages import Field, Message, Names, Parts, Percent, message
 
 HERE, REASON = message("repeated-product-here"), message("repeated-reason-here")
 LINES = 3  # the most lines that a finding names
@@ -63,20 +63,7 @@ def repeated(run: Run) -> Iterator[Finding]:
             continue
         if p.target_lowered is None and _replicated(sharding_audit.of_compilation(run, c)) is not None:
             continue  # JX512
-        constraint, axes = work.constraint, work.axes
-        why = fix = None
-        if constraint is not None:
-            names = Names(tuple(map(repr, axes)))
-            why = message("repeated-by-constraint", constraint=constraint.asked.text, axes=mesh_axes(axes))
-            fix = Fix(message("fix-unconstrained", axes=names), "loosen_constraint", {"axes": list(axes)})
-        elif work.rows_taken is not None:
-            line = work.rows_taken
-            why = message("repeated-after-rows", line=line, axes=mesh_axes(axes))
-            split = repr(axes[0] if len(axes) == 1 else axes)
-            fix = Fix(message("fix-split-rows", line=line, axes=split), "split_rows", {"axes": list(axes)})
-        elif axes:
-            why = message("repeated-along-axes", axes=mesh_axes(axes))
-            fix = Fix(message("fix-use-axis", axes=mesh_axes(axes)), "use_axis", {"axes": list(axes)})
+        why, fix = _reason(work) or (None, None)
         text = message(
             "repeated-products",
             function=f.display_name,
@@ -85,7 +72,7 @@ def repeated(run: Run) -> Iterator[Finding]:
             lines=Parts(tuple(work.lines[:LINES]), between=" and "),
             why=why,
         )
-        at = constraint.source if constraint is not None else work.rows_taken or work.lines[0]
+        at = work.constraint.source if work.constraint is not None else work.rows_taken or work.lines[0]
         yield Finding(
             code="JX515",
             severity=WARNING if fix is not None and 2 * n >= most else NOTE,
@@ -98,10 +85,28 @@ def repeated(run: Run) -> Iterator[Finding]:
                 *(e for line in work.lines for e in evidence(p, text if line == at else HERE, line)),
             ],
             fix=fix or Fix(message("fix-look-at-shardings", function=f.display_name), "look_at_shardings"),
-            subject=axes,
+            subject=work.axes,
             seconds=running_share(run, f, 1 - work.needed / work.flops),
             at_most=True,
         )
+
+
+def _reason(work: repeated_products.Repeated) -> tuple[Message, Fix] | None:
+    """Return (why several devices compute the same products, the advice); None if no reason is known."""
+    axes, along = list(work.axes), mesh_axes(work.axes)
+    if work.constraint is not None:
+        names = Names(tuple(map(repr, axes)))
+        why = message("repeated-by-constraint", constraint=work.constraint.asked.text, axes=along)
+        return why, Fix(message("fix-unconstrained", axes=names), "loosen_constraint", {"axes": axes})
+    if work.rows_taken is not None:
+        line = work.rows_taken
+        split = repr(axes[0] if len(axes) == 1 else work.axes)
+        why = message("repeated-after-rows", line=line, axes=along)
+        return why, Fix(message("fix-split-rows", line=line, axes=split), "split_rows", {"axes": axes})
+    if axes:
+        why = message("repeated-along-axes", axes=along)
+        return why, Fix(message("fix-use-axis", axes=along), "use_axis", {"axes": axes})
+    return None
 
 
 def _shard(arguments: Sequence[Intent], function: str, devices: int) -> Fix:

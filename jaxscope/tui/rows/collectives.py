@@ -115,6 +115,14 @@ def columns(run: Run, places: Places) -> list[Column[Row]]:
             order=lambda r: axes(r.collective),
             unknown="the mesh of the program is unknown",
         ),
+        *_traffic_columns(),
+        *_origin_columns(run, places),
+    ]
+
+
+def _traffic_columns() -> list[Column[Row]]:
+    """Return the columns of numbers: how many collectives a row has, their bytes, and how often they run."""
+    return [
         number_column("n", lambda r: len(r.alike), "{:,}".format, 4),
         number_column(
             "bytes",
@@ -141,6 +149,13 @@ def columns(run: Run, places: Places) -> list[Column[Row]]:
             wide=84,
             unknown="the number of iterations of a loop is unknown",
         ),
+    ]
+
+
+def _origin_columns(run: Run, places: Places) -> list[Column[Row]]:
+    """Return the columns that tell who requested the collectives of a row, whether they overlap with
+    computation, and their line and program."""
+    return [
         Column(
             "origin",
             _origin,
