@@ -1,4 +1,6 @@
-"""One batch of 4,096 rows: its activations need more than the 24 MiB that the step may have."""
+"""A step computes the gradient of 4,096 rows at once: its activations need more than the 24 MiB that the
+step may have.
+"""
 
 # jaxscope run --check max-temp-bytes=24MiB bad.py
 

@@ -1,5 +1,5 @@
-"""The same batch in 16 pieces: a scan adds up their gradients, and the activations of one piece are kept
-at a time.
+"""The same batch in 16 pieces: a scan adds up their gradients, and memory holds the activations of only one
+piece at a time.
 """
 
 # jaxscope run --check max-temp-bytes=24MiB good.py

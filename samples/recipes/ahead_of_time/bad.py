@@ -1,5 +1,5 @@
-"""Compiled ahead of time for arrays without a device, and called with arrays on a device: the program is
-never used.
+"""The step is compiled ahead of time for arrays without a device, but called with arrays on a device: the
+compiled program is never used.
 """
 
 import jax

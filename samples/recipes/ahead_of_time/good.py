@@ -1,4 +1,4 @@
-"""Compiled from the arrays of the training itself, and the compiled program is what the loop calls."""
+"""The step is compiled for the arrays of the training itself, and the loop calls the compiled program."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,6 @@
-"""``if`` on a value of the device: Python waits for the gradient's length in each step, to choose what to run."""
+"""A Python ``if`` depends on a value that is on the device: in each step, Python waits for the length of
+the gradient.
+"""
 
 from functools import partial
 

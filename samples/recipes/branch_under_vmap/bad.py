@@ -1,4 +1,6 @@
-"""``lax.cond`` under ``vmap``: the start of a new episode, which is rare, is computed for every environment in every step."""
+"""``lax.cond`` is used under ``vmap``: each step computes the start of a new episode for all environments,
+although it is rarely needed.
+"""
 
 import jax
 import jax.numpy as jnp

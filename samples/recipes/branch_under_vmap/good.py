@@ -1,4 +1,4 @@
-"""One condition for the whole batch: the start of an episode is computed in those steps alone that need it."""
+"""One condition for the whole batch: only the steps that need the start of an episode compute it."""
 
 import jax
 import jax.numpy as jnp

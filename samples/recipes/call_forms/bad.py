@@ -1,5 +1,5 @@
-"""One function, called in two ways and jitted with two sets of options: each of them is traced and
-compiled.
+"""One function is called in two ways and jitted with two sets of options: it is traced and compiled for
+each of them.
 """
 
 import jax

@@ -1,4 +1,6 @@
-"""``jax.debug.print`` in each step: the device calls Python, and the call itself takes JAX's slow path."""
+"""``jax.debug.print`` is called in each step: the device calls Python, and each call of the step takes
+JAX's slow path.
+"""
 
 import jax
 import jax.numpy as jnp

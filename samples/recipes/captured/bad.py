@@ -1,6 +1,4 @@
-"""A table of 2 MiB that the step reads from a global: a constant of the program, and of each further
-program.
-"""
+"""The step reads a table of 2 MiB from a global variable: the table becomes a constant of each compiled program."""
 
 import jax
 import jax.numpy as jnp

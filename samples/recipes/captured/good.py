@@ -1,4 +1,4 @@
-"""The table is an argument, on the device before the first step."""
+"""The table is an argument, and is put on the device before the first step."""
 
 import jax
 import jax.numpy as jnp

@@ -1,5 +1,5 @@
-"""The state starts with other types than the step returns: moments that fall to bfloat16, and a
-mean that starts as ``0.0``.
+"""The state starts with other types than the step returns: the moments become bfloat16, and the mean starts
+as the Python number ``0.0``.
 """
 
 import jax

@@ -1,6 +1,4 @@
-"""The state is restored as NumPy arrays, without its shardings, and put on one device: step 2 compiles
-again.
-"""
+"""The state is restored as NumPy arrays, without its shardings, and put on one device: step 2 compiles again."""
 
 import tempfile
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""Saved in the background and restored as shapes with shardings: each array comes back where it was, as
-it was.
+"""The state is saved in the background, and restored with its shapes and shardings: each array is placed as
+before.
 """
 
 import tempfile

@@ -1,4 +1,4 @@
-"""JAX's caches are cleared after each epoch, to save memory: each epoch compiles its programs anew."""
+"""JAX's caches are cleared after each epoch, to save memory: each epoch compiles its programs again."""
 
 import jax
 import jax.numpy as jnp

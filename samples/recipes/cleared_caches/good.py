@@ -1,4 +1,4 @@
-"""The programs stay; memory is freed by letting go of arrays."""
+"""The compiled programs are kept; deleting arrays frees the memory."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""A list that becomes longer in each step, and a step number among the static fields of a dataclass."""
+"""A list becomes longer in each step, and the number of the step is a static field of a dataclass."""
 
 import dataclasses
 from functools import partial

@@ -1,4 +1,4 @@
-"""All devices draw from one key: each drops out the same units of its part of the batch."""
+"""All devices draw random numbers from the same key: each device drops the same units for its part of the batch."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""The number of the device takes part in the key: each device drops out other units of its part of the batch."""
+"""The key depends on the number of the device: each device drops other units for its part of the batch."""
 
 import jax
 import jax.numpy as jnp

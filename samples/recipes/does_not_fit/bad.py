@@ -1,4 +1,4 @@
-"""All distances between a million points, compiled ahead of time: a table of 4 TiB."""
+"""All distances between a million points are computed in one table, ahead of time: the table has 4 TiB."""
 
 import jax
 import jax.numpy as jnp

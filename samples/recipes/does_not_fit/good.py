@@ -1,4 +1,4 @@
-"""``lax.map`` has one row of distances at a time."""
+"""``lax.map`` computes one row of distances at a time."""
 
 import jax
 import jax.numpy as jnp

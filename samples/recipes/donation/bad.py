@@ -1,5 +1,5 @@
-"""The old parameters and moments stay in memory while the new ones are written: twice the state at the
-peak.
+"""The state is not donated: the old parameters and moments stay in memory while the new ones are written,
+so the peak has the state twice.
 """
 
 import jax

@@ -1,4 +1,4 @@
-"""The state is donated: the results are written where it was."""
+"""The state is donated: the results are written into its memory."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""The batch is donated, and no result has its shape: JAX deletes it, and nothing uses its memory."""
+"""The batch is donated, but no result has its shape: JAX deletes the batch, and nothing reuses its memory."""
 
 from functools import partial
 

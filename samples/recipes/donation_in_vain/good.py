@@ -1,4 +1,4 @@
-"""Only what a result replaces is donated."""
+"""Only arrays that a result can replace are donated."""
 
 from functools import partial
 

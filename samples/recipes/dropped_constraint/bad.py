@@ -1,5 +1,5 @@
-"""A vocabulary of 1,001 words does not divide by 8: JAX drops the constraint, and each device has the
-whole table.
+"""A vocabulary of 1,001 words cannot be split evenly over 8 devices: JAX drops the sharding constraint, and
+each device has the whole table.
 """
 
 import jax

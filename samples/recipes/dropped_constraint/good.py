@@ -1,4 +1,4 @@
-"""The vocabulary is filled up to a multiple of the devices, 1,008 words: each device has 126 of them."""
+"""The vocabulary is padded to 1,008 words, a multiple of the number of devices: each device has 126 words."""
 
 import jax
 import jax.numpy as jnp

@@ -1,5 +1,5 @@
-"""A step of three small programs and many operations outside jit: each operation is compiled and started
-by itself.
+"""A step calls three small jitted functions and many operations outside jit: each operation is compiled and
+started separately.
 """
 
 import jax

@@ -1,4 +1,6 @@
-"""A simulation draws its grid after every tenth step, and reads one cell after the other from the device's array."""
+"""A simulation draws its grid after every tenth step, and reads each cell separately from the array on the
+device.
+"""
 
 import jax
 import jax.numpy as jnp

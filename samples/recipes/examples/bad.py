@@ -1,4 +1,6 @@
-"""A Python loop over the examples of a batch: each of them is written out in the program."""
+"""A Python loop goes over the examples of a batch: the program contains the same operations once for each
+example.
+"""
 
 import jax
 import jax.numpy as jnp

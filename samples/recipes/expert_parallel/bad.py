@@ -1,4 +1,6 @@
-"""Experts on eight devices, written as one product: each device gets all tokens to pick those of its expert."""
+"""The experts on eight devices are written as one matrix product: each device gets all tokens, although it
+needs only those of its expert.
+"""
 
 import jax
 import jax.numpy as jnp

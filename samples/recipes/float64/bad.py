@@ -1,4 +1,4 @@
-"""Under ``jax_enable_x64`` NumPy's float64 data make the whole step float64."""
+"""With ``jax_enable_x64``, NumPy's float64 data make the whole step float64."""
 
 import jax
 import jax.numpy as jnp

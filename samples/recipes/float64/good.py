@@ -1,4 +1,4 @@
-"""The data are converted to float32 where they come from NumPy; the integers stay int64."""
+"""The data from NumPy are converted to float32 at once; the integers stay int64."""
 
 import jax
 import jax.numpy as jnp

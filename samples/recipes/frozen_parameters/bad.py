@@ -1,4 +1,6 @@
-"""Only the adapters of a model are trained: the updates of all other parameters are set to 0."""
+"""Only the adapters of a model are trained, but the gradients of all parameters are computed: the other
+updates are then set to 0.
+"""
 
 import functools
 

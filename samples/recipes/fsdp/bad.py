@@ -1,4 +1,4 @@
-"""The parameters are fully sharded, the moments of the optimizer are not: each of the 8 devices has all."""
+"""The parameters are sharded, but the moments of the optimizer are not: each of the 8 devices has all moments."""
 
 from functools import partial
 

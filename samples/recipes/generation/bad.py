@@ -1,5 +1,5 @@
-"""Each token is appended to the cache of keys and values: it is longer in every call, and every call
-compiles.
+"""Each new token is appended to the cache of keys and values: the cache has another length in every call,
+and every call compiles.
 """
 
 import jax

@@ -1,4 +1,4 @@
-"""The cache has room for the longest text from the start, and a mask hides what is not written yet."""
+"""The cache is created for the longest text, and a mask hides the part that is not written yet."""
 
 from functools import partial
 

@@ -1,4 +1,6 @@
-"""The gradient of each of 8 small batches is averaged over the devices, before the loop adds them up."""
+"""The gradient of each of 8 small batches is averaged over the devices, although one average after the loop
+would be enough.
+"""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""``float(loss)`` in each step: Python waits there until the device is done, and the device then waits
+"""``float(loss)`` is called in each step: Python waits until the device is done, and then the device waits
 for Python.
 """
 

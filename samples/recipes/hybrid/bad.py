@@ -1,4 +1,6 @@
-"""Data 4 x model 2, and the activations replicated "just to be safe": all of them are gathered in each step."""
+"""Data is split over 4 devices and the model over 2, but a constraint replicates the activations "just to
+be safe": all of them are gathered in each step.
+"""
 
 from functools import partial
 

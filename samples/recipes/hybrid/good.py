@@ -1,5 +1,5 @@
-"""Data 4 x model 2. The constraint keeps the activations where the product makes them: rows by data,
-columns by model.
+"""Data is split over 4 devices and the model over 2, and the constraint splits the activations in the same
+way: rows by data, columns by model.
 """
 
 from functools import partial

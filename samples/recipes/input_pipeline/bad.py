@@ -1,5 +1,5 @@
-"""Each batch is a NumPy array that the call itself copies to the device, and its mask is
-a NumPy array in some calls only.
+"""Each batch is a NumPy array, which the call itself copies to the device, and its mask is a NumPy array in
+only some of the calls.
 """
 
 # jaxscope run --profile steps=5:24 bad.py

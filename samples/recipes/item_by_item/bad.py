@@ -1,4 +1,4 @@
-"""Each image of a batch is copied to the device alone."""
+"""The images of a batch are copied to the device one by one."""
 
 import jax
 import jax.numpy as jnp

@@ -1,5 +1,5 @@
-"""jit inside the loop: each pass makes a new function object, which JAX has never seen; and a step
-outside jit.
+"""``jax.jit`` is called inside the loop: each iteration makes a new function object, for which JAX compiles
+again.
 """
 
 import jax

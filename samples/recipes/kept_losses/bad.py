@@ -1,5 +1,5 @@
-"""The loss of each step stays in a list: a small array of the device more in each step, for as long as
-it trains.
+"""The loss of each step is kept in a list: the device has one more small array after each step, until the
+training ends.
 """
 
 import jax

@@ -1,4 +1,4 @@
-"""``vmap`` with one key: all walks of the batch make the same steps."""
+"""``vmap`` gets one key for the whole batch: all random walks make the same steps."""
 
 import jax
 import jax.numpy as jnp

@@ -1,6 +1,4 @@
-"""The training has a typed key, the evaluation an old one of two integers: the same function is compiled
-twice.
-"""
+"""The training uses a typed key, the evaluation an old key of two integers: the same function is compiled twice."""
 
 import jax
 import jax.numpy as jnp

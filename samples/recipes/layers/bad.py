@@ -1,5 +1,5 @@
-"""Twenty-four equal layers in a Python loop: the compiler gets each of them, and needs that many times
-as long.
+"""Twenty-four equal layers are called in a Python loop: the program contains each of them, so the compiler
+needs much longer than for one.
 """
 
 import jax

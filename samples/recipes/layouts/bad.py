@@ -1,7 +1,7 @@
-"""Four layouts side by side: the report has a column for each, and with three of them devices have equal copies.
+"""With three of four layouts, several devices have equal copies of an array: the report compares the four.
 
-Nothing is split; or the batch alone; or the columns of one weight and the rows of the other, too; or all by both
-axes.
+The report has a column for each layout. ``replicated`` splits nothing, and ``batch`` only the batch. ``model`` also
+splits the columns of one weight and the rows of the other. ``full`` splits both weights over both axes of the mesh.
 """
 
 # jaxscope run --vary LAYOUT=replicated,batch,model,full bad.py

@@ -1,4 +1,6 @@
-"""The devices average the loss, but not the gradients: each trains a model of its own, and one of them is kept."""
+"""The devices average the loss, but not the gradients: each device trains its own model, and only one of
+these models is kept.
+"""
 
 import functools
 

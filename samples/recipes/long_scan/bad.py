@@ -1,4 +1,4 @@
-"""A long simulation under grad keeps the values of all its steps."""
+"""The gradient of a long simulation keeps the values of all its steps in memory."""
 
 import jax
 import jax.numpy as jnp

@@ -1,5 +1,5 @@
-"""13 numbers that are NumPy's in some calls and JAX's in others: 8,192 kinds of calls, which fill JAX's
-cache of fast calls.
+"""Each of 13 numbers is a NumPy number in some calls and a JAX number in others: these 8,192 kinds of calls
+fill JAX's cache of fast calls.
 """
 
 import itertools

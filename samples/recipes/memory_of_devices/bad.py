@@ -1,4 +1,4 @@
-"""The batch is on all devices; the table was made without a sharding, and all of it is on the first."""
+"""The batch is on all devices, but the table was created without a sharding: all of it is on the first device."""
 
 import jax
 import jax.numpy as jnp

@@ -1,6 +1,4 @@
-"""The table is placed on the mesh once, in eight pieces: no call moves it, and all devices hold the same
-share.
-"""
+"""The table is placed on the mesh once, in eight pieces: no call moves it, and each device has one piece."""
 
 import jax
 import jax.numpy as jnp

@@ -1,5 +1,5 @@
-"""One warm-up call outside the mesh, one call under another precision, one with a sharding that is written
-differently: each of them misses a cache.
+"""A warm-up call is made outside the mesh, one call with another precision, and one with a sharding that is
+written differently: each of them misses a cache.
 """
 
 import jax

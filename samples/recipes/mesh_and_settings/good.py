@@ -1,6 +1,4 @@
-"""The mesh and the precision are set once, before the first call, and a sharding is one object with one
-name.
-"""
+"""The mesh and the precision are set once, before the first call, and all calls use one sharding object."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,6 @@
-"""All pairs of two sets of points, in two Python loops: the program has each pair written out."""
+"""Two Python loops go over all pairs of two sets of points: the program contains the same operations once
+for each pair.
+"""
 
 import jax
 import jax.numpy as jnp

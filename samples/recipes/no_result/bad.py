@@ -1,4 +1,6 @@
-"""The step changes the dictionary that it receives: that is the trace's own, and nothing is trained."""
+"""The step changes the dictionary that it receives, and returns nothing: it only changes JAX's copy, and
+nothing is trained.
+"""
 
 import jax
 import jax.numpy as jnp

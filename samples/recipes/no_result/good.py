@@ -1,4 +1,4 @@
-"""The step returns the new parameters, and the loop takes them."""
+"""The step returns the new parameters, and the loop passes them to the next step."""
 
 import jax
 import jax.numpy as jnp

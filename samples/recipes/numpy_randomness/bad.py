@@ -1,4 +1,6 @@
-"""NumPy draws while JAX traces: the noise of the first step is a constant of the program."""
+"""NumPy draws random numbers while JAX traces the step: the noise of the first step becomes a constant of
+the program.
+"""
 
 import jax
 import jax.numpy as jnp

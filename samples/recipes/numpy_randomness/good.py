@@ -1,4 +1,4 @@
-"""JAX draws, from a key that is an argument: other noise in each step."""
+"""JAX draws the random numbers, from a key that is an argument: each step has other noise."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""The key never changes: every step drops out the same units."""
+"""The random key never changes: every step drops the same units."""
 
 import jax
 import jax.numpy as jnp

@@ -1,6 +1,4 @@
-"""1,797 digits in batches of 128: the last batch of an epoch has 5 images, and that shape is compiled
-for it alone.
-"""
+"""The last batch of an epoch has 5 images, the others 128: the step is compiled again for the last batch."""
 
 from pathlib import Path
 

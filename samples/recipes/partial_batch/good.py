@@ -1,4 +1,4 @@
-"""The last batch is filled up to 128, and a weight of zero leaves the filling out of the loss."""
+"""The last batch is padded to 128 images, and the padding has a weight of zero in the loss."""
 
 from pathlib import Path
 

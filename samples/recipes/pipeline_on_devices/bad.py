@@ -1,5 +1,5 @@
-"""Two stages on two devices; the second gets the activations of the first from the other device in every
-call.
+"""One jitted function is used for two stages on two devices: it is compiled once for each device, and one
+array is copied to the second device in every call.
 """
 
 import jax

@@ -1,5 +1,5 @@
-"""Equal arrays that are placed differently on one device: committed or not, in another order of the axes,
-in another memory. Each placement needs a program.
+"""Equal arrays are placed differently on one device: committed or not, with another order of the axes, in
+another memory. Each placement needs a program of its own.
 """
 
 import jax

@@ -1,4 +1,4 @@
-"""What is kept elsewhere is brought to one place and one layout before a program takes it."""
+"""Arrays that are kept elsewhere are moved to one place and one layout before a program gets them."""
 
 import jax
 import jax.numpy as jnp

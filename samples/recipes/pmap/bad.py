@@ -1,4 +1,4 @@
-"""Data parallelism with pmap, with all arrays made without a sharding: each call splits the batch."""
+"""The training uses pmap, but all its arrays are created without a sharding: each call splits the batch again."""
 
 # jaxscope run --no-arrays bad.py
 

@@ -1,4 +1,4 @@
-"""A float32 array in a step that should compute in bfloat16: it turns the whole product into float32."""
+"""One array is float32 in a step that should compute in bfloat16: it makes the whole product float32."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""bfloat16 for the matrix products, float32 for the master weights and the loss: each cast is written out."""
+"""Matrix products use bfloat16, the master weights and the loss float32: each conversion is written explicitly."""
 
 from functools import partial
 

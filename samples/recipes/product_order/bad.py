@@ -1,4 +1,4 @@
-"""The product of two matrices is computed in each step, to be multiplied by a vector."""
+"""Each step computes the product of two large matrices, only to multiply it by a vector."""
 
 import jax
 import jax.numpy as jnp

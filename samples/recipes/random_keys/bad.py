@@ -1,4 +1,4 @@
-"""The key is a constant of the program: every step drops out the same units."""
+"""The random key is a constant of the program: every step drops the same units."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""One process has a batch that cannot be read, and ends; the other goes on without it."""
+"""One process has a batch that cannot be read, and ends; the other process continues without it."""
 
 # jaxscope launch -n 2 bad.py
 

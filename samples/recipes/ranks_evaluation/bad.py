@@ -1,4 +1,4 @@
-"""Only the first process evaluates, with arrays of both: its program waits for the other."""
+"""Only the first process evaluates, but with arrays of both processes: its program waits for the other process."""
 
 # jaxscope launch -n 2 bad.py
 

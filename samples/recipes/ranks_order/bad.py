@@ -1,4 +1,6 @@
-"""Two processes call the same programs in another order: the order of a set of names differs between them."""
+"""Two processes call the same programs in different orders: they iterate over a set of names, whose order
+differs between processes.
+"""
 
 # jaxscope launch -n 2 bad.py
 

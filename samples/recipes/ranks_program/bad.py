@@ -1,4 +1,4 @@
-"""Two processes, and one of them compiles another constant into its step: both end with 0 and wrong
+"""One of two processes compiles another constant into its step: both end with exit code 0, but with wrong
 numbers.
 """
 

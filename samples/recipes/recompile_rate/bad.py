@@ -1,5 +1,5 @@
-"""Two causes take turns, a length and a static number: most calls compile, and no single cause has most
-of them.
+"""A length and a static number change by turns: most calls compile, and neither of the two causes most of
+the compilations.
 """
 
 from functools import partial

@@ -1,6 +1,4 @@
-"""24 layers keep their activations for the backward pass: more memory than the 24 MiB that the step may
-have.
-"""
+"""24 layers keep their activations for the backward pass: they need more than the 24 MiB that the step may have."""
 
 # jaxscope run --check max-temp-bytes=24MiB bad.py
 

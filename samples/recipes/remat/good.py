@@ -1,5 +1,5 @@
-"""``jax.checkpoint`` keeps the input of each layer alone, and computes the rest again: less memory, more
-work.
+"""``jax.checkpoint`` keeps only the input of each layer, and computes everything else again: less memory,
+more work.
 """
 
 # jaxscope run --check max-temp-bytes=24MiB good.py

@@ -1,5 +1,5 @@
-"""From rows over all devices to columns over two of the axes: the partitioner gathers the whole array to
-do it.
+"""Rows are split over all devices, and then columns over one axis of the mesh: for this change, XLA gathers
+the whole array.
 """
 
 # jaxscope run --tee-stderr bad.py

@@ -1,4 +1,4 @@
-"""One more step between the two: each change moves one axis, and no device ever has the whole array."""
+"""There is one step more between the two: each change moves one axis, and no device ever has the whole array."""
 
 # jaxscope run --tee-stderr good.py
 

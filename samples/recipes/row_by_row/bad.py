@@ -1,4 +1,4 @@
-"""A jitted function, called for one example after the other: 64 programs are started in each step."""
+"""A jitted function is called for each example separately: 64 programs are started in each step."""
 
 import jax
 import jax.numpy as jnp

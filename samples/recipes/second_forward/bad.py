@@ -1,4 +1,6 @@
-"""A second forward pass for the metrics: the gradient has computed all of it already."""
+"""The metrics are computed in a second forward pass, although the first one, for the gradient, has the same
+values.
+"""
 
 from pathlib import Path
 

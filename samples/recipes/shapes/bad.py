@@ -1,4 +1,4 @@
-"""A language model on texts of different lengths: each length is a new shape, and a new compilation."""
+"""A language model gets texts of different lengths: each length is a new shape, for which it is compiled again."""
 
 import jax
 import jax.numpy as jnp

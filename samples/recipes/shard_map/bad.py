@@ -1,5 +1,5 @@
-"""``shard_map`` outside jit: each of its operations, and each of its collectives, is compiled and
-started by itself.
+"""``shard_map`` is called outside jit: each of its operations and collectives is compiled and started
+separately.
 """
 
 import jax

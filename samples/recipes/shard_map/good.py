@@ -1,4 +1,4 @@
-"""The same ring in one program: the collectives that are written are the ones that run, and nothing else."""
+"""The same ring is one program: only the collectives that are written run."""
 
 import jax
 import jax.numpy as jnp

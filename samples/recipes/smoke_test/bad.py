@@ -1,4 +1,4 @@
-"""A smoke test of one step: it passes, and does not notice that the second step will compile again."""
+"""A smoke test runs one step only: it passes, and does not notice that the second step compiles again."""
 
 import jax
 import jax.numpy as jnp

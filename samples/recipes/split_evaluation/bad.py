@@ -1,4 +1,6 @@
-"""The parameters are replicated on 4 devices, and the batches of the evaluation, too: each computes all."""
+"""The parameters are replicated on 4 devices, and the batches of the evaluation, too: each device computes
+everything.
+"""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""One layer on each of eight devices, and a scan over the layers: all layers are gathered on every device."""
+"""Each of eight devices has one layer, and a scan goes over the layers: all layers are gathered on every device."""
 
 import jax
 import jax.numpy as jnp

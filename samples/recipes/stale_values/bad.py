@@ -1,4 +1,6 @@
-"""The learning rate is a global that falls after each epoch; the compiled step keeps the first one."""
+"""The learning rate is a global variable that becomes smaller after each epoch: the compiled step keeps the
+first value.
+"""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,6 @@
-"""The parameters are sharded, their moments are not; XLA returns them sharded, and step 2 compiles again."""
+"""The parameters are sharded, but their moments are not: XLA returns the moments sharded, and step 2
+compiles again.
+"""
 
 from functools import partial
 

@@ -1,5 +1,5 @@
-"""A configuration object and a learning rate as static arguments: each new value, and each new object,
-compiles.
+"""A configuration object and a learning rate are static arguments: the step is compiled for each new value
+and each new object.
 """
 
 from functools import partial

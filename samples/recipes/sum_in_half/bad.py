@@ -1,4 +1,4 @@
-"""The losses are bfloat16, and so is their sum: it stands still at 256 times a loss."""
+"""The losses are bfloat16, and so is their sum: the sum stops growing at 256 times a loss."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,6 @@
-"""An orbit is computed in float32, with a tolerance that float32 does not resolve: most steps are for nothing."""
+"""An orbit is computed in float32, with a tolerance that is too small for float32: most steps of the solver
+are useless.
+"""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""A tuner that tries its layouts again in each step: it compiles three programs a step, and keeps none."""
+"""A tuner tries its layouts again in each step: it compiles three programs a step, and keeps none of them."""
 
 import time
 

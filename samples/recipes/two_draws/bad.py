@@ -1,4 +1,4 @@
-"""One key for two draws: the noise of an image depends on its time."""
+"""One key is used for two random draws: the noise of an image depends on its time."""
 
 import jax
 import jax.numpy as jnp

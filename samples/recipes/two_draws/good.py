@@ -1,4 +1,4 @@
-"""Each draw has a key of its own."""
+"""Each draw has its own key."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,6 @@
-"""29 rows over 8 devices: XLA pads each batch to 32 rows, and the last device computes little but padding."""
+"""A batch of 29 rows is split over 8 devices: XLA pads it to 32 rows, and the last device computes mostly
+padding.
+"""
 
 import jax
 import jax.numpy as jnp

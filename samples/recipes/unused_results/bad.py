@@ -1,4 +1,4 @@
-"""A scan returns the whole state of all its steps, and the program only reads the energies."""
+"""A scan returns the whole state of all its steps, but the program only reads the energies."""
 
 import jax
 import jax.numpy as jnp

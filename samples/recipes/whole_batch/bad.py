@@ -1,4 +1,6 @@
-"""A constraint says None for the batch, which is split over 2 of 4 devices: each pair computes all of it."""
+"""A sharding constraint has None for the axis of the batch, which is split over 2 of 4 devices: each pair
+of devices computes the whole batch.
+"""
 
 import jax
 import jax.numpy as jnp

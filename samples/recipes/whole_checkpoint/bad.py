@@ -1,4 +1,4 @@
-"""``jax.checkpoint`` around the whole loss: a second forward pass, and no memory saved."""
+"""``jax.checkpoint`` is around the whole loss: this adds a second forward pass, and saves no memory."""
 
 from functools import partial
 

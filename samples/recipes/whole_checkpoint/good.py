@@ -1,4 +1,4 @@
-"""Without a checkpoint: the memory suffices, and there is one forward pass."""
+"""There is no checkpoint, because the memory is large enough: one forward pass is enough."""
 
 from functools import partial
 
