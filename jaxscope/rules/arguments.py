@@ -11,7 +11,14 @@ from itertools import pairwise
 from jaxscope.analysis import bucketing, loop_calls
 from jaxscope.analysis.paths import below, root
 from jaxscope.model.call_places import PLACES, one_for_each_place
-from jaxscope.rules.recompiles import Group, container, is_deep_weak_type, is_none_at_times, recompile_rule
+from jaxscope.rules.recompiles import (
+    UNNAMED,
+    Group,
+    container,
+    is_deep_weak_type,
+    is_none_at_times,
+    recompile_rule,
+)
 from jaxscope.schema.causes import ArrayType, AxisSizes, Cause, Container, StaticValue, TreeText, Value
 from jaxscope.schema.findings import NOTE, WARNING, Fix
 from jaxscope.schema.keys import Key
@@ -44,7 +51,7 @@ def changing_shape(group: Group) -> Fix | None:
     ):
         return None  # for example a training set and a test set, each with its own program
     if cause.kind == "rank":
-        path = cause.path or "it"
+        path = cause.path or UNNAMED
         words = message("fix-same-rank", path=path)
         if not _differ_by_ones(cause):
             words = message("fix-same-shape", path=path)
@@ -56,18 +63,18 @@ def changing_shape(group: Group) -> Fix | None:
             return Fix(message("fix-settled-sizes"), "pad", {"path": cause.path})
         if _creeps(shapes):
             return Fix(
-                message("fix-one-length", path=cause.path or "it"), "preallocate", {"path": cause.path}
+                message("fix-one-length", path=cause.path or UNNAMED), "preallocate", {"path": cause.path}
             )
-        return Fix(message("fix-few-sizes", path=cause.path or "it"), "pad", {"path": cause.path})
+        return Fix(message("fix-few-sizes", path=cause.path or UNNAMED), "pad", {"path": cause.path})
     before, after = _dimensions(cause.before), _dimensions(cause.after)
     if before is None or after is None or len(before) != len(after):
-        return Fix(message("fix-one-size", path=cause.path or "it"), "pad", {"path": cause.path})
+        return Fix(message("fix-one-size", path=cause.path or UNNAMED), "pad", {"path": cause.path})
     if all(b >= a for b, a in zip(before, after, strict=True)) and seen[after] <= max(1, seen[before]):
-        words = message("fix-odd-batch", path=cause.path or "it", size=_size(cause.before, list(before)))
+        words = message("fix-odd-batch", path=cause.path or UNNAMED, size=_size(cause.before, list(before)))
         return Fix(words, "pad", {"path": cause.path, "sizes": list(before)})
     # The larger size came later, or the smaller one came often: neither size looks like an odd batch.
     larger = [max(b, a) for b, a in zip(before, after, strict=True)]
-    words = message("fix-larger-size", path=cause.path or "it", size=_size(cause.after, larger))
+    words = message("fix-larger-size", path=cause.path or UNNAMED, size=_size(cause.after, larger))
     return Fix(words, "pad", {"path": cause.path, "sizes": larger})
 
 
@@ -81,17 +88,19 @@ def _differ_by_ones(cause: Cause) -> bool:
     return len(shapes) < 2 or len({tuple(n for n in shape if n != 1) for shape in shapes}) == 1
 
 
-def _preallocate(path: str, how: str) -> Fix:
+def _preallocate(path: str | None, how: str) -> Fix:
     """Return the advice to allocate the array at ``path`` in its final length and write into it, instead of
-    making it longer in each call. ``how`` is the function to write with: ``jax.lax.dynamic_update_slice``."""
-    return Fix(message("fix-preallocate", path=path, how=how), "preallocate", {"path": path})
+    making it longer in each call. ``path`` is None if unknown. ``how`` is the function to write with:
+    ``jax.lax.dynamic_update_slice``."""
+    return Fix(message("fix-preallocate", path=path or UNNAMED, how=how), "preallocate", {"path": path})
 
 
 @recompile_rule("JX114", "lengthened-argument", WARNING, "shape")
 def lengthened_argument(group: Group) -> Fix | None:
     if not group.lengthened:
         return None
-    return _preallocate(root(group.cause.path or "it"), "jax.lax.dynamic_update_slice")
+    path = group.cause.path
+    return _preallocate(root(path) if path else None, "jax.lax.dynamic_update_slice")
 
 
 def _settled(group: Group) -> bool:
@@ -217,7 +226,7 @@ def changing_dtype(group: Group) -> Fix | None:
         return Fix(words, "astype", {"path": path})
     values = [v for v in (group.cause.before, group.cause.after) if isinstance(v, ArrayType)]
     number = message("or-write-a-float") if any(v.shape == () for v in values) else None
-    return Fix(message("fix-one-dtype", path=path or "them", number=number), "astype", {"path": path})
+    return Fix(message("fix-one-dtype", path=path or UNNAMED, number=number), "astype", {"path": path})
 
 
 def _a_precision_each(group: Group) -> bool:
@@ -263,7 +272,7 @@ def weak_type(group: Group) -> Fix:
     whole = (
         message("convert-the-whole", root=root(path), convert=convert) if path is not None and deep else None
     )
-    words = message("fix-typed-array", path=path or "them", typed=typed(dtype), whole=whole)
+    words = message("fix-typed-array", path=path or UNNAMED, typed=typed(dtype), whole=whole)
     return Fix(words, "typed_array", {"path": path, "dtype": dtype})
 
 

@@ -11,4 +11,4 @@ from jaxscope.schema.messages import message
 @recompile_rule("JX121", "changing-setting", WARNING, "config")
 def changing_setting(group: Group) -> Fix:
     name = group.cause.path
-    return Fix(message("fix-set-once", setting=name or "it"), "set_once", {"setting": name})
+    return Fix(message("fix-set-once", setting=name or "the changed setting"), "set_once", {"setting": name})

@@ -66,7 +66,7 @@ def captured_constant(run: Run) -> Iterator[Finding]:
             inner = _inner(f, c)
             if inner is not None and len(functions) == 1:
                 text = message("captured-inside", inner=inner, function=f.display_name, **_fields(c))
-            words = message("fix-pass-as-argument", constant=c.name or "it")
+            words = message("fix-pass-as-argument", constant=c.name or "the array")
             if inner is not None and c.name is not None:
                 words = message("fix-pass-on", constant=c.name, function=f.display_name, inner=inner)
             if c.name is not None and not _is_written(run, f, root(c.name)):

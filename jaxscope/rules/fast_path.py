@@ -13,16 +13,19 @@ from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import NOTE, WARNING, Finding, Fix
 from jaxscope.schema.messages import Count, Message, message
 
+ARGUMENTS = "the arguments"  # in advice, if it is unknown which argument made the calls miss
 FEW = 2  # misses of one program that are normal: the first call with each kind of argument misses
 
 
-def _found(run: Run, code: str, kind: str, fix: Callable[[str], Fix], few: int = FEW) -> Iterator[Finding]:
+def _found(
+    run: Run, code: str, kind: str, fix: Callable[[str | None], Fix], few: int = FEW
+) -> Iterator[Finding]:
     """Yield a finding with the code ``code`` for each of the user's functions whose calls missed the fast
     path (JAX's dispatch in C++) more often than is normal.
 
     Args:
       kind: the kind of cause, such as ``effects``.
-      fix: returns the advice, given the path of an argument.
+      fix: returns the advice, given the path of an argument; None: unknown.
       few: how many such calls are normal for one program of one function object; a function that is defined
         again is another object.
     """
@@ -30,7 +33,7 @@ def _found(run: Run, code: str, kind: str, fix: Callable[[str], Fix], few: int =
         n = group.function.fast_path_misses
         if n > few * _programs(group) and not (kind == "effects" and _of_refs(group)):
             title = _title(run, group, n)
-            yield finding(run, code, NOTE, group, fix(group.cause.path or "them"), title)
+            yield finding(run, code, NOTE, group, fix(group.cause.path), title)
 
 
 def _programs(group: Group) -> int:
@@ -75,14 +78,14 @@ def mixed_argument_kinds(run: Run) -> Iterator[Finding]:
         run,
         "JX123",
         "argument_kind",
-        lambda path: Fix(message("fix-asarray", path=path), "asarray", {"path": path}),
+        lambda path: Fix(message("fix-asarray", path=path or ARGUMENTS), "asarray", {"path": path}),
     )
 
 
 @rule("JX124", "respelled-sharding", NOTE)
 def respelled_sharding(run: Run) -> Iterator[Finding]:
-    def fix(path: str) -> Fix:
-        return Fix(message("fix-one-sharding-object", path=path), "create_once", {"path": path})
+    def fix(path: str | None) -> Fix:
+        return Fix(message("fix-one-sharding-object", path=path or ARGUMENTS), "create_once", {"path": path})
 
     yield from _found(run, "JX124", "equal_sharding", fix, 1)
 

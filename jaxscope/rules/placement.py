@@ -6,7 +6,7 @@ from __future__ import annotations
 from jaxscope.analysis.paths import root
 from jaxscope.model.call_places import one_for_each_place
 from jaxscope.model.records import Function
-from jaxscope.rules.recompiles import Group, recompile_rule
+from jaxscope.rules.recompiles import UNNAMED, Group, recompile_rule
 from jaxscope.schema.causes import Cause, Placement, Setting
 from jaxscope.schema.findings import WARNING, Fix
 from jaxscope.schema.messages import message
@@ -15,7 +15,7 @@ PMAP, NNX_JIT = "jax.pmap", "flax.nnx.jit"  # names of wrappers
 OF_A_MESH = "Mesh('"  # the beginning of a mesh's text, if the mesh has axes
 
 
-def kept(function: Function, path: str, cause: Cause) -> Fix:
+def kept(function: Function, path: str | None, cause: Cause) -> Fix:
     """Return the advice for ``function``, which returns an array (such as a training state) with another
     sharding than it received. The next call gets that array and recompiles.
 
@@ -24,7 +24,7 @@ def kept(function: Function, path: str, cause: Cause) -> Fix:
     committed to another sharding.
 
     Args:
-      path: the path of the argument.
+      path: the path of the argument; None: unknown.
       cause: the change of its sharding.
     """
     was, now = (value if isinstance(value, Placement) else None for value in (cause.before, cause.after))
@@ -33,24 +33,26 @@ def kept(function: Function, path: str, cause: Cause) -> Fix:
     name = function.display_name
     arguments = {"path": path, "sharding": None if now is None else now.spec or now.text}
     if NNX_JIT in function.seen.wrappers and now is not None and now.spec == "P()":
-        words = message("fix-place-object", function=name, path=root(path), sharding=now.text)
-        return Fix(words, "device_put", {**arguments, "path": root(path)})
+        top = root(path) if path is not None else None
+        words = message("fix-place-object", function=name, path=top or UNNAMED, sharding=now.text)
+        return Fix(words, "device_put", {**arguments, "path": top})
+    at = path or UNNAMED
     if cause.kind == "mesh":  # the old placement may not suit the result
         returned = now.text if now is not None else "the mesh"
         return Fix(
-            message("fix-place-on-mesh", function=name, path=path, sharding=returned), "device_put", arguments
+            message("fix-place-on-mesh", function=name, path=at, sharding=returned), "device_put", arguments
         )
     words = message(
         "fix-keep-sharding",
         function=name,
-        path=path,
+        path=at,
         passed=None if was is None else message("the-sharding", sharding=was.text),
         returned=None if now is None else message("the-sharding", sharding=now.text),
     )
     return Fix(words, "out_shardings", arguments)
 
 
-def _for_pmap(function: Function, path: str, cause: Cause) -> Fix | None:
+def _for_pmap(function: Function, path: str | None, cause: Cause) -> Fix | None:
     """Return the advice to place the argument ``path`` like a result of ``jax.pmap``, for a ``function``
     under pmap that is later passed such a result and recompiles, because the result has another sharding
     (``cause``).
@@ -63,30 +65,34 @@ def _for_pmap(function: Function, path: str, cause: Cause) -> Fix | None:
 
 
 def place_for_pmap(
-    function: Function, path: str, mesh: tuple[tuple[str, int, str | None], ...] | None, spec: str | None
+    function: Function,
+    path: str | None,
+    mesh: tuple[tuple[str, int, str | None], ...] | None,
+    spec: str | None,
 ) -> Fix | None:
-    """Return the advice to give the argument ``path`` of ``function`` the sharding that results of
-    ``jax.pmap`` have: ``spec`` over ``mesh``. ``mesh`` lists its axes, each as a tuple that begins with its
-    name and size. Return None if ``function`` is not under pmap, or if the mesh does not have exactly one
-    axis whose name is an identifier."""
+    """Return the advice to give the argument ``path`` of ``function`` (None: unknown) the sharding that
+    results of ``jax.pmap`` have: ``spec`` over ``mesh``. ``mesh`` lists its axes, each as a tuple that begins
+    with its name and size. Return None if ``function`` is not under pmap, or if the mesh does not have
+    exactly one axis whose name is an identifier."""
     if PMAP not in function.seen.wrappers or mesh is None or len(mesh) != 1 or not mesh[0][0].isidentifier():
         return None
-    words = message("fix-place-for-pmap", path=root(path), axis=mesh[0][0])
-    return Fix(words, "device_put", {"path": root(path), "sharding": spec})
+    top = root(path) if path is not None else None
+    words = message("fix-place-for-pmap", path=top or UNNAMED, axis=mesh[0][0])
+    return Fix(words, "device_put", {"path": top, "sharding": spec})
 
 
 @recompile_rule("JX115", "changing-sharding", WARNING, "sharding")
 def changing_sharding(group: Group) -> Fix:
     if group.came_back:
-        return kept(group.function, group.cause.path or "it", group.cause)
+        return kept(group.function, group.cause.path, group.cause)
     path = group.cause.path
-    return Fix(message("fix-same-sharding", path=path or "them"), "device_put", {"path": path})
+    return Fix(message("fix-same-sharding", path=path or UNNAMED), "device_put", {"path": path})
 
 
 @recompile_rule("JX116", "changing-commitment", WARNING, "committed")
 def changing_commitment(group: Group) -> Fix:
     path = group.cause.path
-    return Fix(message("fix-same-commitment", path=path or "them"), "device_put", {"path": path})
+    return Fix(message("fix-same-commitment", path=path or UNNAMED), "device_put", {"path": path})
 
 
 @recompile_rule("JX117", "changing-device", WARNING, "device")
@@ -97,13 +103,13 @@ def changing_device(group: Group) -> Fix:
 @recompile_rule("JX118", "changing-layout", WARNING, "layout")
 def changing_layout(group: Group) -> Fix:
     path = group.cause.path
-    return Fix(message("fix-same-layout", path=path or "them"), "device_put", {"path": path})
+    return Fix(message("fix-same-layout", path=path or UNNAMED), "device_put", {"path": path})
 
 
 @recompile_rule("JX119", "changing-memory-kind", WARNING, "memory_kind")
 def changing_memory_kind(group: Group) -> Fix:
     path = group.cause.path
-    return Fix(message("fix-same-memory-kind", path=path or "them"), "device_put", {"path": path})
+    return Fix(message("fix-same-memory-kind", path=path or UNNAMED), "device_put", {"path": path})
 
 
 @recompile_rule("JX120", "changing-mesh", WARNING, "mesh")
@@ -115,7 +121,7 @@ def changing_mesh(group: Group) -> Fix | None:
             return None  # each place uses its own mesh: each mesh needs its own program
         return Fix(message("fix-same-mesh-around"), "set_mesh")
     if group.came_back:
-        return kept(group.function, group.cause.path or "it", group.cause)
+        return kept(group.function, group.cause.path, group.cause)
     path = group.cause.path
     for_pmap = _for_pmap(group.function, path, group.cause) if path is not None else None
     if for_pmap is not None and len(group.compilations) == 1:

@@ -31,6 +31,7 @@ EVIDENCE = 5  # compilations named in one finding
 ADJUSTABLE = frozenset({*SHAPES, "dtype", "static_value"})
 DEEP = 2  # a path with more names and keys is deep: x.state['count'] has three
 TOO = 3  # other causes named in one finding
+UNNAMED = "each changed argument"  # in advice, if the paths of the arguments that changed are unknown
 # Kind of cause -> a clause, for causes beside the decisive one that have to be corrected, too.
 CHANGED = {
     "shape": message("changed-shape"),

@@ -518,7 +518,10 @@ def _from_the_start(first: Finding, change: Hashable) -> Fix | None:
     match change:
         case (_, ("JX102", str() | None as before, str() as after)):
             words = message(
-                "fix-dtype-from-start", before=before or "?", after=after, path=first.path or "it"
+                "fix-dtype-from-start",
+                before=before or "?",
+                after=after,
+                path=first.path or "each changed argument",
             )
             return Fix(words, "cast", {"dtype": after})
     return extended(first.fix, "fix-commit-from-start")

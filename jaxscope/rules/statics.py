@@ -8,7 +8,7 @@ import re
 
 from jaxscope.analysis import line_names, mutation
 from jaxscope.model.call_places import static_for_each_place
-from jaxscope.rules.recompiles import Group, recompile_rule
+from jaxscope.rules.recompiles import UNNAMED, Group, recompile_rule
 from jaxscope.schema.causes import FUNCTION, PARTS, UNSTABLE_HASH, StaticDetail, StaticValue
 from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.findings import NOTE, WARNING, Fix
@@ -121,7 +121,7 @@ def _ordinary(group: Group, path: str) -> Message:
 
 @recompile_rule("JX107", "changing-static-value", WARNING, "static_value", severity_of=_many_static)
 def changing_static_value(group: Group) -> Fix | None:
-    path, kind = group.cause.path or "it", _kind_of(group)
+    path, kind = group.cause.path or UNNAMED, _kind_of(group)
     if kind == FLAG or (kind == WORD and _modes(group)) or (kind == OBJECT and _values(group) <= FEW):
         return None  # the argument selects a mode: each value needs its own program
     if static_for_each_place(group.function, group.cause.path):
@@ -141,7 +141,7 @@ def changing_static_value(group: Group) -> Fix | None:
 @recompile_rule("JX108", "static-identity", WARNING, "static_identity")
 def static_identity(group: Group) -> Fix | None:
     cause = group.cause
-    path = cause.path or "it"
+    path = cause.path or UNNAMED
     why = cause.detail.why if isinstance(cause.detail, StaticDetail) else None
     if why == UNSTABLE_HASH:
         return Fix(message("fix-stable-hash", path=path), "hash", {"path": cause.path})
@@ -207,7 +207,7 @@ def _of_class(group: Group, s: Static | None, path: str) -> Message:
 
 @recompile_rule("JX109", "changing-tree-static", WARNING, "tree_static")
 def changing_tree_static(group: Group) -> Fix | None:
-    path, kind = group.cause.path or "it", _kind(_static(group))
+    path, kind = group.cause.path or UNNAMED, _kind(_static(group))
     if kind == FLAG:
         return None  # on for training and off for evaluation: each needs its own program
     if static_for_each_place(group.function, group.cause.path):

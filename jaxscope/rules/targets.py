@@ -175,7 +175,7 @@ def _advice(f: Function | None, fit: Fit, contributors: Sequence[Contributor]) -
     path = max(arguments, key=lambda c: c.bytes or 0).path
     words = message(
         "fix-shard-and-donate",
-        path=path or "its largest argument",
-        function=f.display_name if f is not None else "it",
+        path=path or "the largest argument",
+        function=f.display_name if f is not None else "the program",
     )
     return Fix(words, "shard", {"path": path} if path else {})

@@ -526,7 +526,7 @@ def _put_where_used(run: Run, c: Compilation | None, paths: tuple[str, ...]) -> 
     like = None if c is None else _argument_there(c)
     words = message(
         "fix-put-where-used",
-        paths=Names(paths, 3, "arguments") if paths else "it",
+        paths=Names(paths, 3, "arguments") if paths else "the copied array",
         named=message("passed-as", names=Names(passed, 3)) if passed else None,
         like=message("like-the-others", other=like) if like is not None else None,
         them="them" if len(paths) > 1 else "it",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from written import Log, function, key, leaf, static
 
@@ -9,7 +10,8 @@ from jaxscope.log import store
 from jaxscope.model import observed_sizes
 from jaxscope.model.load import load
 from jaxscope.present import findings as words
-from jaxscope.rules import registry
+from jaxscope.present.render import text
+from jaxscope.rules import arguments, recompiles, registry
 from jaxscope.schema import events as ev
 from jaxscope.schema.findings import NOTE
 from jaxscope.schema.keys import Frame, Static
@@ -289,3 +291,37 @@ def test_one_place_with_two_sizes_is_an_odd_batch(tmp_path):
 def test_a_place_that_has_two_sizes_beside_one_that_has_one_is_no_data_set(tmp_path):
     [(severity, fix)] = of_places(tmp_path, (2000, {}), (400, {"line": 9}), (300, {"line": 9}))
     assert severity == "warning" and not fix.startswith("nothing")
+
+
+@pytest.mark.parametrize(
+    ("changed", "kind", "advise", "fix"),
+    [
+        (
+            leaf("x", 9),
+            "shape",
+            arguments.changing_shape,
+            "pad each changed argument to the larger size, [9], in",
+        ),
+        (
+            leaf("x", 8, dtype="int32"),
+            "dtype",
+            arguments.changing_dtype,
+            "convert each changed argument to the",
+        ),
+        (
+            leaf("x", 8, weak_type=True),
+            "weak_type",
+            arguments.weak_type,
+            "make each changed argument an array that",
+        ),
+    ],
+)
+def test_advice_about_arguments_without_a_known_path_names_what_changed(tmp_path, changed, kind, advise, fix):
+    log = Log(store.create(tmp_path / "run"))
+    log.say(STEP)
+    for k in (x(8), key(changed)):
+        log.compiled(STEP, k)
+    [group] = recompiles.groups(load(log.run), (kind,))
+    unknown = [msgspec.structs.replace(c, path=None) for c in group.causes]
+    given = advise(msgspec.structs.replace(group, causes=unknown))
+    assert fix in text(given.words) and given.arguments["path"] is None

@@ -247,6 +247,15 @@ def _with_unmatched_programs(counts: list[Finding], unmatched: Finding | None) -
         yield unmatched
 
 
+# kind of call (``Compilation.entry``) -> how the evidence describes it
+_CALLED = message("called-here")
+_ENTERED = {
+    "nested": message("called-inside-trace"),
+    "transform": message("called-under-transform"),
+    "aot": message("prepared-ahead-of-time"),
+}
+
+
 def _new_function(entry: FunctionEntry) -> Finding:
     f, n = entry.function, entry.saved
     counted = (
@@ -263,7 +272,7 @@ def _new_function(entry: FunctionEntry) -> Finding:
         function=f.id,
         source=first.site or definition(f),
         evidence=[
-            Evidence(message("entered-here", entry=c.entry), compilation=c.id, source=c.site, step=c.step)
+            Evidence(_ENTERED.get(c.entry, _CALLED), compilation=c.id, source=c.site, step=c.step)
             for c in f.compilations[:SHOWN]
         ],
         fix=message("fix-or-accept", fix=message("fix-call-inside")),

@@ -127,7 +127,9 @@ def test_a_function_the_baseline_does_not_know_is_reported(making):
         making.read((x(), "aa", None, None)),
         making.read((x(), "aa", None, None), function("helper", line=9), (x(), "cc", None, None)),
     )
-    assert words.title(only(found)) == "helper is compiled 1x but is not in the baseline"
+    new = only(found)
+    assert words.title(new) == "helper is compiled 1x but is not in the baseline"
+    assert [words.evidence(e) for e in new.evidence] == ["called here"]
 
 
 def test_a_baseline_of_another_program_is_called_that(making):
