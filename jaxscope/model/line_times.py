@@ -80,7 +80,7 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
     """Return the recorded times, each as (what the main thread did, the time). The samples show no Python
     code of JAX in calls of compiled functions and operations; such calls are recognized because JAX compiled
     something at the same place. If the thread slept during Python code (it waited for a lock, a file or a
-    device), the sleep is an entry of its own."""
+    device) or in an operation (it waited for a device), the sleep is an entry of its own."""
     times = measured(run)
     if times is None:
         return []
@@ -91,6 +91,7 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
             outside = not c.function.user and (c.function.seen.eager or module in JAX_ROOTS)
             doing = OPERATIONS if outside else CALLING
             called.setdefault((c.site.file, c.site.line, c.missed.column), doing)
+    lines = {(file, line) for (file, line, _), doing in called.items() if doing == OPERATIONS}
     found = []
     for entry in times.lines:
         at = entry.stack[0] if entry.stack else None
@@ -105,8 +106,9 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
                 entry.library is None or (made == CALLING and entry.library in CALL_WRAPPERS)
             ):
                 doing = made
-        if doing == PYTHON and entry.blocked:
-            asleep = WAITING if _WAITS.search(sources.line(run, at)) else SLEEPING
+        operates = doing == OPERATIONS and at.place in lines
+        if entry.blocked and (operates or doing == PYTHON):
+            asleep = WAITING if operates or _WAITS.search(sources.line(run, at)) else SLEEPING
             part = entry.blocked / entry.seconds if entry.seconds else 1.0
             samples = round(part * entry.samples)
             found.append((asleep, replace(entry, seconds=entry.blocked, samples=samples)))

@@ -31,7 +31,9 @@ PRODUCTS = frozenset({"stablehlo.dot_general", "stablehlo.convolution"})
 OF_RANDOM_BITS = frozenset(
     {"stablehlo.xor", "stablehlo.or", "stablehlo.shift_left", "stablehlo.shift_right_logical"}
 )
+FEW_DRAWS = 48  # the fewest draws of a reported program that are equal to another one
 DRAWN = 0.15  # share of the operations of a program that are of a random number generator
+MOST_DRAWS = 0.25  # share of all seconds of compiling below which repeated draws are no finding
 LITTLE = 0.02  # share of all seconds of compiling below which a loop of few iterations is no finding
 LINEN = "flax.linen"
 MUCH = 0.5  # share of a program's operations that a scan must save if the iterations are few
@@ -40,6 +42,7 @@ SHOWN = 5  # repeated blocks in the evidence of one finding
 
 @rule("JX202", "unrolled-loop", WARNING)
 def unrolled_loop(run: Run) -> Iterator[Finding]:
+    yield from _repeated_draws(run)
     # The same unrolled loop occurs in the forward and in the backward pass, and in each function that has
     # it. All of these become one finding.
     lines: dict[Hashable, tuple[Frame | None, list[_Block]]] = {}
@@ -60,7 +63,7 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
     for source, every in lines.values():
         several = [(p, f, r) for p, f, r in every if not _draws(run, p)]
         if not several:
-            continue  # the program creates parameters, which happens once
+            continue  # the program creates parameters: see _repeated_draws
         several.sort(key=lambda one: (one[2].backward, -one[2].length * one[2].times))
         (_, f, r), shares = several[0], _shares(run, several)
         many = any(_many_turns(other) for _, _, other in several)
@@ -90,6 +93,33 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
             seconds=seconds or None,
             at_most=True,
             timed=not many,
+        )
+
+
+def _repeated_draws(run: Run) -> Iterator[Finding]:
+    """Yield findings about programs that create parameters one after the other: they draw random numbers of
+    the same shape many times, and XLA compiles each of these draws."""
+    for p, f, texts in costliest(run):
+        drawn = texts.stablehlo.repeated_draws if texts.stablehlo is not None else None
+        if drawn is None or drawn.draws - drawn.different < FEW_DRAWS or not _draws(run, p):
+            continue
+        seconds = _seconds(run, p, f) * (1 - drawn.different / drawn.draws)
+        if seconds < MOST_DRAWS * total_seconds(run):
+            continue
+        text = message(
+            "repeated-draws", function=f.display_name, draws=drawn.draws, different=drawn.different
+        )
+        yield Finding(
+            code="JX202",
+            severity=WARNING,
+            certainty=LIKELY,
+            title=text,
+            function=f.id,
+            source=drawn.source,
+            evidence=evidence(p, text, drawn.source),
+            fix=Fix(message("fix-repeated-draws", function=f.display_name), "vmap"),
+            seconds=seconds,
+            at_most=True,
         )
 
 

@@ -95,7 +95,10 @@ STATED = {
         f"at least {many_compilations.BARRAGE} compilations in {n(many_compilations.FEW_LINES)} or more lines",
         f"at least {share(many_compilations.TOGETHER)} of the total time",
     ),
-    "JX202": (f"at least {n(unrolled_loops.TURN)} operations {n(unrolled_loops.TURNS)} times or more",),
+    "JX202": (
+        f"at least {n(unrolled_loops.TURN)} operations {n(unrolled_loops.TURNS)} times or more",
+        f"at least {unrolled_loops.FEW_DRAWS} times",
+    ),
     "JX204": (
         f"at least {n(loop_calls.FEWEST)} rows",
         f"at least {n(loop_calls.FEWEST)} calls in each step",

@@ -23,11 +23,11 @@ from jaxscope.analysis.stablehlo import (
     matmuls,
     partial_sorts,
     precision,
+    random_draws,
     reader,
     repeats,
     residuals,
     shardings,
-    shared_draws,
     stacked_results,
     values,
 )
@@ -71,6 +71,7 @@ class Reading(msgspec.Struct, frozen=True):
       captures_key: whether the program has a constant of the type of a random key (or, in JAX 0.12, an
         argument for such a constant).
       stacked: arrays that a scan stacks and of which the program reads little.
+      repeated_draws: draws of random numbers of which several are equal; None: there are none.
       shared_draws: random draws under ``vmap`` from one key for all elements.
       donation: donated arguments and arguments that could be donated.
       problems: the lines that could not be read.
@@ -106,7 +107,8 @@ class Reading(msgspec.Struct, frozen=True):
     frozen: frozen_updates.FrozenUpdates | None = None
     captures_key: bool = False
     stacked: tuple[stacked_results.StackedResult, ...] = ()
-    shared_draws: tuple[shared_draws.SharedDraws, ...] = ()
+    repeated_draws: random_draws.RepeatedDraws | None = None
+    shared_draws: tuple[random_draws.SharedDraws, ...] = ()
     donation: tuple[donation.Donation, ...] = ()
     problems: tuple[Problem, ...] = ()
 
@@ -125,7 +127,7 @@ _FINDERS: dict[str, Callable[[Module, Sources], Iterable[Any]]] = {
     "cheaper_forms": cheaper_forms.find,
     "partial_sorts": partial_sorts.find,
     "stacked": stacked_results.find,
-    "shared_draws": shared_draws.find,
+    "shared_draws": random_draws.shared,
 }
 
 
@@ -205,6 +207,7 @@ def of_module(
         uneven=tuple(requests.uneven()),
         constants=tuple(constants.find(module, sources, captured)),
         doubles=precision.doubles(module, sources),
+        repeated_draws=random_draws.repeated(module, sources),
         argument_work=tuple(argument_work.find(module, sources, arguments)),
         frozen=frozen_updates.find(module, arguments, results),
         captures_key=_captures_key(module, arguments),

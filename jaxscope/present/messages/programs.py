@@ -31,6 +31,15 @@ TEMPLATES = {
     "unrolled-loop": (
         "{function} has an unrolled loop: a block of {operations} operations is repeated {times} times{also}"
     ),
+    "repeated-draws": (
+        "{function} draws random numbers {draws} times, with only {different} different shapes or"
+        " distributions: XLA compiles each of the {draws} draws"
+    ),
+    "fix-repeated-draws": (
+        "call {function} without jit, if it only draws numbers: JAX then compiles each different draw once."
+        " Or create equal layers together, with jax.vmap over one key for each layer, so that each array of all"
+        " layers is one draw"
+    ),
     "unrolled-also": "; the same loop is in {functions}",
     "repeated-block": "a block of {operations} operations is repeated {times} times in {function}",
     "repeated-share": (

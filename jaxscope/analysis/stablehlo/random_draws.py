@@ -1,8 +1,11 @@
-"""Find random draws under ``vmap`` from a key that is the same for all elements."""
+"""Find the draws of random numbers in a program: equal draws that it contains several times, and draws under
+``vmap`` from a key that is the same for all elements."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterator
 
 import msgspec
 
@@ -36,18 +39,57 @@ class SharedDraws(msgspec.Struct, frozen=True):
     in_loop: bool = False
 
 
-def find(module: Module, sources: Sources) -> list[SharedDraws]:
-    found: dict[Frame | None, dict[str, None]] = {}
-    looped: set[Frame | None] = set()
-    under = _under_vmap(sources)
+class RepeatedDraws(msgspec.Struct, frozen=True):
+    """The draws of random numbers in a program.
+
+    Attributes:
+      draws: how many draws the program contains, once all calls are inlined.
+      different: how many of them differ in shape, dtype or distribution.
+      source: the line of the user's code that causes most of the draws; None: unknown.
+    """
+
+    draws: int
+    different: int
+    source: Frame | None
+
+
+def repeated(module: Module, sources: Sources) -> RepeatedDraws | None:
+    """Return the draws of a program that contains equal ones, or None if all its draws differ."""
+    callees: Counter[str] = Counter()
+    lines: Counter[Frame] = Counter()
+    for index, _ in _draws(module, sources):
+        op = module.ops[index]
+        times = sources.times[op.function]
+        callees[str(op.callee)] += times
+        for line in sources.frames(index):
+            lines[line] += times
+    draws = callees.total()
+    if draws == len(callees):
+        return None
+    return RepeatedDraws(draws, len(callees), lines.most_common(1)[0][0] if lines else None)
+
+
+def _draws(module: Module, sources: Sources) -> Iterator[tuple[int, str]]:
+    """Yield (index of the operation, function of ``jax.random``) for each call that draws random numbers."""
     for index, op in enumerate(module.ops):
         if op.name not in CALLS or op.callee is None or not op.inputs or not sources.times[op.function]:
             continue
         if module.functions[op.function].name.startswith(tuple(DRAWS)):
             continue  # jax.random.normal draws uniform numbers first
         name = _NUMBER.sub("", op.callee)
-        key = types.tensor(op.inputs[0]) if name in DRAWS else None
-        if key is None or key.dtype != "uint32" or key.shape is None or len(key.shape) != 1:
+        if name in DRAWS:
+            yield index, name
+
+
+def shared(module: Module, sources: Sources) -> list[SharedDraws]:
+    """Return the draws under ``vmap`` from a key that is the same for all elements, by line."""
+    found: dict[Frame | None, dict[str, None]] = {}
+    looped: set[Frame | None] = set()
+    under = _under_vmap(sources)
+    for index, name in _draws(module, sources):
+        op = module.ops[index]
+        key = types.tensor(op.inputs[0])
+        if key.dtype != "uint32" or key.shape is None or len(key.shape) != 1:
             continue
         if key.shape[0] in WORDS and (under[op.function] or "vmap(" in (sources.place(index).name or "")):
             found.setdefault(sources.frame(index), {})[name] = None

@@ -1,4 +1,5 @@
-"""Random draws under vmap from one key for all elements, in programs lowered by the JAX at hand."""
+"""Random draws in programs lowered by the JAX at hand: equal ones, and those under vmap from one key for all
+elements."""
 
 import pytest
 
@@ -40,3 +41,28 @@ def test_a_key_without_an_axis_of_the_vmap_is_the_same_for_all_elements(lower):
     assert shared.source.line == found.line("draws") and {*shared.functions} == {"_normal", "_bernoulli"}
     [chains] = draws["chains"]
     assert (chains.source.line, chains.functions, chains.in_loop) == (found.line("step"), ("_normal",), True)
+
+
+LAYERS = """
+def layer(key):
+    a, b = jax.random.split(key)
+    return jax.random.normal(a, (8, 4)), jax.random.normal(b, (4, 8)), jax.random.uniform(b, (8, 4))  # draws
+
+def create(key):
+    return [layer(k) for k in jax.random.split(key, 5)], jax.random.normal(key, (3, 3))
+
+save("in a loop", jax.jit(create), jax.random.key(0))
+save("in a jitted layer", jax.jit(lambda k: [jax.jit(layer)(k) for k in jax.random.split(k, 5)]), jax.random.key(0))
+save("under vmap", jax.jit(lambda k: jax.vmap(layer)(jax.random.split(k, 5))), jax.random.key(0))
+"""
+
+
+@pytest.mark.capture
+@pytest.mark.subprocess
+def test_equal_draws_are_counted_by_shape_and_distribution(lower):
+    found = lower(LAYERS)
+    drawn = {name: analyze(text).repeated_draws for name, text in found.texts.items()}
+    assert drawn["under vmap"] is None
+    loop, jitted = drawn["in a loop"], drawn["in a jitted layer"]
+    assert (loop.draws, loop.different, loop.source.line) == (16, 4, found.line("draws"))
+    assert (jitted.draws, jitted.different, jitted.source.line) == (15, 3, found.line("draws"))
