@@ -20,7 +20,9 @@ _LENGTHEN = frozenset({"append", "appendleft", "extend", "insert", "update", "ad
 _DRAW = re.compile(r"\b(?:int|float|bool)\((?:jax\.)?(?:random|jrandom|jr)\.\w+\(")
 
 
-def variable(source: str | None, line: int, text: str | None, called: Call | None) -> str | None:
+def variable(
+    source: str | None, line: int, text: str | None, called: Call | None, kind: str | None = None
+) -> str | None:
     """Return the variable (``grid``, ``self.grid``) whose elements the expression ``text`` on ``line`` reads
     one at a time. Return None if it reads something else, or if an iteration of the loop changes the
     variable.
@@ -30,11 +32,15 @@ def variable(source: str | None, line: int, text: str | None, called: Call | Non
       text: the expression. Only conversions (``float``) and operators may be around the element.
       called: (source, line) of the only call of the function that contains ``line``; None: unknown. If the
         expression is a parameter of that function, the argument of this call is examined.
+      kind: how the program reads the element: ``int``, ``float``, ... An ``int`` of ``rows[i]`` is ``i``, an
+        element of an array of JAX which is the index into a list or a NumPy array.
     """
     found = syntax(source)
     read = _parsed(text)
     if found is None or read is None or (operands := _operands(read)) is None:
         return None
+    if kind == "int" and isinstance(read, ast.Subscript):
+        operands = _indices(read)
     loops, function = _around(found.blocks, line)
     parameters = _names(function)
     for node in operands:

@@ -34,7 +34,7 @@ def whole(run: Run, t: Transfer) -> str | None:
         return None
     source = sources.of(run)
     called = (source(t.caller.file), t.caller.line) if t.caller is not None else None
-    return element_reads.variable(source(t.source.file), t.source.line, t.text, called)
+    return element_reads.variable(source(t.source.file), t.source.line, t.text, called, t.kind)
 
 
 def lines(run: Run) -> set[tuple[str, int]]:

@@ -55,6 +55,7 @@ FEWEST = 20  # copies that are worth a finding if steps are not counted
 FEWEST_A_STEP = 4  # copies in one step, made by a loop inside the step, that are worth a finding
 MUCH, MUCH_UNCOUNTED = 0.05, 0.2  # least share of time spent waiting: with steps, without
 FEW = 0.01  # share of the seconds of the run: a finding that saves less is a note
+FEW_ON_A_CPU = 0.1  # the same on a CPU, where the host's code and the computation share the cores
 LARGE, OFTEN = 8 << 20, 4  # bytes of one copy, and number of copies, that are worth a finding
 WHOLE_LOOP = "fix-read-for-several", "fix-copy-several"  # slugs of advice for several lines of a loop
 READ_LESS = frozenset({"fix-read-less", "fix-copy-several", "fix-print-less"})  # slugs of similar advice
@@ -255,9 +256,10 @@ def _read_in_a_loop(run: Run, t: Transfer, function: str | None, avoidable: floa
 
 
 def _matters(run: Run, avoidable: float) -> bool:
-    """Return whether ``avoidable`` seconds are at least 1 % (FEW) of the seconds of the run. True if the
-    seconds of the run are unknown."""
-    return run.seconds is None or avoidable >= FEW * run.seconds
+    """Return whether ``avoidable`` seconds are at least 1 % (FEW) of the seconds of the run, on a CPU 10 %.
+    True if the seconds of the run are unknown."""
+    least = FEW_ON_A_CPU if run.platform == "cpu" else FEW
+    return run.seconds is None or avoidable >= least * run.seconds
 
 
 def _saved(t: Transfer, avoidable: float) -> Message | None:

@@ -64,6 +64,9 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
         several = [(p, f, r) for p, f, r in every if not _draws(run, p)]
         if not several:
             continue  # the program creates parameters: see _repeated_draws
+        independent = not any(r.carried or r.length >= LARGE_TURN for _, _, r in several)
+        if independent and sum(r.length * r.times for _, _, r in several) < LARGE_TURN * TURNS:
+            continue
         several.sort(key=lambda one: (one[2].backward, -one[2].length * one[2].times))
         (_, f, r), shares = several[0], _shares(run, several)
         many = any(_many_turns(other) for _, _, other in several)
@@ -139,10 +142,10 @@ def _many_turns(r: Repeated) -> bool:
 
 
 def _independent(run: Run, r: Repeated) -> bool:
-    """Return whether the block of operations ``r``, whose repetitions use no results of each other, is large
-    and is the body of a loop in the user's source, such as a loop over the tasks of a batch."""
+    """Return whether the block of operations ``r``, whose repetitions use no results of each other, is the
+    body of a loop in the user's source, such as a loop over the tasks of a batch."""
     source = r.source
-    if source is None or r.length < LARGE_TURN or STANDING(source.file) != Standing.USER:
+    if source is None or STANDING(source.file) != Standing.USER:
         return False
     return in_a_loop(sources.of(run)(source.file), source.line)
 

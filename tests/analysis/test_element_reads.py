@@ -21,6 +21,8 @@ SOURCE = textwrap.dedent(
         losses.append(loss)
         read(state[step], losses[step], fixed[0], f(grid[step]), done)
     for k in range(9): n = shown(grid[k])
+    for t, i in enumerate(order):
+        update(table[i])
     """
 )
 
@@ -43,6 +45,11 @@ def test_an_index_of_the_loop_or_the_iterated_variable_names_the_array(line, tex
 )
 def test_changing_variables_and_results_of_calls_are_no_elements(text):
     assert element_reads.variable(SOURCE, 13, text, None) is None
+
+
+def test_an_int_of_an_item_is_its_index():
+    assert element_reads.variable(SOURCE, 16, "table[i]", None, "int") == "order"
+    assert element_reads.variable(SOURCE, 16, "table[i]", None, "float") == "table"
 
 
 def test_a_parameter_is_looked_up_in_the_call_of_its_function():

@@ -97,6 +97,7 @@ STATED = {
     ),
     "JX202": (
         f"at least {n(unrolled_loops.TURN)} operations {n(unrolled_loops.TURNS)} times or more",
+        f"have {unrolled_loops.LARGE_TURN * unrolled_loops.TURNS} or more",
         f"at least {unrolled_loops.FEW_DRAWS} times",
     ),
     "JX204": (
@@ -168,6 +169,7 @@ STATED = {
         f"at least {share(transfers.MUCH_UNCOUNTED)} of the time",
         f"less than {share(transfers.MUCH)} of the time",
         f"less than {share(transfers.FEW)} of the run's time",
+        "(on a CPU a tenth" if transfers.FEW_ON_A_CPU == 0.1 else "",
     ),
     "JX607": (f"at least {copied_arrays.PARTS} times as large",),
     "JX608": (

@@ -24,6 +24,7 @@ from jaxscope.schema.keys import Frame
 
 LEAST_TIMES = 3
 LEAST_LENGTH = 2
+FEW_TIMES = 8  # a repetition inside another one is sought if the other one has fewer iterations
 LEAST_OPERATIONS = 24  # the fewest in all iterations: three slices (``q, k, v = qkv``) are no loop
 MAX_LISTED = 50
 SHARED = 0.8  # the share of an iteration's operations that a line must have caused to be the iteration's line
@@ -126,7 +127,8 @@ def _stretches(
     blocks: dict[int, list[int]], kinds: Sequence[int], weights: Sequence[int], times: int
 ) -> list[_Found]:
     """Return the parts of blocks that repeat, the largest first, as (the operations of the block, the part of
-    them that repeats).
+    them that repeats). In a part of few iterations, such as three layers, also the parts of each iteration
+    that repeat, such as its heads.
 
     Args:
       blocks: number of a block -> the indices of its operations.
@@ -139,10 +141,13 @@ def _stretches(
         if len(members) < times or sum(weights[i] for i in members) < LEAST_OPERATIONS:
             continue
         for stretch in periods.find([kinds[i] for i in members], times):
-            iteration = members[stretch.start : stretch.start + stretch.period]
-            length = sum(weights[i] for i in iteration)
+            inside = members[stretch.start : stretch.end]
+            iterations = [inside[k : k + stretch.period] for k in range(0, len(inside), stretch.period)]
+            length = sum(weights[i] for i in iterations[0])
             if length >= LEAST_LENGTH and length * stretch.times >= LEAST_OPERATIONS:
                 found.append((members, stretch))
+            if stretch.times < FEW_TIMES:
+                found += _stretches(dict(enumerate(iterations)), kinds, weights, FEW_TIMES)
     found.sort(key=lambda f: -sum(weights[i] for i in f[0][f[1].start : f[1].end]))
     return found[:MAX_LISTED]
 
