@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxscope.analysis.programs import Texts
+from jaxscope.analysis.stablehlo.broadcast_sums import DISTANCES, OUTER
 from jaxscope.analysis.stablehlo.cheaper_forms import (
     BANDED,
     CHOICE,
@@ -46,6 +47,8 @@ TITLES = {
     "real-transform": message("transform-of-real"),
     "drawn-by-scores": message("categorical-of-many"),
     "large-kernel": message("convolution-with-large-kernel"),
+    DISTANCES: message("sum-of-squared-differences"),
+    OUTER: message("sum-of-three-factors"),
 }
 FIXES = {
     "order": message("fix-product-order"),
@@ -59,6 +62,8 @@ FIXES = {
     "real-transform": message("fix-rfft"),
     "drawn-by-scores": message("fix-choice"),
     "large-kernel": message("fix-fftconvolve"),
+    DISTANCES: message("fix-distances-by-product"),
+    OUTER: message("fix-sum-as-product"),
 }
 
 
@@ -77,9 +82,8 @@ def costly_form(run: Run) -> Iterator[Finding]:
             if form.kind == POSITIONS:
                 seen.add((same[0], PART))
             times = form.operations // max(1, form.cheaper)
-            title = message(
-                "costly-form", function=f.display_name, what=TITLES[form.kind], times=f"{times:,}"
-            )
+            slug = "slow-form" if form.kind in (DISTANCES, OUTER) else "costly-form"
+            title = message(slug, function=f.display_name, what=TITLES[form.kind], times=f"{times:,}")
             line = form.source or p.compilations[-1].site
             # Tensor processing units multiply matrices faster than they pick rows.
             minor = form.kind == REAL or (form.kind == ONE_HOT and run.platform == "tpu")

@@ -3,7 +3,7 @@
 import pytest
 
 from jaxscope.analysis import bucketing, repeated_products
-from jaxscope.analysis.stablehlo import stacked_results
+from jaxscope.analysis.stablehlo import broadcast_sums, stacked_results
 from jaxscope.analysis.stablehlo.partial_sorts import FEW
 from jaxscope.model import arrays, call_places
 from jaxscope.present.text import size
@@ -115,6 +115,7 @@ STATED = {
         f"{cheaper_forms.LEAST // cheaper_forms.IN_LOOP:,} in one",
         f"{each_program.FASTER} times as many, and draws",
         "at most a quarter" if cheaper_forms.TIMES == 4 else "",
+        f"counts as {broadcast_sums.ELEMENT} operations",
     ),
     "JX210": (f"{jacobians.TIMES} times as many", f"at least {jacobians.FEWEST} passes"),
     "JX302": (

@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence, Set
 
 import msgspec
 
-from jaxscope.analysis.stablehlo import types, work
+from jaxscope.analysis.stablehlo import broadcast_sums, types, work
 from jaxscope.analysis.stablehlo.constraints import NOT_ELEMENTWISE
-from jaxscope.analysis.stablehlo.flow import Flow, Value
+from jaxscope.analysis.stablehlo.flow import SAME_NUMBERS, Flow, Value
 from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module, Op
 from jaxscope.analysis.stablehlo.sources import LOOPS, Sources
 from jaxscope.schema.keys import Frame
@@ -28,7 +28,10 @@ PART, POSITIONS = "part-used", "position-used"
 REAL, KERNEL, CHOICE = "real-transform", "large-kernel", "drawn-by-scores"
 DOT = "stablehlo.dot_general"
 SOLVES = re.compile(r"getrf|potrf", re.I)  # LAPACK, cuSOLVER: they factor the matrix of linear equations
-FORMS = frozenset({DOT, "stablehlo.fft", "stablehlo.convolution", "stablehlo.add", "stablehlo.custom_call"})
+FORMS = frozenset(
+    {DOT, broadcast_sums.SUM, "stablehlo.fft", "stablehlo.convolution", "stablehlo.add"}
+    | {"stablehlo.custom_call"}
+)
 BANDS = 8  # diagonals: products with more are not listed
 DRAW = 100  # operations for a random number of Threefry
 LEAST = 1 << 20  # operations in one call: products with fewer are not listed
@@ -38,9 +41,6 @@ SAME_PLACES = frozenset(
         "add", "subtract", "multiply", "divide", "negate", "convert", "abs", "sqrt", "exponential", "maximum",
     )
 )  # fmt: skip
-SAME_NUMBERS = frozenset(
-    f"stablehlo.{name}" for name in ("transpose", "convert", "reshape", "broadcast_in_dim")
-)
 MASKS = frozenset(
     f"stablehlo.{name}"
     for name in (
@@ -174,10 +174,14 @@ class _Search:
             return self._categorical(index)
         if op.name == "stablehlo.custom_call":
             return self._tridiagonal(index)
+        if op.name == broadcast_sums.SUM:
+            return broadcast_sums.find(self.flow, self.sources, index)
         if op.name != DOT:
             return self._transform(index)
+        if distances := broadcast_sums.find(self.flow, self.sources, index):
+            return distances
         p = _product(op)
-        if p is None or all(self._is_constant(self.flow.operand(Value(index), k)) for k in (0, 1)):
+        if p is None or all(self.flow.is_constant(self.flow.operand(Value(index), k)) for k in (0, 1)):
             return []  # XLA computes products of constants when it compiles.
         found = []
         structure = self._structured(index, p)
@@ -211,7 +215,7 @@ class _Search:
             called = [self.ops[call].callee or "" for call in drawn.calls[:1]] if drawn is not None else []
             if scores is None or not any(name.startswith("_gumbel") for name in called):
                 continue
-            draws = math.prod(n for d, n in enumerate(shape[:-1]) if self._spreads(scores, d))
+            draws = math.prod(n for d, n in enumerate(shape[:-1]) if self.flow.spreads(scores, d))
             rows, choices = math.prod(shape[:-1]) // max(1, draws), shape[-1]
             if draws < 2 or (rows > 1 and "vmap(" not in (self.sources.place(index).name or "")):
                 continue
@@ -508,14 +512,6 @@ class _Search:
                 return True
         return False
 
-    def _is_constant(self, value: Value | None) -> bool:
-        for _ in range(DEPTH):
-            op = self.ops[value.at] if value is not None else None
-            if value is None or op is None or op.name not in SAME_NUMBERS:
-                return op is not None and op.name == "stablehlo.constant"
-            value = self.flow.operand(value, 0)
-        return False
-
     def _through_transposes(self, index: int) -> list[tuple[int, int, list[int]]] | None:
         """Return the operations that use a product, as (operation, operand, order): dimension k of the
         operand is dimension ``order[k]`` of the product. Return None if another kind of operation uses the
@@ -586,7 +582,7 @@ class _Search:
             places = [k for d in sorted(mask.dimensions) for k, before in enumerate(at) if before == d]
             offsets = mask.offsets if places == sorted(places) else frozenset(-n for n in mask.offsets)
             return _Mask(frozenset(places), mask.bare, offsets)
-        if max(mask.dimensions) >= len(at) or any(self._spreads(value, at[d]) for d in mask.dimensions):
+        if max(mask.dimensions) >= len(at) or any(self.flow.spreads(value, at[d]) for d in mask.dimensions):
             return None
         return _Mask(frozenset(at[d] for d in mask.dimensions), mask.bare, mask.offsets)
 
@@ -602,7 +598,7 @@ class _Search:
                 return None
             return _Mask(frozenset({first, second}), True, frozenset({less - more}))
         for counted, other in zip(counts, sides[::-1], strict=True):
-            if counted is not None and other is not None and self._spreads(other, counted[0]):
+            if counted is not None and other is not None and self.flow.spreads(other, counted[0]):
                 return _Mask(frozenset({counted[0]}), True)
         return None
 
@@ -628,19 +624,7 @@ class _Search:
         if inner is None or op.name == "stablehlo.convert":
             return inner
         at, (along, n) = work.sizes(_DIMS, op.detail), inner
-        return (at[along], n) if along < len(at) and not self._spreads(value, at[along]) else None
-
-    def _spreads(self, value: Value, dimension: int) -> bool:
-        """Return whether ``value`` repeats its operand along ``dimension``."""
-        op = self.ops[value.at]
-        if op.name == "stablehlo.convert":
-            inner = self.flow.operand(value, 0)
-            return inner is not None and self._spreads(inner, dimension)
-        if op.name != "stablehlo.broadcast_in_dim":
-            return False
-        at, before = work.sizes(_DIMS, op.detail), types.tensor(op.inputs[0]).shape or ()
-        after = types.tensor(op.outputs[0]).shape or ()
-        return dimension not in at or (before[at.index(dimension)] == 1 != after[dimension])
+        return (at[along], n) if along < len(at) and not self.flow.spreads(value, at[along]) else None
 
     def _is_zero(self, value: Value | None) -> bool:
         constant = self._constant(value)

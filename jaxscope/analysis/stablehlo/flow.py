@@ -7,10 +7,17 @@ followed into these functions and out of them.
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
+from jaxscope.analysis.stablehlo import types, work
 from jaxscope.analysis.stablehlo.module import CALLS, NOT_OPERATIONS, Module, Op
 
+# Operations whose result has the same numbers as their operand, in other places or repeated
+BROADCAST = "stablehlo.broadcast_in_dim"
+SAME_NUMBERS = frozenset({"stablehlo.transpose", "stablehlo.convert", "stablehlo.reshape", BROADCAST})
+_DIMS = re.compile(r"dims = \[([\d, ]*)\]")
+FOLLOWED = 40  # through how many operations a value is followed
 DEPTH = 20  # how many calls within each other are followed
 
 
@@ -91,6 +98,28 @@ class Flow:
             if self.module.ops[end.at].name in NOT_OPERATIONS
             else None
         )
+
+    def spreads(self, value: Value, dimension: int) -> bool:
+        """Return whether ``value`` has the same numbers at all indices along ``dimension``, because it repeats
+        its operand."""
+        op = self.module.ops[value.at]
+        inner = self.operand(value, 0) if op.name in ("stablehlo.convert", BROADCAST) else None
+        if op.name != BROADCAST:
+            return inner is not None and self.spreads(inner, dimension)
+        at, before = work.sizes(_DIMS, op.detail), types.tensor(op.inputs[0]).shape or ()
+        after = types.tensor(op.outputs[0]).shape or ()
+        if dimension not in at or before[at.index(dimension)] == 1 != after[dimension]:
+            return True
+        return inner is not None and self.spreads(inner, at.index(dimension))
+
+    def is_constant(self, value: Value | None) -> bool:
+        """Return whether ``value`` is a constant of the program, possibly repeated or in another order."""
+        for _ in range(FOLLOWED):
+            op = self.module.ops[value.at] if value is not None else None
+            if value is None or op is None or op.name not in SAME_NUMBERS:
+                return op is not None and op.name == "stablehlo.constant"
+            value = self.operand(value, 0)
+        return False
 
     def inside(self, call: int, operand: int) -> list[tuple[int, int]] | None:
         """Return the operations that read a value in the function to which the value is passed: (index of an

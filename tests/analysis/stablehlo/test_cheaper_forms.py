@@ -42,6 +42,19 @@ FOUND = {
         "lambda v: jnp.linalg.solve(jnp.diag(v) + jnp.diag(v[1:], -1) + jnp.diag(v[1:], 1), v)", "v",
         {"tridiagonal-solved": (2 * N**2 + 2 * N**3 // 3, 10 * N)},
     ),
+    "squared distances": ("lambda a, b: ((a[:20, None] - b) ** 2).sum(-1)", "a, b", {"distances": (200 * N**2, 40 * N**2)}),
+    "norms under vmap": (
+        "lambda a, b: jax.vmap(lambda x: jnp.linalg.norm(x - b, axis=-1))(a[:20])", "a, b",
+        {"distances": (200 * N**2, 40 * N**2)},
+    ),
+    "gradient of a kernel": (
+        "jax.grad(lambda a, b, v: jax.vmap(lambda x: jnp.exp(-(((x - b) / v) ** 2).sum(-1)))(a[:20]).sum(), (0, 2))",
+        "a, b, v", {"distances": (200 * N**2, 40 * N**2)},
+    ),
+    "weighted outer products": (
+        "lambda a, v: (a[:, :20, None] * a[:, None] * v[:, None, None]).sum(0)", "a, v",
+        {"sum-of-outer": (200 * N**2, 40 * N**2)},
+    ),
     "rows picked": ("lambda a, i: jax.nn.one_hot(i, 300) @ a", "a, i", {"one-hot": (2 * 50 * N**2, 50 * N)}),
     "rows of eye": ("lambda a, i: jnp.eye(300)[i] @ a", "a, i", {"one-hot": (2 * 50 * N**2, 50 * N)}),
     "diagonal": ("lambda a, b: jnp.diag(a @ b)", "a, b", {"diagonal-used": (2 * N**3, 2 * N**2)}),
@@ -102,6 +115,18 @@ FOUND = {
 NOT_FOUND = {
     "vector first": ("lambda a, b, v: a @ (b @ v)", "a, b, v"),
     "square": ("lambda a, b: a @ b @ a.T", "a, b"),
+    "forces": (  # the differences themselves are used
+        "lambda a: (lambda d: (d / (1 + (d**2).sum(-1, keepdims=True)) ** 1.5).sum(1))(a[:90, None] - a[:90])", "a"
+    ),
+    "gradient of forces": (
+        "jax.grad(lambda a: (lambda d: (d / (1 + (d**2).sum(-1, keepdims=True)) ** 1.5).sum())(a[:90, None] - a[:90]))", "a"
+    ),
+    "absolute differences": ("lambda a, b: jnp.abs(a[:20, None] - b).sum(-1)", "a, b"),
+    "squared errors": ("lambda a, v: ((a[None] - v[:20, None, None]) ** 2).sum(-1)", "a, v"),  # one number for each row
+    "outer products": ("lambda a, b: (a[:, :20, None] * b[:, None]).sum(0)", "a, b"),  # XLA makes it a product
+    "a factor of full size": (
+        "lambda a, b: (a[:, :20, None] * b[:, None] * jnp.sin(a[:, :20, None] + b[:, None])).sum(0)", "a, b"
+    ),
     "also returned": ("lambda a, b, v: (a @ b @ v, a @ b)", "a, b, v"),
     "carried through a loop": (
         "lambda a, b, v: jax.lax.fori_loop(0, 9, lambda _, x: x - a @ b @ x, v)", "a, b, v"  # XLA computes a @ b once

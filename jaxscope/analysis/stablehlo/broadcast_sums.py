@@ -1,0 +1,118 @@
+"""Find sums over products, or over squared differences, of arrays that the program first broadcasts against
+each other: ``((x[:, None] - y) ** 2).sum(-1)``. A matrix product computes them much faster.
+
+XLA turns a sum over the product of two such arrays into a matrix product, but not a sum over the product of
+three, nor over a squared difference (measured with JAX 0.10 and 0.12 on a CPU: the squared distances of two
+sets of 1,000 points take 10.7 ms, and 0.6 ms with a matrix product; their gradient for 64 dimensions 220 to
+1,040 ms, and 8 ms).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from jaxscope.analysis.stablehlo import types, work
+from jaxscope.analysis.stablehlo.flow import Flow, Value
+from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS
+from jaxscope.analysis.stablehlo.sources import Sources
+
+DISTANCES, OUTER = "distances", "sum-of-outer"
+SUM, DOT = "stablehlo.reduce", "stablehlo.dot_general"
+ELEMENT = 10  # an element of the broadcast arrays takes about as long as this many operations
+DEPTH = 6  # how many operations after a difference are followed
+FACTORS = 3  # the fewest arrays in a product that XLA does not turn into a matrix product
+_BATCH = re.compile(r"batching_dims = \[([\d, ]*)\]")
+_SUMMED = re.compile(r"applies stablehlo\.add across dimensions = \[([\d, ]*)\]")
+SCALES = frozenset({"stablehlo.multiply", "stablehlo.divide"})
+
+
+def find(flow: Flow, sources: Sources, index: int) -> list[tuple[str, int, int]]:
+    """Return [(kind, operations, operations of the matrix product)] if the operation at ``index`` is such a
+    sum; else an empty list. The kind is ``distances`` or ``sum-of-outer``. ``operations`` is the number of
+    ordinary operations that take as long as the sum.
+
+    Args:
+      flow: the makers and users of the module's values.
+      sources: the lines of the user's code that cause the module's operations.
+    """
+    op = flow.module.ops[index]
+    shape = [n or 0 for n in types.tensor(op.inputs[0]).shape or ()]
+    summed = _SUMMED.search(op.detail) if op.name == SUM else None
+    value, square = flow.operand(Value(index), 0), None
+    if summed is not None:
+        kept = [d for d in range(len(shape)) if d not in work.sizes(_SUMMED, op.detail)]
+        square = value if value is not None and _is_square(flow, value) else None
+    elif op.name == DOT:  # jnp.einsum("ijk,ijk->ij", difference, difference)
+        kept = work.sizes(_BATCH, op.detail)
+        square = Value(index) if len(op.operands) == 2 and op.operands[0] == op.operands[1] else None
+    else:
+        return []
+    elements = math.prod(shape)
+    if square is not None and _is_of_difference(flow, sources, square, 0, kept):
+        return [(DISTANCES, ELEMENT * elements, 2 * elements)]
+    if op.name == SUM and value is not None and _is_outer_product(flow, value, kept):
+        return [(OUTER, ELEMENT * elements, 2 * elements)]
+    return []
+
+
+def _is_square(flow: Flow, value: Value) -> bool:
+    op = flow.module.ops[value.at]
+    twice = op.name == "stablehlo.multiply" and len(op.inputs) == 2 and op.operands[:1] == op.operands[1:]
+    return twice or op.name == "chlo.square"
+
+
+def _is_of_difference(flow: Flow, sources: Sources, reader: Value, k: int, kept: Sequence[int]) -> bool:
+    """Return whether operand ``k`` of ``reader`` is a difference of two arrays that are broadcast along
+    different dimensions of ``kept``, possibly scaled along the other dimensions, and only ``reader`` uses it.
+    Uses that differentiation created do not count."""
+    value = flow.operand(reader, k)
+    if value is None:
+        return False
+    ops = flow.module.ops
+    inside = ops[reader.at].function  # the use is the call of this function if the value is from outside
+    users = {u for u in flow.users.get(value.at, ()) if u != reader.at and flow.callee(ops[u]) != inside}
+    if not all(_is_of_gradient(flow, sources, user, kept, DEPTH) for user in users):
+        return False
+    op = ops[value.at]
+    every = range(len(types.tensor(op.outputs[0]).shape or ()))
+    sides = [flow.operand(value, side) for side in (0, 1)] if len(op.inputs) == 2 else []
+    along = [{d for d in every if side is not None and flow.spreads(side, d)} for side in sides]
+    if op.name == "stablehlo.subtract":
+        points = all(spread and spread <= {*kept} for spread in along)
+        return points and not along[0] & along[1]
+    scale = next((side for side in (1, 0) if op.name in SCALES and along[side] >= {*kept}), None)
+    return scale is not None and _is_of_difference(flow, sources, value, 1 - scale, kept)
+
+
+def _is_of_gradient(flow: Flow, sources: Sources, user: int, kept: Sequence[int], depth: int) -> bool:
+    """Return whether differentiation created the operation ``user``, or only such operations use its result,
+    and whether what they compute is added up over dimensions of ``kept`` only, as in the gradient of squared
+    distances."""
+    op, backward = flow.module.ops[user], sources.backward(user)
+    if op.name == SUM and backward:
+        return set(work.sizes(_SUMMED, op.detail)) <= set(kept)
+    further = [u for u, _ in flow.after(user) or ()] if op.name in NOT_OPERATIONS else flow.users.get(user, ())
+    if depth == 0 or not further:
+        return backward is True
+    return all(_is_of_gradient(flow, sources, u, kept, depth - 1) for u in further)
+
+
+def _is_outer_product(flow: Flow, value: Value, kept: Sequence[int]) -> bool:
+    """Return whether ``value`` is the product of at least ``FACTORS`` arrays, each broadcast along a
+    dimension of ``kept``, of which two are broadcast along different dimensions."""
+    factors = _factors(flow, value)
+    along = [frozenset(d for d in kept if f is not None and flow.spreads(f, d)) for f in factors]
+    if len(factors) < FACTORS or not all(along):
+        return False
+    return any(not a & b for a in along for b in along)
+
+
+def _factors(flow: Flow, value: Value | None) -> list[Value | None]:
+    """Return the factors of a product of arrays, without constants. None stands for a factor that is an
+    argument of the program or unknown."""
+    op = flow.module.ops[value.at] if value is not None else None
+    if value is None or op is None or op.name != "stablehlo.multiply":
+        return [] if flow.is_constant(value) else [value]
+    return [factor for k in (0, 1) for factor in _factors(flow, flow.operand(value, k))]

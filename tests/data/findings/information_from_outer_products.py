@@ -1,0 +1,25 @@
+# Logistic regression by Newton steps: the information matrix is a sum of weighted outer products, one for each row
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+ROWS, COLUMNS = 1500, 160
+
+
+@jax.jit
+def newton(beta, x, y):
+    p = jax.nn.sigmoid(x @ beta)
+    weight = p * (1 - p)
+    information = (x[:, :, None] * x[:, None, :] * weight[:, None, None]).sum(0)  # must: JX211 first ~ adds up products
+    gradient = x.T @ (y - p) - 1e-2 * beta
+    return beta + jnp.linalg.solve(information + 1e-2 * jnp.eye(COLUMNS), gradient)
+
+
+rng = np.random.default_rng(0)
+x = jnp.asarray(rng.normal(size=(ROWS, COLUMNS)) / np.sqrt(COLUMNS), jnp.float32)
+truth = rng.normal(size=COLUMNS) * 2
+y = jnp.asarray(rng.random(ROWS) < 1 / (1 + np.exp(-np.asarray(x) @ truth)), jnp.float32)
+beta = jnp.zeros(COLUMNS)
+for step in range(12):
+    beta = newton(beta, x, y)
+print(f"{float(jnp.linalg.norm(beta)):.3f}")
