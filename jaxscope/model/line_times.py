@@ -134,6 +134,19 @@ def seconds_at(run: Run, lines: Collection[tuple[str, int]]) -> float | None:
     return _seconds(found)
 
 
+def seconds_in_loop(run: Run, stack: Sequence[Frame]) -> float | None:
+    """Return the seconds that the main thread spent on operations outside jit and on waiting for values in
+    the innermost loop around a line of ``stack``, the user's frames with the innermost first. Return None if
+    there is no loop, if nothing was measured, or if there are too few samples."""
+    around = next((list(_around(run, [frame])) for frame in stack if list(_around(run, [frame]))), [])
+    inside = [
+        t
+        for doing, t in entries(run)
+        if around and doing in (OPERATIONS, WAITING) and around[-1] in _around(run, t.stack)
+    ]
+    return _seconds(inside)
+
+
 def _seconds(times: Sequence[LineTime]) -> float | None:
     """Return the seconds of ``times`` together; None if their error is large. The error of a sample is at
     most the time between two samples, 0.2 s, but a call of C code that waits is one sample, however long."""

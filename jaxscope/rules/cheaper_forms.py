@@ -82,8 +82,10 @@ def costly_form(run: Run) -> Iterator[Finding]:
             if form.kind == POSITIONS:
                 seen.add((same[0], PART))
             times = form.operations // max(1, form.cheaper)
-            slug = "slow-form" if form.kind in (DISTANCES, OUTER) else "costly-form"
-            title = message(slug, function=f.display_name, what=TITLES[form.kind], times=f"{times:,}")
+            what, by = TITLES[form.kind], f"{times:,}"
+            title = message("costly-form", function=f.display_name, what=what, times=by)
+            if form.kind in (DISTANCES, OUTER):
+                title = message("slow-form", function=f.display_name, what=what, times=by)
             line = form.source or p.compilations[-1].site
             # Tensor processing units multiply matrices faster than they pick rows.
             minor = form.kind == REAL or (form.kind == ONE_HOT and run.platform == "tpu")

@@ -12,7 +12,7 @@ from jaxscope.analysis.stablehlo.callbacks import Callback
 from jaxscope.model import line_times, sources
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
-from jaxscope.rules.each_program import users
+from jaxscope.rules.each_program import LONG, users
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
@@ -107,16 +107,21 @@ def host_callback(run: Run) -> Iterator[Finding]:
             seen = dict.fromkeys(c.source for c in found)
             listed = [e for source in seen for e in evidence(p, _with_cache(p, text), source)]
             subject = (first.source, first.kind)
+            looped = any(c.in_loop for c in found)
+            seconds, measured = running_share(run, f, 1.0) if looped else None, line_times.measured(run)
+            long = seconds is not None and measured is not None and seconds >= LONG * measured.seconds
             yield Finding(
-                "JX301",
-                NOTE,
-                CERTAIN,
-                text,
-                f.id,
-                first.source,
-                listed,
-                _instead_of(run, found),
+                code="JX301",
+                severity=WARNING if long else NOTE,
+                certainty=CERTAIN,
+                title=text,
+                function=f.id,
+                source=first.source,
+                evidence=listed,
+                fix=_instead_of(run, found),
                 subject=subject,
+                seconds=seconds if long else None,
+                at_most=True,
             )
 
 

@@ -55,6 +55,7 @@ MODULES = (
     "unused_results",
     "frozen_parameters",
     "live_arrays",
+    "temporaries",
     "transfers",
     "element_reads",
     "line_times",

@@ -29,6 +29,7 @@ from jaxscope.rules import (
     registry,
     replicated_work,
     statics,
+    temporaries,
     transfers,
     unrolled_loops,
     unused_results,
@@ -172,6 +173,7 @@ STATED = {
         f"less than {share(transfers.FEW)} of the run's time",
         "(on a CPU a tenth" if transfers.FEW_ON_A_CPU == 0.1 else "",
     ),
+    "JX516": ("at most a sixteenth" if temporaries.TIMES == 16 else "",),
     "JX607": (f"at least {copied_arrays.PARTS} times as large",),
     "JX608": (
         f"at least {share(line_times.CALLS_SHARE)} of the program",

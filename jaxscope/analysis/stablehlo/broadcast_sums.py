@@ -93,7 +93,8 @@ def _is_of_gradient(flow: Flow, sources: Sources, user: int, kept: Sequence[int]
     op, backward = flow.module.ops[user], sources.backward(user)
     if op.name == SUM and backward:
         return set(work.sizes(_SUMMED, op.detail)) <= set(kept)
-    further = [u for u, _ in flow.after(user) or ()] if op.name in NOT_OPERATIONS else flow.users.get(user, ())
+    ends = op.name in NOT_OPERATIONS
+    further = [u for u, _ in flow.after(user) or ()] if ends else flow.users.get(user, ())
     if depth == 0 or not further:
         return backward is True
     return all(_is_of_gradient(flow, sources, u, kept, depth - 1) for u in further)

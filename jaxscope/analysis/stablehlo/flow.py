@@ -100,8 +100,8 @@ class Flow:
         )
 
     def spreads(self, value: Value, dimension: int) -> bool:
-        """Return whether ``value`` has the same numbers at all indices along ``dimension``, because it repeats
-        its operand."""
+        """Return whether ``value`` has the same numbers at all indices along ``dimension``, because it
+        repeats its operand."""
         op = self.module.ops[value.at]
         inner = self.operand(value, 0) if op.name in ("stablehlo.convert", BROADCAST) else None
         if op.name != BROADCAST:

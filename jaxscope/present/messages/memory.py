@@ -2,6 +2,14 @@
 (JX501 to JX510)."""
 
 TEMPLATES = {
+    "stored-outside-jit": (
+        "{line} stores an array of {bytes}, {array}, outside jit, and reduces it to a smaller one"
+        " ({operation})"
+    ),
+    "fix-reduce-in-jit": (
+        "put these operations into one jitted function: XLA then does not store the array. A sum over"
+        " products is better written as a matrix product or with jnp.einsum, which never makes the array"
+    ),
     "results-not-read": "{function} returns {bytes} that the program never reads: {paths}{elements}",
     "results-nearly-not-read": (
         "{function} returns {paths}, of which the program only reads a few elements along the first axis:"

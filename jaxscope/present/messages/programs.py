@@ -36,9 +36,9 @@ TEMPLATES = {
         " distributions: XLA compiles each of the {draws} draws"
     ),
     "fix-repeated-draws": (
-        "call {function} without jit, if it only draws numbers: JAX then compiles each different draw once."
-        " Or create equal layers together, with jax.vmap over one key for each layer, so that each array of all"
-        " layers is one draw"
+        "call {function} without jit, if it only draws numbers: JAX then compiles each different draw"
+        " once. Or create equal layers together, with jax.vmap over one key for each layer, so that each"
+        " array of all layers is one draw"
     ),
     "unrolled-also": "; the same loop is in {functions}",
     "repeated-block": "a block of {operations} operations is repeated {times} times in {function}",
@@ -156,13 +156,14 @@ TEMPLATES = {
     ),
     "sum-of-three-factors": "adds up products of three or more arrays that are broadcast against each other",
     "fix-distances-by-product": (
-        "use the squares and one product: (x**2).sum(-1)[:, None] + (y**2).sum(-1) - 2 * x @ y.T. Rounding makes"
-        " small distances less accurate: set negative ones to 0 with jnp.maximum, and subtract the mean from x"
-        " and y before, if they are far from 0. Keep the differences where this accuracy matters"
+        "use the squares and one product: (x**2).sum(-1)[:, None] + (y**2).sum(-1) - 2 * x @ y.T."
+        " Rounding makes small distances less accurate: set negative ones to 0 with jnp.maximum, and"
+        " subtract the mean from x and y before, if they are far from 0. Keep the differences where this"
+        " accuracy matters"
     ),
     "fix-sum-as-product": (
-        "multiply two factors, then write the sum as a matrix product: (x[:, :, None] * y[:, None, :] * w[:, None,"
-        " None]).sum(0) becomes (x * w[:, None]).T @ y"
+        "multiply two factors, then write the sum as a matrix product: (x[:, :, None] * y[:, None, :] *"
+        " w[:, None, None]).sum(0) becomes (x * w[:, None]).T @ y"
     ),
     "product-order": "multiplies three arrays in a costly order",
     "product-of-diagonal": "multiplies by a diagonal matrix as if it were full: most products are with 0",
@@ -187,8 +188,9 @@ TEMPLATES = {
         " jax.lax.dynamic_update_slice writes the new key and value into these arrays"
     ),
     "fix-slice-before": (
-        "slice the factor, not the product: x[:, -1] @ w instead of (x @ w)[:, -1]; so also for rows that are"
-        " taken by index, with jnp.take_along_axis or x[rows]. XLA does not move a slice in front of a product"
+        "slice the factor, not the product: x[:, -1] @ w instead of (x @ w)[:, -1]; so also for rows that"
+        " are taken by index, with jnp.take_along_axis or x[rows]. XLA does not move a slice in front of"
+        " a product"
     ),
     "transform-of-real": "computes the complex Fourier transform of real numbers",
     "convolution-with-large-kernel": "computes a convolution with a large kernel directly",

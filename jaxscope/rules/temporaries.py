@@ -1,0 +1,113 @@
+"""Rule JX516: a line stores a large array outside jit, only to reduce it to a smaller one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from jaxscope.analysis.avals import aval_bytes, short_aval
+from jaxscope.model import arrays, line_times
+from jaxscope.model.records import Compilation
+from jaxscope.model.run import Run
+from jaxscope.rules import memory_scale
+from jaxscope.rules.registry import rule
+from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.messages import Bytes, message
+
+TIMES = 16  # the array must be at least this many times as large as each array of which it is made
+RUN = ("call", "transform")  # how operations are applied outside jit: directly, or by jax.vmap
+# JAX's functions that reduce an array, as they are called when they run outside jit
+_REDUCES = re.compile(
+    r"_?(sum|mean|var|std|prod|any|all|norm|logsumexp|arg(min|max)|(nan)?(min|max)|reduce_\w+|count_nonzero)"
+)
+
+
+_Type = tuple[tuple[int | str, ...] | None, str | None]  # the shape and the dtype of an array
+
+
+@rule("JX516", "stored-outside-jit", WARNING)
+def stored_outside_jit(run: Run) -> Iterator[Finding]:
+    memory = memory_scale.of_process(run.main)
+    seen = _without_variable(run)
+    for at, operations in _operations(run).items():
+        found = _largest(operations, seen.get(at.place, set()))
+        if found is None or found[0] < memory_scale.WORTH_A_NOTE * memory:
+            continue
+        size, (shape, dtype), reduction = found
+        text = message(
+            "stored-outside-jit",
+            line=at,
+            array=short_aval(shape, dtype),
+            bytes=Bytes(size),
+            operation=reduction.function.display_name.lstrip("_"),
+        )
+        yield Finding(
+            code="JX516",
+            severity=WARNING if size >= memory_scale.WORTH_A_WARNING * memory else NOTE,
+            certainty=LIKELY,
+            title=text,
+            source=at,
+            evidence=[Evidence(text, compilation=reduction.id, source=at)],
+            fix=Fix(message("fix-reduce-in-jit"), "jit"),
+            subject=(at,),
+            seconds=line_times.seconds_in_loop(run, reduction.lines),
+            at_most=True,
+        )
+
+
+def _operations(run: Run) -> dict[Frame, list[Compilation]]:
+    """Return the compilations of operations outside jit by line, in the order of time."""
+    found: dict[Frame, list[Compilation]] = {}
+    for c in sorted(run.compilations.values(), key=lambda c: c.t_ns):
+        if c.site is not None and c.key is not None and not c.function.user and c.entry in RUN:
+            found.setdefault(c.site, []).append(c)
+    return found
+
+
+def _without_variable(run: Run) -> dict[tuple[str, int], set[_Type]]:
+    """Return the types of live arrays to which no variable refers, by the line that created them: (file,
+    number) -> types."""
+    found: dict[tuple[str, int], set[_Type]] = {}
+    for snapshot in arrays.of_main(run):
+        for g in snapshot.groups:
+            if g.path is None and g.origin is not None:
+                found.setdefault(g.origin.place, set()).add((g.shape, g.dtype))
+    return found
+
+
+def _largest(operations: Sequence[Compilation], unnamed: set[_Type]) -> tuple[int, _Type, Compilation] | None:
+    """Return (bytes, type, operation that reduces it) of the largest array that ``operations``, those of one
+    line in the order of time, make of much smaller arrays, and reduce. Return None if there is none.
+
+    That an operation makes an array is known if its arguments are broadcast to that shape, or if the array is
+    one of ``unnamed``, the types of arrays from this line to which no variable referred."""
+    found = None
+    for n, c in enumerate(operations):
+        reduced = c.key.arguments if c.key is not None else []
+        for leaf in reduced if _REDUCES.fullmatch(c.function.display_name) else ():
+            size, kind = aval_bytes(leaf.shape, leaf.dtype) or 0, (leaf.shape, leaf.dtype)
+            made = any(_makes(o, leaf.shape, size, kind in unnamed) for o in operations[:n])
+            if made and (found is None or size > found[0]):
+                found = size, kind, c
+    return found
+
+
+def _makes(c: Compilation, shape: tuple[int | str, ...] | None, size: int, seen: bool) -> bool:
+    """Return whether the operation ``c`` makes an array of ``shape`` with ``size`` bytes of arrays that are
+    all at least TIMES times smaller. ``seen`` tells that its line is known to make such an array."""
+    taken = c.key.arguments if c.key is not None else []
+    if any(TIMES * (aval_bytes(a.shape, a.dtype) or 0) > size for a in taken):
+        return False
+    return seen or (bool(taken) and _broadcast([a.shape for a in taken]) == shape)
+
+
+def _broadcast(shapes: Sequence[tuple[int | str, ...] | None]) -> tuple[int | str, ...] | None:
+    """Return the shape to which arrays of ``shapes`` are broadcast, or None if they cannot be."""
+    known = [tuple(n for n in shape if isinstance(n, int)) for shape in shapes if shape is not None]
+    try:
+        return np.broadcast_shapes(*known)
+    except ValueError:
+        return None
