@@ -260,6 +260,23 @@ def _as_in(jitted: jit_decorators.Jitted | None) -> Message | None:
     return message("jitted-once", function=jitted.function, statics=statics)
 
 
+def _like_earlier_ones(run: Run, p: Payer) -> list[Compilation]:
+    """Return the recompiles of ``p`` whose program has the same operations as an earlier one that the line
+    made of a function of the same name, or whose operations are unknown."""
+    seen: set[tuple[str, frozenset[tuple[str, int]]]] = set()
+    found = []
+    for c in p.compilations:
+        program = run.programs.get(c.program or "")
+        read = run.texts_of(program).stablehlo if program is not None and program.texts else None
+        if read is None:
+            found += [c] if c in p.again else []
+            continue
+        kind = c.function.display_name, frozenset(read.op_counts.items())
+        found += [c] if kind in seen else []
+        seen.add(kind)
+    return found
+
+
 def _called_back(p: Payer) -> str | None:
     """Return the name of the user's function that a library calls back from the line of ``p``. If there are
     several, return the one in which most operations are compiled. Return None if the library calls no
@@ -309,6 +326,10 @@ def _for_library(
         why = SIZES if changing else None
         return why, Fix(message("fix-trace-draws"), "jit"), all_seconds or repeat_seconds
     if p.library in MAKES_ANEW and (anew or changing):
+        if not changing:
+            repeat_seconds = sum(c.seconds for c in _like_earlier_ones(run, p))
+        if not repeat_seconds:
+            return None, None, 0.0  # each call runs another model
         padded = message("fix-pad-first") if changing else None
         words = message("fix-jit-around-run", first=padded, library=p.library)
         return SIZES if changing else MADE, Fix(words, "jit"), repeat_seconds
