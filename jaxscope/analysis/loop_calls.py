@@ -52,14 +52,14 @@ class LoopCall(NamedTuple):
         comprehension.
       always: whether the call is made each time the statement runs: the statement is an assignment or an
         expression, not an ``if``.
-      outer: whether another loop of the same function repeats this loop.
+      outer: the next loop of the same function that repeats this loop; None: there is none.
     """
 
     call: ast.Call
     loop: Loop
     statement: int | None
     always: bool
-    outer: bool = False
+    outer: Loop | None = None
 
     @property
     def body(self) -> Sequence[ast.AST]:
@@ -77,6 +77,20 @@ class LoopCall(NamedTuple):
         if isinstance(self.loop, ast.While):
             return [self.loop.test, *self.body]
         return [*self.loop.generators, *self.body]
+
+    def takes_rows_again(self) -> list[str]:
+        """Return the arrays of which the call gets rows, ``x`` for ``embed(params, x[rows])``, if the outer
+        loop sets none of the variables that are passed, so that it only repeats the call for the same rows.
+        Return an empty list if it sets one, if there is no outer loop, or if something else is passed."""
+        if self.outer is None or self.feeds_itself:
+            return []
+        passed = [*self.call.args, *(k.value for k in self.call.keywords)]
+        rows = [a.value for a in passed if isinstance(a, ast.Subscript) and isinstance(a.value, ast.Name)]
+        names = [a for a in passed if isinstance(a, (ast.Name, ast.Constant))]
+        changing = names_set([self.outer])
+        if len(rows) + len(names) < len(passed) or changing & names_read([*rows, *names]):
+            return []
+        return [r.id for r in rows if isinstance(r, ast.Name)]
 
     @property
     def targets(self) -> set[str]:
@@ -113,7 +127,7 @@ def find(source: str | None, line: int, column: int | None, name: str) -> LoopCa
         if isinstance(block, (ast.For, ast.While, *COMPREHENSIONS)):
             this = _repeated(block, call)
             if inner is not None and this is not None:
-                return inner._replace(outer=True)
+                return inner._replace(outer=block)
             inner = inner or this
     return inner
 

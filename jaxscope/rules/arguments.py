@@ -156,7 +156,7 @@ def _in_phases(group: Group) -> bool:
     f = group.function.seen
     found = loop_calls.find(group.source(c.site.file), c.site.line, c.missed.column, f.name)
     passed = loop_calls.argument(found.call, f.signature, root(path)) if found is not None else None
-    if found is None or passed is None or not found.outer:
+    if found is None or passed is None or found.outer is None:
         return False
     if any(isinstance(n, (ast.Call, ast.Attribute)) for n in ast.walk(passed)):
         return False  # it may be another value in each iteration: next(batches)

@@ -176,7 +176,7 @@ def _again(run: Run, c: Compilation, call: LoopCall) -> bool:
     outside = [
         f for f in stack if c.site and not (f.file == c.site.file and call.loop.lineno <= f.line <= last)
     ]
-    return call.outer or any(in_a_loop(text(f.file), f.line) for f in outside)
+    return call.outer is not None or any(in_a_loop(text(f.file), f.line) for f in outside)
 
 
 def _calls_in_a_step(run: Run, f: Function, c: Compilation, call: LoopCall) -> int | None:

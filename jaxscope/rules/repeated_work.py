@@ -8,25 +8,33 @@ from collections.abc import Iterator
 
 from jaxscope.analysis import loop_calls
 from jaxscope.analysis.programs import Texts
+from jaxscope.analysis.rewrap_site import last_name, syntax
 from jaxscope.analysis.stablehlo.argument_work import ArgumentWork
 from jaxscope.analysis.stablehlo.cheaper_forms import ORDER
-from jaxscope.model import sources
+from jaxscope.model import line_times, sources
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
-from jaxscope.rules.each_program import users
+from jaxscope.rules.each_program import LONG, users
 from jaxscope.rules.programs import MOST, evidence, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
+from jaxscope.schema.line_times import COMPILING
 from jaxscope.schema.messages import Names, Percent, message
 
 FEWEST, MUCH = 0.5, 0.8  # share of the operations of the function: a note, a warning
+PRODUCTS = 100_000_000  # flops of matrix products in one call of a function that computes much
 LEAST = 1_000_000  # operations in one call that are repeated; fewer take no longer than the call itself
 
 
 @rule("JX208", "work-repeated-in-loop", WARNING)
 def work_repeated_in_loop(run: Run) -> Iterator[Finding]:
+    flops = {p.id: (texts.hlo.matrix_flops_at_least or 0) if texts.hlo else 0 for p, _, texts in users(run)}
     for p, f, texts in users(run):
+        large = flops[p.id] >= PRODUCTS and 2 * flops[p.id] >= max(flops.values())
+        if (again := _rows_again(run, p, f, large=large)) is not None:
+            yield again
+            continue
         work = texts.stablehlo.argument_work if texts.stablehlo is not None else ()
         total = sum(w.operations for w in work)
         found = _repeated(run, p, f, work) if total >= LEAST else None
@@ -67,6 +75,53 @@ def work_repeated_in_loop(run: Run) -> Iterator[Finding]:
             at_most=True,
             subject=(),
         )
+
+
+def _rows_again(run: Run, p: Program, f: Function, *, large: bool) -> Finding | None:
+    """Return a finding if two loops within each other call ``f``, and the outer loop, such as one over
+    epochs, only repeats the calls for the same rows of arrays, so that the results could be kept. The call
+    may be on another line than the one that compiled ``p``.
+
+    Args:
+      large: whether ``p`` computes much. If not, the line of the call must take at least the share LONG of
+        the measured time.
+    """
+    c, measured = p.compilations[-1], line_times.measured(run)
+    if c.site is None or c.missed is None or measured is None:
+        return None
+    source = sources.of(run)(c.site.file)
+    compiled = loop_calls.call_at(source, c.site.line, c.missed.column, f.seen.name)
+    name = last_name(compiled.func) if compiled is not None else None
+    found = syntax(source)
+    calls = [call for on_line in found.calls.values() for call in on_line] if found is not None else []
+    for call in calls if name is not None else ():
+        looped = loop_calls.find(source, call.lineno, call.col_offset, name or "")
+        if looped is None or looped.outer is None or last_name(call.func) != name:
+            continue
+        rows, here = looped.takes_rows_again(), (c.site.file, call.lineno)
+        spent = [s.seconds for s in line_times.by_line(run) if s.line.place == here and s.doing != COMPILING]
+        long = sum(spent) >= LONG * measured.seconds
+        if rows and (large or long):
+            site = Frame(c.site.file, call.lineno, "")
+            outer, arrays = (
+                Frame(c.site.file, looped.outer.lineno, ""),
+                Names(tuple(dict.fromkeys(rows)), MOST),
+            )
+            text = message("same-rows-again", function=f.display_name, loop=outer, arrays=arrays)
+            return Finding(
+                code="JX208",
+                severity=WARNING,
+                certainty=LIKELY,
+                title=text,
+                function=f.id,
+                source=site,
+                evidence=evidence(p, text, site),
+                fix=Fix(message("fix-keep-results", function=f.display_name, arrays=arrays), "hoist"),
+                seconds=sum(spent) if long else None,
+                at_most=True,
+                subject=(),
+            )
+    return None
 
 
 def _in_costly_order(texts: Texts, repeated: int) -> bool:

@@ -28,7 +28,8 @@ def found(line, name, column=None):
 
 def test_the_innermost_loop_that_repeats_a_call_is_found():
     step = found(6, "step")
-    assert (step.loop.lineno, step.statement, step.always, step.outer) == (5, 0, True, True)
+    assert (step.loop.lineno, step.statement, step.always) == (5, 0, True)
+    assert step.outer.lineno < step.loop.lineno
     assert step.targets == {"state", "loss"} and step.feeds_itself
     assert not found(8, "check").always
     total = found(9, "total")
@@ -315,3 +316,27 @@ class Filter:
         return x > 0
 """
     assert loop_calls.functions_called(source, 4, 5) == [(8, 9)]
+
+
+@pytest.mark.parametrize(
+    ("call", "rows"),
+    [
+        ("features = embed(params, images[rows])", ["images"]),
+        ("features = embed(params, images[i : i + 8], mask=masks[i])", ["images", "masks"]),
+        ("head = embed(params, images[rows], head)", []),  # the head changes
+        ("features = embed(head, images[rows])", []),
+        ("features = embed(params, noisy[rows])", []),
+        ("features = embed(params, shifted(images[rows]))", []),
+        ("features = embed(params, batch)", []),
+    ],
+)
+def test_calls_for_the_same_rows_in_each_iteration_of_the_outer_loop(call, rows):
+    source = f"""
+for epoch in range(9):
+    noisy = augment(images)
+    for i, rows in enumerate(batches):
+        batch = images[rows]
+        {call}
+        head = step(head)
+"""
+    assert loop_calls.find(source, 6, None, "embed").takes_rows_again() == rows

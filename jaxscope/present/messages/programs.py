@@ -97,6 +97,15 @@ TEMPLATES = {
         "{function} computes the same in each iteration of the loop at {loop}: {share} of its operations"
         " ({lines}) depend only on {arguments}, which the loop does not change"
     ),
+    "same-rows-again": (
+        "{function} computes the rows of {arrays} again in each iteration of the loop at {loop}, which"
+        " does not change what {function} gets, only the order of the rows"
+    ),
+    "fix-keep-results": (
+        "call {function} for all rows of {arrays} once before the loop, keep the results in one array,"
+        " and take the rows of this array in the loop. This is right if a row of the result depends only"
+        " on the same row"
+    ),
     "line-known": "line {lines}",
     "lines-known": "lines {lines}",
     "fix-compute-before-loop": (
