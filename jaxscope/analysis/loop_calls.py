@@ -81,8 +81,10 @@ class LoopCall(NamedTuple):
     def takes_rows_again(self) -> list[str]:
         """Return the arrays of which the call gets rows, ``x`` for ``embed(params, x[rows])``, if the outer
         loop sets none of the variables that are passed, so that it only repeats the call for the same rows.
-        Return an empty list if it sets one, if there is no outer loop, or if something else is passed."""
-        if self.outer is None or self.feeds_itself:
+        Return an empty list if it sets one, if there is no outer loop, if something else is passed, or if no
+        other statement of the loop reads the result, as in a loop that measures a time."""
+        others = [s for k, s in enumerate(self.body) if k != self.statement]
+        if self.outer is None or self.feeds_itself or not self.targets & names_read(others):
             return []
         passed = [*self.call.args, *(k.value for k in self.call.keywords)]
         rows = [a.value for a in passed if isinstance(a, ast.Subscript) and isinstance(a.value, ast.Name)]

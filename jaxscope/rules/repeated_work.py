@@ -23,6 +23,7 @@ from jaxscope.schema.line_times import COMPILING
 from jaxscope.schema.messages import Names, Percent, message
 
 FEWEST, MUCH = 0.5, 0.8  # share of the operations of the function: a note, a warning
+IMMUTABLE = frozenset({"haiku", "equinox"})  # libraries whose functions never change their arguments
 PRODUCTS = 100_000_000  # flops of matrix products in one call of a function that computes much
 LEAST = 1_000_000  # operations in one call that are repeated; fewer take no longer than the call itself
 
@@ -87,7 +88,7 @@ def _rows_again(run: Run, p: Program, f: Function, *, large: bool) -> Finding | 
         the measured time.
     """
     c, measured = p.compilations[-1], line_times.measured(run)
-    if c.site is None or c.missed is None or measured is None:
+    if c.site is None or c.missed is None or measured is None or not IMMUTABLE.issuperset(_libraries(f)):
         return None
     source = sources.of(run)(c.site.file)
     compiled = loop_calls.call_at(source, c.site.line, c.missed.column, f.seen.name)
@@ -122,6 +123,11 @@ def _rows_again(run: Run, p: Program, f: Function, *, large: bool) -> Finding | 
                 subject=(),
             )
     return None
+
+
+def _libraries(f: Function) -> set[str]:
+    """Return the libraries whose wrappers of jit the function ``f`` has."""
+    return {wrapper.partition(".")[0] for wrapper in f.seen.wrappers}
 
 
 def _in_costly_order(texts: Texts, repeated: int) -> bool:

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from jaxscope.analysis.avals import aval_bytes, short_aval
-from jaxscope.model import arrays, line_times
+from jaxscope.analysis.rewrap_site import in_a_loop
+from jaxscope.model import arrays, line_times, sources
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.rules import memory_scale
@@ -37,6 +38,8 @@ def stored_outside_jit(run: Run) -> Iterator[Finding]:
         if found is None or found[0] < memory_scale.WORTH_A_NOTE * memory:
             continue
         size, (shape, dtype), reduction = found
+        text_of = sources.of(run)
+        looped = any(in_a_loop(text_of(frame.file), frame.line) for frame in reduction.lines)
         text = message(
             "stored-outside-jit",
             line=at,
@@ -46,7 +49,7 @@ def stored_outside_jit(run: Run) -> Iterator[Finding]:
         )
         yield Finding(
             code="JX516",
-            severity=WARNING if size >= memory_scale.WORTH_A_WARNING * memory else NOTE,
+            severity=WARNING if size >= memory_scale.WORTH_A_WARNING * memory and looped else NOTE,
             certainty=LIKELY,
             title=text,
             source=at,

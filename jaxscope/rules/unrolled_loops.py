@@ -36,6 +36,7 @@ DRAWN = 0.15  # share of the operations of a program that are of a random number
 MOST_DRAWS = 0.25  # share of all seconds of compiling below which repeated draws are no finding
 LITTLE = 0.02  # share of all seconds of compiling below which a loop of few iterations is no finding
 LINEN = "flax.linen"
+SMALL_TURNS = 0.2  # share of a program's operations that vmap must save if the iterations are small
 MUCH = 0.5  # share of a program's operations that a scan must save if the iterations are few
 SHOWN = 5  # repeated blocks in the evidence of one finding
 
@@ -64,11 +65,12 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
         several = [(p, f, r) for p, f, r in every if not _draws(run, p)]
         if not several:
             continue  # the program creates parameters: see _repeated_draws
-        independent = not any(r.carried or r.length >= LARGE_TURN for _, _, r in several)
-        if independent and sum(r.length * r.times for _, _, r in several) < LARGE_TURN * TURNS:
-            continue
         several.sort(key=lambda one: (one[2].backward, -one[2].length * one[2].times))
         (_, f, r), shares = several[0], _shares(run, several)
+        if not any(r.carried or r.length >= LARGE_TURN for _, _, r in several):
+            operations = sum(r.length * r.times for _, _, r in several)
+            if operations < LARGE_TURN * TURNS or all(share < SMALL_TURNS for *_, share in shares):
+                continue
         many = any(_many_turns(other) for _, _, other in several)
         seconds = sum(share * _seconds(run, q, g) for q, g, share in shares)
         if not many and (all(share < MUCH for *_, share in shares) or seconds < LITTLE * total_seconds(run)):

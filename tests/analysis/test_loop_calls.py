@@ -337,6 +337,8 @@ for epoch in range(9):
     for i, rows in enumerate(batches):
         batch = images[rows]
         {call}
-        head = step(head)
+        head = step(head, features)
+        timed = embed(params, images[rows])
 """
     assert loop_calls.find(source, 6, None, "embed").takes_rows_again() == rows
+    assert loop_calls.find(source, 8, None, "embed").takes_rows_again() == []
