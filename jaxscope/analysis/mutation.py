@@ -56,7 +56,8 @@ def holds_itself(source: str, name: str) -> bool:
 def _assigned(function: ast.AST) -> list[tuple[str | None, str]]:
     """Return (name, attribute) of every statement in ``function`` that sets or deletes an attribute:
     ``name.attribute = ...``, ``del name.attribute``, ``setattr(name, "attribute", ...)``. The name is None if
-    the object is no variable, as in ``f(x).attribute = ...``."""
+    the object is no variable, as in ``f(x).attribute = ...``. The attribute is empty if ``setattr`` gets its
+    name from a variable."""
 
     return [pair for node in ast.walk(function) for pair in _assigned_by(node)]
 

@@ -185,8 +185,8 @@ def _listen() -> int:
 
 
 def _drain_until_the_end(pid: int, pty: int, signals: int, run: RunDir, listener: Listener) -> int:
-    """Copy the output of the program with the process id ``pid`` until the program ends. Return its wait
-    status.
+    """Copy the output of the program with the process id ``pid`` to stderr, which is ``output.log`` of the
+    run directory, until the program ends. Return its wait status.
 
     Signals that this process (the keeper) gets are sent on to the program, except SIGHUP, which the closing
     of a terminal causes. Once per second, the heartbeat (a file with the current time) in the run directory

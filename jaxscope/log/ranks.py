@@ -133,9 +133,9 @@ def _joined(whole: RunDir, job: str, size: int | None, name: str, *, overwrite: 
 
 
 def _describe(whole: RunDir, job: str, size: int | None, name: str, started: float | None = None) -> None:
-    """Write the ``meta.json`` of ``whole``, the run of a job, and remove files that an earlier run at this
-    place has left. Ranks (processes of the job) that start at the same time write the same content, each
-    atomically, so the last one stays.
+    """Write ``meta.json`` of ``whole``, the run of a job, create its folder ``blobs``, and remove the files
+    about comparisons of ranks (processes of the job) that an earlier run at this place has left. Ranks that
+    start at the same time write the same content, except perhaps the start time; the last one stays.
 
     Args:
       job: the id of the job.

@@ -477,9 +477,9 @@ def _holder(g: Group, gaining: set[str]) -> object:
     """Return a key that identifies the container of the arrays ``g`` in all snapshots (lists of all live
     arrays) of the run.
 
-    The key is the path of the outermost container whose indices are written ``[*]`` or which is in
-    ``gaining`` (it has more items in the last snapshot than in the first): ``history[*]``. Without such a
-    container, it is the path of the array with ``*`` for each number. If no variable leads to the arrays, it
+    The key is the beginning of ``g.path`` up to the outermost container that has ``[*]`` there instead of an
+    index, or that is in ``gaining`` (it has more items in the last snapshot than in the first):
+    ``history[*]`` of ``history[*].params``. Without such a container, it is the path of the array with ``*`` for each number. If no variable leads to the arrays, it
     is a tuple with the line that created them and their dtype.
     """
     if g.path is None:

@@ -69,13 +69,17 @@ def one_at_a_time(run: Run) -> Iterator[Finding]:
             continue
         at = {f.place for f in (t.source, t.caller) if f is not None}
         above = model.called_at(run, t)
-        helper = None if above is None else message("helper-line", line=t.source, caller=above)
+        title = message("elements-read", expression=t.text, name=name, n=t.count)
+        if above is not None:
+            title = message(
+                "elements-passed", expression=t.text, line=t.source, caller=above, name=name, n=t.count
+            )
         waited = message("waited-for-elements", seconds=Seconds(t.blocked_seconds or 0.0))
         yield Finding(
             code="JX603",
             severity=WARNING if t.count >= MANY else NOTE,
             certainty=LIKELY,
-            title=message("elements-read", expression=t.text, helper=helper, name=name, n=t.count),
+            title=title,
             source=t.source,
             evidence=[Evidence(waited, source=t.source)],
             fix=Fix(message("fix-copy-whole", name=name), "copy_once", {"name": name}),

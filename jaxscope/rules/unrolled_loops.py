@@ -215,8 +215,8 @@ def _shares(run: Run, blocks: Sequence[_Block]) -> list[tuple[Program, Function,
 
 
 def _seconds(run: Run, p: Program, f: Function) -> float:
-    """Return the seconds of tracing, lowering and compiling ``p``. Recompiles of its function ``f`` are left
-    out, because other findings report them."""
+    """Return the seconds of all compilations of the program ``p`` (tracing, lowering and compiling) that are
+    not recompiles of its function ``f``, which other findings report; 0 if all are."""
     again = {c.id for c in recompilations(f, run)}
     return sum(c.seconds for c in p.compilations if c.id not in again)
 

@@ -193,9 +193,10 @@ class StaticDetail(_Detail, tag="static", frozen=True, gc=False):
         the value is a function, and functions are compared by identity. PARTS: a part of the value is
         compared by identity. NO_EQ: the class of the value defines no ``__eq__`` and ``__hash__``, so the
         value is compared by identity.
-      inside: whether the value is static data inside a pytree, not an argument.
-      owner: the wrapper of a library (such as ``nnx.jit``) that compares the value; None: no wrapper compares
-        it, and the value belongs to an argument.
+      inside: True if the value is static data inside an argument (a pytree) or added by a library; False if it
+        is a static argument itself.
+      owner: the library whose wrapper of jit adds the value to the cache key: ``flax`` for ``nnx.jit``. None:
+        the value is an argument, or is inside one.
     """
 
     why: str

@@ -150,9 +150,9 @@ TEMPLATES = {
         " PartitionSpec({axes}))"
     ),
     "fix-unconstrained": (
-        "in this sharding constraint, write {axes} instead of None for a dimension that is to be split, or"
-        " write PartitionSpec.UNCONSTRAINED, or remove the constraint. None means that each device has the"
-        " whole dimension"
+        "where this sharding is written, write {axes} instead of None for a dimension that is to be"
+        " split, or write PartitionSpec.UNCONSTRAINED, or remove the constraint. None means that each"
+        " device has the whole dimension"
     ),
     "fix-use-axis": (
         "split the batch over {axes}, too, as in PartitionSpec(('data', 'model')), or make a mesh without"

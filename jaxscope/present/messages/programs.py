@@ -339,7 +339,8 @@ TEMPLATES = {
     ),
     "scan-on-all-devices": (
         "{function}: {devices} computes all iterations of a scan{repeated}, because the scan goes over an"
-        " axis that is sharded over {axes}: JAX gathers {sizes} before the scan in each call"
+        " axis that is sharded over {axes}: JAX gathers arrays ({sizes} to each device) before the scan"
+        " in each call"
     ),
     "each-of-devices": "each of the {n} devices",
     "each-device": "each device",
@@ -350,7 +351,7 @@ TEMPLATES = {
     ),
     "over-axes": " over {axes}",
     "collective-size": "{count}{bytes}{times}",
-    "count-of": "{n} of ",
+    "count-of": "{n} with ",
     "collective-times": " {n} times",
     "collective-here": "the constraint causes an {kind} at {line}",
     "fix-shard-other-axis": (

@@ -339,8 +339,8 @@ TEMPLATES = {
         " each device has its own numbers; change nothing if all devices need equal numbers"
     ),
     "differs-on-devices": (
-        "the shard_map of {function} declares in its out_specs that {result} is equal on all devices of the"
-        " mesh axis {axes}, but each device computes a different value from its part of the data"
+        "the shard_map of {function} declares in its out_specs that all devices of the mesh axis {axes}"
+        " have the same {result}, but each device computes a different value from its part of the data"
     ),
     "fix-mean-over-devices": (
         "inside the shard_map, combine the values of the devices, for example with jax.lax.pmean(...,"

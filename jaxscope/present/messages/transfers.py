@@ -71,8 +71,12 @@ TEMPLATES = {
         " simulators at once: call the jitted function once for all of them, and read all results at once"
     ),
     "elements-read": (
-        "{expression}{helper} reads the elements of {name} one at a time ({n} reads); each read runs"
-        " operations of JAX for one number"
+        "{expression} reads the elements of {name} one at a time ({n} reads); each read runs operations"
+        " of JAX for one number"
+    ),
+    "elements-passed": (
+        "the loop around {caller} passes the elements of {name} one at a time, and {expression} at {line}"
+        " reads each of them ({n} reads); each read runs operations of JAX for one number"
     ),
     "waited-for-elements": (
         "the program waited {seconds} for these values; the time to run the operations is not included"
