@@ -479,8 +479,9 @@ def _holder(g: Group, gaining: set[str]) -> object:
 
     The key is the beginning of ``g.path`` up to the outermost container that has ``[*]`` there instead of an
     index, or that is in ``gaining`` (it has more items in the last snapshot than in the first):
-    ``history[*]`` of ``history[*].params``. Without such a container, it is the path of the array with ``*`` for each number. If no variable leads to the arrays, it
-    is a tuple with the line that created them and their dtype.
+    ``history[*]`` of ``history[*].params``. Without such a container, it is the path of the array with ``*``
+    for each number. If no variable leads to the arrays, it is a tuple with the line that created them and
+    their dtype.
     """
     if g.path is None:
         return ("unnamed", g.origin, g.dtype)

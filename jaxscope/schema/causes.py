@@ -193,8 +193,8 @@ class StaticDetail(_Detail, tag="static", frozen=True, gc=False):
         the value is a function, and functions are compared by identity. PARTS: a part of the value is
         compared by identity. NO_EQ: the class of the value defines no ``__eq__`` and ``__hash__``, so the
         value is compared by identity.
-      inside: True if the value is static data inside an argument (a pytree) or added by a library; False if it
-        is a static argument itself.
+      inside: True if the value is static data inside an argument (a pytree) or added by a library; False if
+        it is a static argument itself.
       owner: the library whose wrapper of jit adds the value to the cache key: ``flax`` for ``nnx.jit``. None:
         the value is an argument, or is inside one.
     """
