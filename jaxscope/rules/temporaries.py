@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
-
-import numpy as np
 
 from jaxscope.analysis.avals import aval_bytes, short_aval
 from jaxscope.analysis.rewrap_site import in_a_loop
@@ -107,10 +106,7 @@ def _makes(c: Compilation, shape: tuple[int | str, ...] | None, size: int, seen:
     return seen or (bool(taken) and _broadcast([a.shape for a in taken]) == shape)
 
 
-def _broadcast(shapes: Sequence[tuple[int | str, ...] | None]) -> tuple[int | str, ...] | None:
-    """Return the shape to which arrays of ``shapes`` are broadcast, or None if they cannot be."""
-    known = [tuple(n for n in shape if isinstance(n, int)) for shape in shapes if shape is not None]
-    try:
-        return np.broadcast_shapes(*known)
-    except ValueError:
-        return None
+def _broadcast(shapes: Sequence[tuple[int | str, ...] | None]) -> tuple[int | str, ...]:
+    """Return the shape to which arrays of ``shapes`` are broadcast: ``(3, 4)`` for ``(3, 1)`` and ``(4,)``."""
+    backward = itertools.zip_longest(*(reversed(shape or ()) for shape in shapes), fillvalue=1)
+    return tuple(next((n for n in sizes if n != 1), 1) for sizes in backward)[::-1]
