@@ -107,6 +107,6 @@ def _makes(c: Compilation, shape: tuple[int | str, ...] | None, size: int, seen:
 
 
 def _broadcast(shapes: Sequence[tuple[int | str, ...] | None]) -> tuple[int | str, ...]:
-    """Return the shape to which arrays of ``shapes`` are broadcast: ``(3, 4)`` for ``(3, 1)`` and ``(4,)``."""
+    """Return the shape to which arrays are broadcast: ``(3, 4)`` for ``(3, 1)`` and ``(4,)``."""
     backward = itertools.zip_longest(*(reversed(shape or ()) for shape in shapes), fillvalue=1)
     return tuple(next((n for n in sizes if n != 1), 1) for sizes in backward)[::-1]
