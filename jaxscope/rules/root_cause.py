@@ -22,7 +22,7 @@ from jaxscope.schema.causes import NO_EQ, ArrayType, Cause, Commitment, StaticDe
 from jaxscope.schema.findings import WARNING, Evidence, Finding, Fix, extended, fix_of
 from jaxscope.schema.keys import Frame, Key, same_line
 from jaxscope.schema.libraries import JAX_ROOTS
-from jaxscope.schema.messages import Count, Field, Message, Names, Words, message
+from jaxscope.schema.messages import Count, Field, Message, Names, Seconds, Words, message
 
 LINES = 4  # lines with eager operations that are named one by one
 MORE = 4  # times as long: what takes a fourth of it needs no advice of its own
@@ -348,8 +348,13 @@ def _with_time_to_run(findings: list[Finding]) -> list[Finding]:
             if fix is None or _creates(fix) or (fix.kind != "jit" and not short):
                 continue
             first, second = sorted((f, running), key=lambda one: -(one.seconds or 0.0))
+            more = Seconds(second.seconds or 0.0)
+            title = message("with-compiling", finding=first.title, seconds=more)
+            if first is f:
+                title = message("with-running", finding=first.title, seconds=more)
             both = msgspec.structs.replace(
                 first,
+                title=title,
                 severity=WARNING if WARNING in (f.severity, running.severity) else first.severity,
                 evidence=[*first.evidence, Evidence(second.title, source=second.source), *second.evidence],
                 fix=_of_both(fix, running) if fix.kind == "jit" else running.fix,

@@ -95,6 +95,8 @@ TEMPLATES = {
         "the loop at {loop} spends about {seconds} ({share} of the measured time) in operations outside jit,"
         " {where}"
     ),
+    "with-compiling": "{finding}; compiling them took {seconds}",
+    "with-running": "{finding}; running them took about {seconds}",
     "python-in-loop": (
         "the loop at {loop} spends about {seconds} ({share} of the measured time) in Python code between its"
         " calls of jitted functions, {where}"
