@@ -227,7 +227,12 @@ def nearest(text: str) -> str:
 def findings(run: Run) -> list[Finding]:
     """Return the findings of all rules in ``run``, except rules that need a limit: errors first, then those
     that cost the most seconds."""
-    found = (f for r in rules().values() if not r.needs_limit for f in r.check(run))
+    return of_one_run(run, (f for r in rules().values() if not r.needs_limit for f in r.check(run)))
+
+
+def of_one_run(run: Run, found: Iterable[Finding]) -> list[Finding]:
+    """Return ``found``, the findings of all rules in ``run``, in the order of reports. Those with one root
+    cause are merged."""
     return in_order(root_cause.with_what_follows(run, found), LITTLE * (run.seconds or 0.0))
 
 

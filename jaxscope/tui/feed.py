@@ -282,7 +282,8 @@ class Feed:
                 own += rule.check(self.run)
             if self._give_way():
                 return
-        self._own = registry.in_order(own)
+        with self._lock:
+            self._own = registry.of_one_run(self.run, own)
         self._join()
         self.version += 1
         self.concluded = version

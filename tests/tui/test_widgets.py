@@ -389,3 +389,17 @@ def test_a_large_text_is_read_by_another_process_and_not_once_more_by_the_view(t
     for program in its.run.programs.values():
         assert its.read(program).hlo is not None
     its.stop()
+
+
+def test_the_view_merges_findings_with_one_root_cause_as_reports_do(typical, monkeypatch):
+    from jaxscope.rules import registry
+    from jaxscope.tui import feed
+
+    monkeypatch.setattr(registry.root_cause, "with_what_follows", lambda run, found: list(found)[:1])
+    its = feed.Feed(typical)
+    its.tail.poll()
+    its.texts = dict.fromkeys(its.run.programs)
+    its._draw_conclusions()
+    assert len(its.findings) == 1
+    assert [f.identity for f in its.findings] == [f.identity for f in registry.findings(load(typical))]
+    its.stop()
