@@ -39,9 +39,11 @@ def variable(
     read = _parsed(text)
     if found is None or read is None or (operands := _operands(read)) is None:
         return None
+    loops, function = _around(found.blocks, line)
     if kind == "int" and isinstance(read, ast.Subscript):
         operands = _indices(read)
-    loops, function = _around(found.blocks, line)
+        if len(operands) > 1:
+            return None  # one of several indices; which one is unknown
     parameters = _names(function)
     for node in operands:
         if isinstance(node, ast.Name) and node.id in parameters:

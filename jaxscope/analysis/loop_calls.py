@@ -79,20 +79,28 @@ class LoopCall(NamedTuple):
         return [*self.loop.generators, *self.body]
 
     def takes_rows_again(self) -> list[str]:
-        """Return the arrays of which the call gets rows, ``x`` for ``embed(params, x[rows])``, if the outer
-        loop sets none of the variables that are passed, so that it only repeats the call for the same rows.
-        Return an empty list if it sets one, if there is no outer loop, if something else is passed, or if no
-        other statement of the loop reads the result, as in a loop that measures a time."""
+        """Return the arrays of which the call gets rows in another order in each iteration of the outer
+        loop: ``x`` for ``embed(params, x[rows])``, if ``rows`` is a part of a permutation that the outer loop
+        draws.
+
+        Return an empty list if the outer loop also uses ``x`` or ``params`` elsewhere, and so may change
+        them, if something else is passed, or if no other statement of the loop reads the result."""
         others = [s for k, s in enumerate(self.body) if k != self.statement]
         if self.outer is None or self.feeds_itself or not self.targets & names_read(others):
             return []
         passed = [*self.call.args, *(k.value for k in self.call.keywords)]
-        rows = [a.value for a in passed if isinstance(a, ast.Subscript) and isinstance(a.value, ast.Name)]
+        rows = [a for a in passed if isinstance(a, ast.Subscript) and isinstance(a.value, ast.Name)]
         names = [a for a in passed if isinstance(a, (ast.Name, ast.Constant))]
-        changing = names_set([self.outer])
-        if len(rows) + len(names) < len(passed) or changing & names_read([*rows, *names]):
+        same = {*names_read(names), *(root(a) or "" for a in rows)}
+        if len(rows) + len(names) < len(passed) or same & names_set([self.outer]):
             return []
-        return [r.id for r in rows if isinstance(r, ast.Name)]
+        orders = {name for s in ast.walk(self.outer) if _is_drawn_order(s) for name in names_set([s])}
+        parts = {name for s in others if names_read([s]) & orders for name in names_set([s])} | orders
+        if not all(names_read([a.slice]) & parts for a in rows) or same & _used_elsewhere(
+            self.outer, self.call
+        ):
+            return []
+        return [root(a) or "" for a in rows]
 
     @property
     def targets(self) -> set[str]:
@@ -272,6 +280,26 @@ def _over_leaves(call: ast.Call) -> bool:
     return (
         name in ("map", "map_with_path") and owner is not None and last_name(owner) in ("tree", "tree_util")
     )
+
+
+def _is_drawn_order(node: ast.AST) -> bool:
+    """Return whether ``node`` is an assignment of a random permutation: ``order = rng.permutation(n)``."""
+    return (
+        isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and "permut" in (last_name(node.value.func) or "")
+    )
+
+
+def _used_elsewhere(loop: ast.AST, call: ast.Call) -> set[str]:
+    """Return the names that ``loop`` reads outside of ``call``, other than in ``len(x)`` and ``x.shape``."""
+    inside = {id(n) for n in ast.walk(call)}
+    for n in ast.walk(loop):
+        if isinstance(n, ast.Call) and last_name(n.func) == "len":
+            inside |= {id(m) for m in ast.walk(n)}
+        elif isinstance(n, ast.Attribute) and n.attr == "shape":
+            inside.add(id(n.value))
+    return {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and id(n) not in inside}
 
 
 def _begins_before(call: ast.Call, line: int, column: int | None) -> bool:

@@ -85,7 +85,7 @@ def costly_form(run: Run) -> Iterator[Finding]:
             what, by = TITLES[form.kind], f"{times:,}"
             title = message("costly-form", function=f.display_name, what=what, times=by)
             if form.kind in (DISTANCES, OUTER):
-                title = message("slow-form", function=f.display_name, what=what, times=by)
+                title = message("slow-form", function=f.display_name, what=what)
             line = form.source or p.compilations[-1].site
             # Tensor processing units multiply matrices faster than they pick rows.
             minor = form.kind == REAL or (form.kind == ONE_HOT and run.platform == "tpu")
@@ -95,7 +95,7 @@ def costly_form(run: Run) -> Iterator[Finding]:
             yield Finding(
                 code="JX211",
                 severity=NOTE if minor else WARNING,
-                certainty=LIKELY if form.kind == POSITIONS else CERTAIN,
+                certainty=LIKELY if form.kind in (POSITIONS, DISTANCES, OUTER) else CERTAIN,
                 title=title,
                 function=f.id,
                 source=line,

@@ -18,6 +18,8 @@ from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, message
 
 TIMES = 16  # the array must be at least this many times as large as each array of which it is made
+# Operations whose result XLA stores in a jitted function, too
+_STORED = re.compile(r"_?(matmul|dot|dot_general|einsum|conv_general_dilated|sort|argsort|fft|cumsum)")
 RUN = ("call", "transform")  # how operations are applied outside jit: directly, or by jax.vmap
 # JAX's functions that reduce an array, as they are called when they run outside jit
 _REDUCES = re.compile(
@@ -87,11 +89,15 @@ def _largest(operations: Sequence[Compilation], unnamed: set[_Type]) -> tuple[in
     That an operation makes an array is known if its arguments are broadcast to that shape, or if the array is
     one of ``unnamed``, the types of arrays from this line to which no variable referred."""
     found = None
+    if any(_STORED.fullmatch(c.function.display_name) for c in operations):
+        return None
     for n, c in enumerate(operations):
         reduced = c.key.arguments if c.key is not None else []
         for leaf in reduced if _REDUCES.fullmatch(c.function.display_name) else ():
             size, kind = aval_bytes(leaf.shape, leaf.dtype) or 0, (leaf.shape, leaf.dtype)
             made = any(_makes(o, leaf.shape, size, kind in unnamed) for o in operations[:n])
+            later = [a for o in operations[n + 1 :] for a in (o.key.arguments if o.key is not None else ())]
+            made = made and all((a.shape, a.dtype) != kind for a in later)  # else it is not only reduced
             if made and (found is None or size > found[0]):
                 found = size, kind, c
     return found

@@ -68,7 +68,7 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
         several.sort(key=lambda one: (one[2].backward, -one[2].length * one[2].times))
         (_, f, r), shares = several[0], _shares(run, several)
         if not any(r.carried or r.length >= LARGE_TURN for _, _, r in several):
-            operations = sum(r.length * r.times for _, _, r in several)
+            operations = sum(r.length * r.times for _, _, r in several if r.heavy)
             if operations < LARGE_TURN * TURNS or all(share < SMALL_TURNS for *_, share in shares):
                 continue
         many = any(_many_turns(other) for _, _, other in several)
@@ -106,6 +106,9 @@ def _repeated_draws(run: Run) -> Iterator[Finding]:
     the same shape many times, and XLA compiles each of these draws."""
     for p, f, texts in costliest(run):
         drawn = texts.stablehlo.repeated_draws if texts.stablehlo is not None else None
+        text_of = sources.of(run)
+        if any(in_a_loop(text_of(at.file), at.line) for c in p.compilations for at in c.lines):
+            continue  # outside jit, each of many calls takes longer
         if drawn is None or drawn.draws - drawn.different < FEW_DRAWS or not _draws(run, p):
             continue
         seconds = _seconds(run, p, f) * (1 - drawn.different / drawn.draws)

@@ -98,7 +98,7 @@ STATED = {
     ),
     "JX202": (
         f"at least {n(unrolled_loops.TURN)} operations {n(unrolled_loops.TURNS)} times or more",
-        f"have {unrolled_loops.LARGE_TURN * unrolled_loops.TURNS} or more and are at least {share(unrolled_loops.SMALL_TURNS)}",
+        f"have {unrolled_loops.LARGE_TURN * unrolled_loops.TURNS} or more, are at least {share(unrolled_loops.SMALL_TURNS)}",
         f"at least {unrolled_loops.FEW_DRAWS} times",
     ),
     "JX204": (

@@ -22,6 +22,8 @@ DISTANCES, OUTER = "distances", "sum-of-outer"
 SUM, DOT = "stablehlo.reduce", "stablehlo.dot_general"
 ELEMENT = 10  # an element of the broadcast arrays takes about as long as this many operations
 DEPTH = 6  # how many operations after a difference are followed
+FEWEST = 2  # numbers of a point: those of one number are no faster with a product
+POINTS = 8  # the fewest points on either side
 FACTORS = 3  # the fewest arrays in a product that XLA does not turn into a matrix product
 _BATCH = re.compile(r"batching_dims = \[([\d, ]*)\]")
 _SUMMED = re.compile(r"applies stablehlo\.add across dimensions = \[([\d, ]*)\]")
@@ -50,6 +52,13 @@ def find(flow: Flow, sources: Sources, index: int) -> list[tuple[str, int, int]]
     else:
         return []
     elements = math.prod(shape)
+    dtype = types.tensor(op.inputs[0]).dtype or ""
+    if (
+        "float" not in dtype
+        or len(shape) - len(kept) < 1
+        or elements < FEWEST * math.prod(shape[d] for d in kept)
+    ):
+        return []
     if square is not None and _is_of_difference(flow, sources, square, 0, kept):
         return [(DISTANCES, ELEMENT * elements, 2 * elements)]
     if op.name == SUM and value is not None and _is_outer_product(flow, value, kept):
@@ -80,7 +89,9 @@ def _is_of_difference(flow: Flow, sources: Sources, reader: Value, k: int, kept:
     sides = [flow.operand(value, side) for side in (0, 1)] if len(op.inputs) == 2 else []
     along = [{d for d in every if side is not None and flow.spreads(side, d)} for side in sides]
     if op.name == "stablehlo.subtract":
-        points = all(spread and spread <= {*kept} for spread in along)
+        shape = types.tensor(op.outputs[0]).shape or ()
+        few = any((shape[d] or 0) < POINTS for spread in along for d in spread)
+        points = not few and all(spread and spread <= {*kept} for spread in along)
         return points and not along[0] & along[1]
     scale = next((side for side in (1, 0) if op.name in SCALES and along[side] >= {*kept}), None)
     return scale is not None and _is_of_difference(flow, sources, value, 1 - scale, kept)

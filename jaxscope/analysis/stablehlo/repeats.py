@@ -23,6 +23,9 @@ from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
 
 LEAST_TIMES = 3
+HEAVY = frozenset(
+    {"stablehlo.dot_general", "stablehlo.convolution", "stablehlo.dynamic_slice", "stablehlo.gather"}
+)
 LEAST_LENGTH = 2
 FEW_TIMES = 8  # a repetition inside another one is sought if the other one has fewer iterations
 LEAST_OPERATIONS = 24  # the fewest in all iterations: three slices (``q, k, v = qkv``) are no loop
@@ -52,6 +55,8 @@ class Repeated(msgspec.Struct, frozen=True):
       under: the lines of the user's code on the stacks of most of the block's operations, outermost first.
       library: the library whose modules the body of the loop calls: ``flax.nnx``; None if it calls none, or
         this is unknown.
+      heavy: whether an iteration has an operation that vmap computes better for all at once: a matrix
+        product, a convolution, or a slice at a computed index.
       grows: whether arrays become longer in each iteration, for example because the loop appends to a
         sequence.
     """
@@ -67,6 +72,7 @@ class Repeated(msgspec.Struct, frozen=True):
     backward: bool = False
     under: list[Frame] = []
     library: str | None = None
+    heavy: bool = False
     grows: bool = False
 
 
@@ -114,6 +120,7 @@ def find(module: Module, sources: Sources) -> list[Repeated]:
                 backward=2 * sum(sources.backward(i) is True for i in iterations[1]) > len(iterations[1]),
                 under=_under(sources, iterations[1]),
                 library=_library(sources, iterations[1], source) if source is not None else None,
+                heavy=any(module.ops[i].name in HEAVY for i in iterations[0]),
                 grows=(members, stretch) in growing,
             )
         )

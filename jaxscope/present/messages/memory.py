@@ -7,8 +7,8 @@ TEMPLATES = {
         " ({operation})"
     ),
     "fix-reduce-in-jit": (
-        "put these operations into one jitted function: XLA then does not store the array. A sum over"
-        " products is better written as a matrix product or with jnp.einsum, which never makes the array"
+        "put these operations into one jitted function: XLA then does not store the array. If they add"
+        " up products, write a matrix product or jnp.einsum instead, which is faster still"
     ),
     "results-not-read": "{function} returns {bytes} that the program never reads: {paths}{elements}",
     "results-nearly-not-read": (

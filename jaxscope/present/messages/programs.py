@@ -159,7 +159,7 @@ TEMPLATES = {
         " (float(value), numpy.asarray(gradient)), and pass your function with jac=True to {call}"
     ),
     "costly-form": "{function} {what}, which takes {times} times as many operations as necessary",
-    "slow-form": "{function} {what}. A matrix product computes the same about {times} times as fast",
+    "slow-form": "{function} {what}. A matrix product computes the same faster",
     "sum-of-squared-differences": (
         "computes the squared distances of all pairs of points from their differences, x[:, None] - y"
     ),
