@@ -351,7 +351,7 @@ TEMPLATES = {
     ),
     "over-axes": " over {axes}",
     "collective-size": "{count}{bytes}{times}",
-    "count-of": "{n} with ",
+    "count-of": "{n} of ",
     "collective-times": " {n} times",
     "collective-here": "the constraint causes an {kind} at {line}",
     "fix-shard-other-axis": (
