@@ -323,7 +323,10 @@ class Filter:
     [
         ("features = embed(params, images[rows])", ["images"]),
         ("features = embed(params, images[order[i : i + 8]], mask=masks[rows])", ["images", "masks"]),
-        ("features = embed(params, images[i : i + 8])", []),  # perhaps other rows in each iteration of the loop
+        (
+            "features = embed(params, images[i : i + 8])",
+            [],
+        ),  # perhaps other rows in each iteration of the loop
         ("features = embed(params, images[rows], head)", []),  # the head changes
         ("features = embed(head, images[rows])", []),
         ("features = embed(params, noisy[rows])", []),
