@@ -80,7 +80,7 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
     """Return the recorded times, each as (what the main thread did, the time). The samples show no Python
     code of JAX in calls of compiled functions and operations; such calls are recognized because JAX compiled
     something at the same place. If the thread slept during Python code (it waited for a lock, a file or a
-    device) or in an operation (it waited for a device), the sleep is an entry of its own."""
+    device) or in an operation (it waited for a device), the time of the sleep is a separate entry."""
     times = measured(run)
     if times is None:
         return []

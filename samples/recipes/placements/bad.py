@@ -1,5 +1,5 @@
 """Equal arrays are placed differently on one device: committed or not, with another order of the axes, in
-another memory. Each placement needs a program of its own.
+another memory. JAX compiles a program for each placement.
 """
 
 import jax
