@@ -1,17 +1,19 @@
 """Find several draws of random numbers from one key of ``jax.random`` in the text of a Python file.
 
 The numbers of these draws are the same, or depend on each other. Only draws that certainly use the same key
-are found: they are in one function, the key is a variable (or ``keys[0]``) that is not assigned between them,
-and they are not in different branches of a condition.
+are found. They are in one function, and not in different branches of a condition. The key is a variable (or
+``keys[0]``) that is not assigned between the draws.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
+from jaxscope.analysis import loop_calls
 from jaxscope.analysis.loop_calls import root
 from jaxscope.analysis.rewrap_site import COMPREHENSIONS, FUNCTION, Syntax, last_name, syntax
 
@@ -22,6 +24,8 @@ _SELECTS = frozenset({"choice", "permutation", "shuffle"})
 # Loops of JAX, and the position of the argument that is the loop's body
 _BODIES = {"fori_loop": 2, "scan": 0, "while_loop": 1}
 _CHOOSE = frozenset({"cond", "eval_shape", "select", "switch", "where"})
+# Keys with which a program draws the same numbers each time on purpose
+_ON_PURPOSE = re.compile(r"(?:^|_)(?:const|constant|eval|fixed|plot|same|test|val|valid)(?:_|$|\[)")
 _MUTATE = frozenset({"append", "insert", "pop", "setdefault", "update"})
 _TRANSPARENT = frozenset({"checkpoint", "jit", "named_call", "named_scope", "remat"})  # decorators
 _SCOPES = (*FUNCTION, ast.Lambda, ast.ClassDef, *COMPREHENSIONS)
@@ -49,8 +53,8 @@ class Reused(NamedTuple):
 
 
 def find(source: str | None) -> list[Reused]:
-    """Return the keys from which functions in ``source`` draw random numbers several times, one ``Reused``
-    for each key of a function."""
+    """Return the keys from which one function of ``source`` draws random numbers more than once, with the
+    draws: one ``Reused`` for each key of a function. Code outside functions counts as a function."""
     found = syntax(source)
     if found is None or "random" not in (source or ""):
         return []
@@ -60,30 +64,32 @@ def find(source: str | None) -> list[Reused]:
 
 
 class Repeated(NamedTuple):
-    """A draw in the body of a loop of JAX, from a key that is the same in all iterations.
+    """A draw in the body of a loop, from a key that is the same in all iterations.
 
     Attributes:
       function: the function that contains the loop, ``<module>`` for code outside functions.
       key: the key, a variable from outside the body.
       call: the function that draws: ``jax.random.normal``.
       line: the line of the draw.
-      loop: the function that loops: ``jax.lax.fori_loop``.
+      loop: the function that loops: ``jax.lax.fori_loop``; None: a Python loop.
+      loop_line: the line of the Python loop; None: a loop of JAX.
     """
 
     function: str
     key: str
     call: str
     line: int
-    loop: str
+    loop: str | None
+    loop_line: str | None = None
 
 
 def in_loops(source: str | None) -> list[Repeated]:
     """Return the draws in the bodies of ``fori_loop``, ``scan`` and ``while_loop`` whose key is the same in
     each iteration.
 
-    Such a key is a variable that the body neither gets as an argument nor sets, a part of the carry that the
-    body returns unchanged, or a key that the body splits from such a part. A call of a function of the file
-    that draws from its argument counts as a draw from a key of the carry.
+    There are three such keys: a variable that the body neither gets as an argument nor sets; a part of the
+    carry that the body returns unchanged; and a key that the body splits from an unchanged part. The draw may
+    also be in a function of the file that the body calls with a key of the second or third kind.
     """
     found = syntax(source)
     if found is None or "random" not in (source or ""):
@@ -99,11 +105,7 @@ def in_loops(source: str | None) -> list[Repeated]:
         body: ast.AST = named[0] if len(named) == 1 else passed
         if not isinstance(body, (ast.Lambda, ast.FunctionDef)) or _is_changed(body):
             continue
-        here = call.lineno
-        around = [
-            n for n in found.blocks if isinstance(n, FUNCTION) and n.lineno <= here <= (n.end_lineno or 0)
-        ]
-        scope = max(around, key=lambda n: n.lineno).name if around else "<module>"
+        scope = _function_around(found, call.lineno)
         own = {a.arg for a in ast.walk(body) if isinstance(a, ast.arg)}  # also those of functions within it
         own |= {n.id for n in ast.walk(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         carried = _unchanged(body, position, draws) if isinstance(body, ast.FunctionDef) else set()
@@ -121,9 +123,61 @@ def in_loops(source: str | None) -> list[Repeated]:
     return repeated
 
 
+def in_python_loops(source: str | None) -> list[Repeated]:
+    """Return the draws that a ``for`` or ``while`` loop repeats with the same key: no statement of the loop
+    sets the key.
+
+    Only loops that compute something from the iteration before are searched (``x = x + noise``). Other loops
+    may repeat the draws on purpose, to compare several settings with the same random numbers. Draws under an
+    ``if``, and draws from a key whose name has a word such as ``eval`` or ``fixed``, are left out for the
+    same reason.
+    """
+    found = syntax(source)
+    if found is None or "random" not in (source or ""):
+        return []
+    draws = _Draws(found.imports)
+    repeated = []
+    for call in (c for calls in found.calls.values() for c in calls):
+        key = _key(call) if draws.name(call) not in (None, *_NO_DRAW) else None
+        if key is None or _ON_PURPOSE.search(key):
+            continue
+        inside = loop_calls.find(source, call.lineno, call.col_offset, last_name(call.func) or "")
+        if inside is None or not inside.always or not isinstance(inside.loop, (ast.For, ast.While)):
+            continue
+        loop = inside.loop
+        counters = loop_calls.names_set([loop.target]) if isinstance(loop, ast.For) else set()
+        if _names([ast.parse(key)]) & loop_calls.names_set(inside.repeats) or not _carries(loop):
+            continue
+        if not counters & loop_calls.names_read([*call.args, *call.keywords]):
+            scope = _function_around(found, call.lineno)
+            line = str(loop.lineno)
+            repeated.append(Repeated(scope, key, ast.unparse(call.func), call.lineno, None, line))
+    return repeated
+
+
+def _carries(loop: ast.For | ast.While) -> bool:
+    """Return whether an iteration of ``loop`` reads a variable that the iteration before it set."""
+    before = loop_calls.names_set([loop.target]) if isinstance(loop, ast.For) else set()
+    later = loop_calls.names_set(loop.body)
+    for statement in loop.body:
+        names = loop_calls.names_read([statement])
+        if isinstance(statement, ast.AugAssign):
+            names.add(loop_calls.root(statement.target) or "")
+        if names & (later - before):
+            return True
+        before |= loop_calls.names_set([statement])
+    return False
+
+
+def _function_around(found: Syntax, line: int) -> str:
+    """Return the name of the innermost function with ``line``, ``<module>`` for code outside functions."""
+    around = [n for n in found.blocks if isinstance(n, FUNCTION) and n.lineno <= line <= (n.end_lineno or 0)]
+    return max(around, key=lambda n: n.lineno).name if around else "<module>"
+
+
 def _functions(found: Syntax) -> dict[str, list[ast.FunctionDef]]:
-    """Return name -> functions of a file with this name. Methods are left out, and so are names that also
-    stand for an import, a variable or a parameter."""
+    """Return name -> the functions of a file with this name. Methods are ignored, and names that are also an
+    import, a variable or a parameter."""
     methods = {n for c in ast.walk(found.tree) if isinstance(c, ast.ClassDef) for n in c.body}
     others = {a.asname or a.name for n in found.imports for a in n.names}
     others |= {a.arg for a in ast.walk(found.tree) if isinstance(a, ast.arg)} | _stored(found.tree).keys()
@@ -135,7 +189,8 @@ def _functions(found: Syntax) -> dict[str, list[ast.FunctionDef]]:
 
 
 def _is_changed(body: ast.Lambda | ast.FunctionDef) -> bool:
-    """Return whether ``body`` has a decorator that may call it with other arguments, unlike ``jax.jit``."""
+    """Return whether ``body`` has a decorator that may call it with other arguments. ``jax.jit``, for
+    example, does not."""
     decorators = body.decorator_list if isinstance(body, ast.FunctionDef) else []
     return not {last_name(d.func if isinstance(d, ast.Call) else d) for d in decorators} <= _TRANSPARENT
 
@@ -150,9 +205,8 @@ def _stored(node: ast.AST) -> Counter[str]:
 
 
 def _chosen(body: ast.AST) -> set[ast.AST]:
-    """Return the calls in ``body`` whose results an iteration may use only in part or not at all: those in
-    the branches of ``cond``, ``switch``, ``where`` and ``select``, and those with a variable index,
-    ``draw(key)[i]``."""
+    """Return the calls in ``body`` whose results an iteration may not use, or only in part: arguments of
+    ``cond``, ``switch``, ``where`` and ``select``, and calls with a variable index, ``draw(key)[i]``."""
     found = set[ast.AST]()
     for n in ast.walk(body):
         if isinstance(n, ast.Call) and last_name(n.func) in _CHOOSE:
@@ -163,12 +217,9 @@ def _chosen(body: ast.AST) -> set[ast.AST]:
 
 
 def _unchanged(body: ast.FunctionDef, argument: int, draws: _Draws) -> set[str]:
-    """Return the variables in ``body``, the body of a loop, that have the same value in each iteration: parts
-    of the carry that the body returns unchanged, and keys that it splits from them.
-
-    ``argument`` is the position of the body among the arguments of the loop's function. It tells which loop
-    it is: 0 for ``scan``, 1 for ``while_loop``, 2 for ``fori_loop``.
-    """
+    """Return the variables in a loop's body that are the same in each iteration: parts of the carry that it
+    returns unchanged, and keys split from them. ``argument`` is the position of the body in the loop's
+    call."""
     returned = [n.value for n in ast.walk(body) if isinstance(n, ast.Return) and n.value is not None]
     position = 1 if argument == _BODIES["fori_loop"] else 0
     if len(returned) != 1 or len(body.args.args) <= position:
@@ -208,8 +259,8 @@ def _unchanged(body: ast.FunctionDef, argument: int, draws: _Draws) -> set[str]:
 
 
 def _drawn_from(call: ast.Call, defined: dict[str, list[ast.FunctionDef]], draws: _Draws) -> Iterator[str]:
-    """Yield the variables that ``call`` passes to a function of the file that draws from them. ``defined``
-    has the functions of the file, by name."""
+    """Yield the variables that ``call`` passes as keys to a function of the file that certainly draws from
+    them. ``defined`` has the functions of the file, by name."""
     functions = defined.get(call.func.id, []) if isinstance(call.func, ast.Name) else []
     if len(functions) != 1:
         return
@@ -234,10 +285,9 @@ def _drawn_from(call: ast.Call, defined: dict[str, list[ast.FunctionDef]], draws
 
 
 def split_before(source: str | None, key: str, line: int) -> tuple[str, str] | None:
-    """Return (the key that was split, the number of keys), as text, if the variable ``key`` is an array of
-    keys that was made before ``line``: ("rng", "len(x)") for ``key`` = ``"keys"`` and
-    ``keys = jax.random.split(rng, len(x))``. Return None if ``key`` was not made so; it may be a single
-    key."""
+    """Return (the key that was split, the number of keys), as text, if the last assignment to ``key`` before
+    ``line`` splits a key: ``("rng", "len(x)")`` for ``keys = jax.random.split(rng, len(x))``. Return None if
+    the assignment is something else, or if there is none."""
     found = syntax(source)
     if found is None:
         return None
@@ -253,8 +303,8 @@ def split_before(source: str | None, key: str, line: int) -> tuple[str, str] | N
 
 
 def called_in(source: str | None, names: set[str]) -> set[str]:
-    """Return the names of all functions of ``source`` that may run if the functions ``names`` are called:
-    ``names`` themselves and the functions that these call, directly or not."""
+    """Return the names of all functions that may run if the functions ``names`` are called: ``names`` and the
+    functions of ``source`` that they mention, directly or through other functions."""
     found = syntax(source)
     bodies: dict[str, set[str]] = {}
     for n in found.blocks if found is not None else ():
@@ -379,9 +429,9 @@ def _key(call: ast.Call) -> str | None:
 
 
 def _own(node: ast.AST, above: _Above) -> Iterator[tuple[ast.AST, _Above]]:
-    """Yield (node, statements around it) for each syntax node inside ``node``. The statements are (statement,
-    name of its field that contains the node), the outermost first; ``above`` has those around ``node``
-    itself. Functions, classes and comprehensions inside ``node`` are left out."""
+    """Yield (node, statements around it) for each syntax node inside ``node``, except in functions, classes
+    and comprehensions. Each statement comes with the name of its field that leads to the node. ``above`` has
+    the statements around ``node``."""
     for field, value in ast.iter_fields(node):
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST) and not isinstance(child, _SCOPES):
@@ -405,6 +455,6 @@ def _both(first: _Call, second: _Call) -> bool:
 
 
 def _ends(block: object) -> bool:
-    """Return whether the list of statements ``block`` ends with an exit (``return``, ``break``, ...), so that
-    the code after it does not run. False if ``block`` is no list."""
+    """Return whether ``block`` is a list of statements that ends with an exit (``return``, ``break``,
+    ...)."""
     return isinstance(block, list) and bool(block) and isinstance(block[-1], _EXITS)

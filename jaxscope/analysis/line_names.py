@@ -33,15 +33,16 @@ def called_with(source: str | None, line: int, argument: str) -> list[str]:
     """Return the full names of JAX's functions to which a call on ``line`` passes the keyword ``argument``:
     ``jax.numpy.clip`` for ``jnp.clip(x, a_min=0)``.
 
-    Functions among the call's arguments are included: ``jax.jit`` for ``partial(jax.jit, in_shardings=s)``. A
-    call with ``**options`` is included, too, because the options may contain the keyword.
+    Functions that are arguments of the call are included: ``jax.jit`` for
+    ``partial(jax.jit, in_shardings=s)``. A call with ``**options`` counts, too, because the options may
+    contain the keyword.
     """
     found = syntax(source)
     if found is None:
         return []
-    names = _imported(found)
+    names = imported(found)
     calls = [c for c in _calls(found, line) if any(k.arg in (argument, None) for k in c.keywords)]
-    full = [_full(n, names) for c in calls for n in (c.func, *c.args)]
+    full = [full_name(n, names) for c in calls for n in (c.func, *c.args)]
     return [name for name in full if name.partition(".")[0] in JAX_ROOTS]
 
 
@@ -49,16 +50,21 @@ def gradients(source: str | None) -> set[str]:
     """Return the full names of the functions with which a file computes gradients: ``jax.value_and_grad``,
     ``flax.nnx.grad``, ``equinox.filter_grad``."""
     found = syntax(source)
-    names = _imported(found) if found is not None else {}
-    called = {_full(c.func, names) for calls in (found.calls if found else {}).values() for c in calls}
+    names = imported(found) if found is not None else {}
+    called = {full_name(c.func, names) for calls in (found.calls if found else {}).values() for c in calls}
     return {name for name in called if name.rpartition(".")[2] in _GRADIENTS}
 
 
 def captured(source: str | None, line: int) -> list[str]:
-    """Return the outer variables that a function or lambda reads and that may have another value each time it
-    is defined: parameters of functions around it, and variables that functions or loops around it set.
-    ``line`` is the line on which the function or lambda begins. Return an empty list if none or several begin
-    there."""
+    """Return the variables that a function or lambda reads from outside and that may have another value each
+    time it is defined: parameters of functions around it, and variables that functions or loops around it
+    set.
+
+    Args:
+      source: the text of the file; None: unknown.
+      line: the line on which the function or lambda begins. The result is empty if none or several begin
+        there.
+    """
     found = syntax(source)
     blocks = found.blocks if found is not None else []
     around = [n for n in blocks if begins_at(n) <= line <= (n.end_lineno or 0)]
@@ -82,8 +88,7 @@ def captured(source: str | None, line: int) -> list[str]:
 
 def defined_in_loop(source: str | None, line: int) -> tuple[str, tuple[str, ...]] | None:
     """Return (name of a function, variables that it captures) if ``line`` names a function that the loop
-    around the line defines again in each iteration. Return None if the line names no such function. The
-    variables are those that ``captured`` returns."""
+    around the line defines again in each iteration; else None. For the variables see ``captured``."""
     found, loop = syntax(source), loop_around(source, line)
     if found is None or loop is None:
         return None
@@ -96,8 +101,8 @@ def defined_in_loop(source: str | None, line: int) -> tuple[str, tuple[str, ...]
 
 def defined_beside(source: str | None, line: int) -> tuple[str, str, tuple[str, ...]] | None:
     """Return (name of a function, name of the function that defines it, variables that it captures) if
-    ``line`` names a function that the innermost function around the line defines again in each of its calls.
-    Return None if the line names no such function."""
+    ``line`` names a function that is defined in the innermost function around the line. It is then defined
+    again in each call. Return None if the line names no such function."""
     found = syntax(source)
     defined = [n for n in (found.blocks if found is not None else ()) if isinstance(n, FUNCTION)]
     around = [n for n in defined if n.lineno < line <= (n.end_lineno or 0)]
@@ -117,9 +122,9 @@ def calls_method(source: str | None, line: int, method: str) -> bool:
     found = syntax(source)
     if found is None:
         return False
-    names = _imported(found)
+    names = imported(found)
     methods = [f for c in _calls(found, line) if isinstance(f := c.func, ast.Attribute)]
-    return any(f.attr == method and not _full(f, names) for f in methods)
+    return any(f.attr == method and not full_name(f, names) for f in methods)
 
 
 def numpy_call(source: str | None, line: int) -> str | None:
@@ -128,15 +133,16 @@ def numpy_call(source: str | None, line: int) -> str | None:
     found = syntax(source)
     if found is None:
         return None
-    names = _imported(found)
-    calls = (c for c in _calls(found, line) if _full(c.func, names).partition(".")[0] == "numpy")
+    names = imported(found)
+    calls = (c for c in _calls(found, line) if full_name(c.func, names).partition(".")[0] == "numpy")
     text = next((ast.unparse(c) for c in calls), None)
     return text if text is not None and len(text) <= LONGEST else None
 
 
 def function(source: str | None, name: str) -> Definition | None:
-    """Return the definition of the function with the qualified name ``name`` (``Model.step``). Only the last
-    part (``step``) is compared: return None if no function or several functions of the file have it."""
+    """Return the definition of the function with the qualified name ``name``. Only its last part is compared:
+    ``step`` for ``Model.step``. Return None if no function or several functions of the file have this last
+    part."""
     found = syntax(source)
     defined = [n for n in (found.blocks if found is not None else ()) if isinstance(n, FUNCTION)]
     named = [n for n in defined if n.name == name.rpartition(".")[2]]
@@ -152,9 +158,9 @@ def attributes_set(source: str | None, name: str) -> tuple[str, ...]:
 
 
 def cache_size(function: Definition) -> float | None:
-    """Return the ``maxsize`` of the ``functools.lru_cache`` around a function: 128 if it is not written,
-    infinity if it is None or if the decorator is ``functools.cache``. Return None if the function has no such
-    decorator, or if the size is no number in the source."""
+    """Return the ``maxsize`` of the ``functools.lru_cache`` that decorates a function: 128 if none is
+    written, infinity if it is None or if the decorator is ``functools.cache``. Return None if there is no
+    such decorator, or if the size is no number in the source."""
     names = [(last_name(d.func if isinstance(d, ast.Call) else d), d) for d in function.decorator_list]
     caches = [d for name, d in names if name in ("lru_cache", "cache")]
     if not caches:
@@ -198,9 +204,9 @@ def _calls(found: Syntax, line: int) -> Iterator[ast.Call]:
     return (c for calls in found.calls.values() for c in calls if spans(c, line))
 
 
-def _imported(found: Syntax) -> dict[str, str]:
-    """Return imported name -> full name: ``jnp`` -> ``jax.numpy``. Names of functions that the file defines
-    itself are left out."""
+def imported(found: Syntax) -> dict[str, str]:
+    """Return imported name -> full name: ``jnp`` -> ``jax.numpy``. A name is not in the result if the file
+    defines a function with this name."""
     names: dict[str, str] = {}
     for node in found.imports:
         for a in node.names:
@@ -216,7 +222,7 @@ def _imported(found: Syntax) -> dict[str, str]:
     return names
 
 
-def _full(node: ast.expr, names: dict[str, str]) -> str:
+def full_name(node: ast.expr, names: dict[str, str]) -> str:
     """Return the full form of a dotted name: ``jnp.clip`` -> ``jax.numpy.clip``. Return an empty string if
     the file does not import the first part of the name. ``names`` is imported name -> its full name."""
     parts: list[str] = []

@@ -60,8 +60,8 @@ def constant_random_key(run: Run) -> Iterator[Finding]:
 
 
 def _draws_nothing(run: Run, c: Compilation) -> bool:
-    """Return whether the program of the call ``c`` contains no random key as a constant: JAX left the draws
-    out, because no result depends on them."""
+    """Return whether the program of the call ``c`` has no random key as a constant, because no result depends
+    on the draws and JAX left them out. False if the program's text is unknown."""
     p = run.programs.get(c.program or "")
     lowered = run.texts_of(p).stablehlo if p is not None else None
     return lowered is not None and bool(lowered.op_counts) and not lowered.captures_key
@@ -201,26 +201,30 @@ def two_draws_from_one_key(run: Run) -> Iterator[Finding]:
 
 
 def draws_in_loops(run: Run) -> Iterator[Finding]:
-    """Yield findings (JX135) about loops of JAX whose body draws from a random key of the code around the
-    loop, so that each iteration draws the same numbers."""
+    """Yield findings (JX135) about loops whose body draws from a random key that the loop does not change, so
+    that each iteration draws the same numbers."""
     for file, functions in functions_that_ran(run).items():
         source = sources.of(run)(file)
-        repeated = key_reuse.in_loops(source)
+        repeated = [*key_reuse.in_loops(source), *key_reuse.in_python_loops(source)]
         ran = key_reuse.called_in(source, functions) if repeated else set()
         for one in repeated:
             if one.function not in ran:
                 continue
-            text = message("one-key-in-loop", call=one.call, line=str(one.line), loop=one.loop, key=one.key)
+            loop = one.loop or message("loop-on-line", line=one.loop_line)
+            text = message("one-key-in-loop", call=one.call, line=str(one.line), loop=loop, key=one.key)
+            fix = message("fix-key-of-iteration", key=one.key)
+            if one.loop is None:
+                fix = message("fix-new-key-to-draw", key=one.key)
             at = Frame(file, one.line, one.function)
             yield Finding(
                 code="JX135",
                 # A solver may need the same random numbers in each iteration.
-                severity=NOTE if one.loop.endswith("while_loop") else WARNING,
+                severity=NOTE if (one.loop or "").endswith("while_loop") else WARNING,
                 certainty=LIKELY,
                 title=text,
                 source=at,
                 evidence=[Evidence(text, source=at)],
-                fix=Fix(message("fix-key-of-iteration", key=one.key), "fold_in", {"name": one.key}),
+                fix=Fix(fix, "fold_in", {"name": one.key}),
                 subject=(one.function, one.key, one.line),
             )
 
@@ -237,8 +241,8 @@ def _split(source: str | None, pair: key_reuse.Reused) -> Message:
 
 
 def functions_that_ran(run: Run) -> dict[str, set[str]]:
-    """Return the names of functions of the user that the run certainly ran or traced, by file: those in which
-    a call was recorded, and the jitted ones. Code outside functions is named ``<module>``."""
+    """Return {file: names of the user's functions in it that the run certainly ran or traced}: functions in
+    which a call was recorded, and jitted functions. Code outside functions is named ``<module>``."""
     found: dict[str, set[str]] = {}
     for f in run.functions.values():
         frames = [at for c in f.compilations for at in c.lines]

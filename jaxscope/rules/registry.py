@@ -36,6 +36,7 @@ MODULES = (
     "carried_state",
     "stale_captures",
     "random_keys",
+    "ignored_results",
     "many_compilations",
     "unrolled_loops",
     "batched_branches",
@@ -74,7 +75,7 @@ _ORDER = {ERROR: 0, WARNING: 1, NOTE: 2}
 LITTLE = 0.01  # share of the run's time: a note that costs less comes after warnings of unknown cost
 # Rules about wrong numbers (old values of variables, random numbers that repeat): a mistake is worse than a
 # slow program.
-WRONG_NUMBERS = frozenset({"JX131", "JX134", "JX135", "JX137", "JX138", "JX304"})
+WRONG_NUMBERS = frozenset({"JX131", "JX134", "JX135", "JX137", "JX138", "JX140", "JX304"})
 
 Check = Callable[[Run], Iterator[Finding]]
 
@@ -225,14 +226,14 @@ def nearest(text: str) -> str:
 
 @cached_until_changed
 def findings(run: Run) -> list[Finding]:
-    """Return the findings of all rules in ``run``, except rules that need a limit: errors first, then those
-    that cost the most seconds."""
+    """Return the findings of all rules in ``run``, except rules that need a limit, in the order of reports
+    (``in_order``). Findings with one root cause are merged."""
     return of_one_run(run, (f for r in rules().values() if not r.needs_limit for f in r.check(run)))
 
 
 def of_one_run(run: Run, found: Iterable[Finding]) -> list[Finding]:
-    """Return ``found``, the findings of all rules in ``run``, in the order of reports. Those with one root
-    cause are merged."""
+    """Return ``found``, the findings of all rules in ``run``, in the order of reports (``in_order``).
+    Findings with one root cause are merged."""
     return in_order(root_cause.with_what_follows(run, found), LITTLE * (run.seconds or 0.0))
 
 

@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from jaxscope.analysis.key_reuse import called_in, find, in_loops, split_before
+from jaxscope.analysis.key_reuse import called_in, find, in_loops, in_python_loops, split_before
 
 IMPORTS = "import jax, jax.random as jr\nfrom jax import random\nfrom jax.random import normal, split\n"
 
@@ -173,3 +173,36 @@ def sample(state):
 )
 def test_a_draw_from_one_key_in_each_iteration_is_found(source, keys):
     assert [(one.function, one.key) for one in in_loops(source)] == [("sample", key) for key in keys]
+
+
+PYTHON_LOOP = """
+import jax
+
+
+def train(key, w, batches):
+    for i in range(10):
+        w = w + jax.random.normal(key, w.shape)
+    return w
+"""
+
+
+@pytest.mark.parametrize(
+    "source, keys",
+    [
+        (PYTHON_LOOP, ["key"]),
+        (PYTHON_LOOP.replace("for i in range(10)", "while w.sum() < 3"), ["key"]),
+        (PYTHON_LOOP.replace("key, w.shape", "keys[1], w.shape"), ["keys[1]"]),
+        (PYTHON_LOOP.replace("        w =", "        key, _ = jax.random.split(key)\n        w ="), []),
+        (PYTHON_LOOP.replace("key, w.shape", "keys[i], w.shape"), []),
+        (PYTHON_LOOP.replace("key, w.shape", "jax.random.fold_in(key, i), w.shape"), []),
+        (PYTHON_LOOP.replace("key, w.shape", "key, (i,)"), []),  # other shapes, other numbers
+        (PYTHON_LOOP.replace("w = w +", "x = 1 +"), []),  # several settings with the same numbers
+        (PYTHON_LOOP.replace("w = w +", "if i > 3: w = w +"), []),
+        (PYTHON_LOOP.replace("key", "eval_key"), []),
+        (PYTHON_LOOP.replace("w = w + jax.random.normal", "w = w * jax.random.split"), []),
+        (PYTHON_LOOP.replace("w = w +", "f = lambda: w +"), []),
+        (None, []),
+    ],
+)
+def test_a_draw_from_one_key_in_each_iteration_of_a_python_loop_is_found(source, keys):
+    assert [(one.function, one.key) for one in in_python_loops(source)] == [("train", key) for key in keys]

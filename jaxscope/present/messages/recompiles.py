@@ -356,6 +356,31 @@ TEMPLATES = {
         " jax.random.split(key, n), with 0 in in_axes for the keys. Change nothing if all elements are meant"
         " to have the same random numbers"
     ),
+    "changed-copy-ignored": (
+        "line {line} does not use the result of {call}: this call does not change {name}, it returns a"
+        " changed copy"
+    ),
+    "result-ignored": (
+        "line {line} does not use the result of {call}: this call changes nothing, it only returns a value"
+    ),
+    "wrapped-function-ignored": (
+        "line {line} does not use the result of {call}: this call does not change {name}, it returns a"
+        " new function"
+    ),
+    "new-keys-ignored": (
+        "line {line} does not use the result of {call}: this call does not change {name}, it returns new keys"
+    ),
+    "context-not-entered": ("line {line} has no effect: what {call} returns works only in a with statement"),
+    "fix-assign-back": (
+        "assign the result, {name} = {call}, and use this {name} from there on (a function must return"
+        " it); or delete the line if the change is not wanted"
+    ),
+    "fix-assign-result": ("assign the result of {call} to the variable that the program uses from there on"),
+    "fix-assign-keys": (
+        "assign the new keys to variables and draw from them, as in {name}, subkey ="
+        " jax.random.split({name}); or delete the line"
+    ),
+    "fix-with-statement": ("write `with {call}:`, and indent the code that it is meant for"),
     "two-draws-from-one-key": (
         "{n} calls {where} ({functions}) draw from the same {key}: their random numbers are {how}"
     ),
@@ -380,6 +405,11 @@ TEMPLATES = {
         " iteration; or an element of jax.random.split({key}, n), if scan passes these elements to its body;"
         " or a new key: the body splits the key in the carry, draws from one new key, and returns the other"
         " new key in the carry. Change nothing if all iterations are meant to have the same random numbers"
+    ),
+    "loop-on-line": "the loop on line {line}",
+    "fix-new-key-to-draw": (
+        "draw from a different key in each iteration: jax.random.fold_in({key}, i), where i counts the"
+        " iterations. Change nothing if all iterations are meant to have the same random numbers"
     ),
     "one-key-for-all-steps": (
         "{function} draws the same random numbers in each iteration of the loop at line {line}: {key} is"

@@ -1,0 +1,176 @@
+"""Find statements that call a function without side effects and do not use what it returns:
+``state.replace(step=1)`` on a line of its own changes nothing.
+
+The functions read source as text. A name stands for what the file imports under that name.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from jaxscope.analysis.line_names import full_name, imported
+from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, last_name, syntax
+
+# Functions that return a changed copy, and the position of the argument that is copied.
+_COPIES = {
+    "equinox.apply_updates": 0,
+    "equinox.tree_at": 1,
+    "jax.lax.with_sharding_constraint": 0,
+    "jax.numpy.append": 0,
+    "jax.numpy.delete": 0,
+    "jax.numpy.fill_diagonal": 0,
+    "jax.numpy.insert": 0,
+    "jax.numpy.place": 0,
+    "jax.numpy.put": 0,
+    "jax.numpy.put_along_axis": 0,
+    "optax.apply_updates": 0,
+    "optax.incremental_update": 1,
+}
+_WRAPS = frozenset({"jax.checkpoint", "jax.jit", "jax.pmap", "jax.remat", "jax.vmap", "equinox.filter_jit"})
+_KEYS = frozenset({"jax.random.fold_in", "jax.random.split"})
+# Functions whose result has an effect only in a ``with`` statement.
+_CONTEXTS = frozenset(
+    {
+        "jax.debug_infs",
+        "jax.debug_nans",
+        "jax.default_device",
+        "jax.default_matmul_precision",
+        "jax.default_prng_impl",
+        "jax.disable_jit",
+        "jax.enable_x64",
+        "jax.experimental.enable_x64",
+        "jax.log_compiles",
+        "jax.named_scope",
+        "jax.numpy_dtype_promotion",
+        "jax.profiler.trace",
+        "jax.sharding.use_mesh",
+        "jax.transfer_guard",
+    }
+)
+_UPDATES = frozenset(
+    {"add", "apply", "divide", "max", "min", "mul", "multiply", "power", "set", "subtract"}
+)  # methods of x.at[i]
+_REPLACE = frozenset({"_replace", "apply_gradients", "replace"})  # methods of states that return a new state
+_RAISES = frozenset({"assertRaises", "assertRaisesRegex", "raises"})
+LONGEST = 40  # characters of an expression that is quoted
+
+
+class Ignored(NamedTuple):
+    """A statement that calls a function and does not use the returned value.
+
+    Attributes:
+      function: the Python function that contains the statement, ``<module>`` for code outside functions.
+      line: the line of the statement.
+      call: the call in short: ``state.replace(...)``.
+      kind: what the called function does: ``copy`` (returns a changed copy), ``wrap`` (returns a new
+        function), ``key`` (returns new random keys) or ``context`` (returns an object for a ``with``
+        statement).
+      target: the expression that should get the result (``state``); None if there is no such expression.
+      certain: whether no type of ``target`` could make the statement useful.
+    """
+
+    function: str
+    line: int
+    call: str
+    kind: str
+    target: str | None
+    certain: bool
+
+
+def find(source: str | None) -> list[Ignored]:
+    """Return the statements of ``source`` that do not use the result of a function without side effects."""
+    found = syntax(source)
+    if found is None:
+        return []
+    names = imported(found)
+    methods = {b.name for b in found.blocks if isinstance(b, FUNCTION)}
+    last = found.tree.body[-1] if found.tree.body else None  # a notebook shows the value of the last one
+    return [
+        one
+        for scope, statement in _statements(found)
+        if statement is not last and (one := _ignored(scope, statement, names, methods)) is not None
+    ]
+
+
+def _statements(found: Syntax) -> Iterator[tuple[str, ast.Expr]]:
+    """Yield (name of the function around, statement) for each statement that is only an expression. Leave out
+    the only statement of a ``try`` and those in ``with pytest.raises``: they may be there only to fail."""
+    left: list[tuple[str, ast.AST]] = [("<module>", found.tree)]
+    while left:
+        scope, node = left.pop()
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Expr):
+                yield scope, child
+            elif isinstance(child, (ast.stmt, ast.match_case, ast.ExceptHandler)) and not _may_fail(child):
+                left.append((child.name if isinstance(child, FUNCTION) else scope, child))
+
+
+def _may_fail(block: ast.AST) -> bool:
+    if isinstance(block, ast.Try):
+        return len(block.body) == 1
+    if not isinstance(block, ast.With):
+        return False
+    calls = [i.context_expr for i in block.items if isinstance(i.context_expr, ast.Call)]
+    return any(last_name(c.func) in _RAISES for c in calls)
+
+
+def _ignored(scope: str, statement: ast.Expr, names: dict[str, str], defined: set[str]) -> Ignored | None:
+    """Return what ``statement`` ignores; None if it may have an effect.
+
+    Args:
+      scope: the name of the function that contains the statement.
+      statement: a statement that is only an expression.
+      names: imported name -> full name.
+      defined: the names of the functions and methods that the file defines.
+    """
+    call = statement.value
+    if not isinstance(call, ast.Call):
+        return None
+    full, line, short = full_name(call.func, names), call.lineno, f"{_short(call.func)}(...)"
+    if full in _COPIES:
+        position = _COPIES[full]
+        target = _variable(call.args[position]) if len(call.args) > position else None
+        return Ignored(scope, line, short, "copy", target, True)
+    if full in _WRAPS:
+        target = _variable(call.args[0]) if call.args else None
+        return Ignored(scope, line, short, "wrap", target, True) if target is not None else None
+    if full in _KEYS:
+        target = _variable(call.args[0]) if call.args else None
+        return Ignored(scope, line, short, "key", target, True) if target is not None else None
+    if full in _CONTEXTS:
+        return Ignored(scope, line, short, "context", None, True)
+    method = call.func
+    if not isinstance(method, ast.Attribute):
+        return None
+    owner = method.value
+    if isinstance(owner, ast.Subscript) and method.attr in _UPDATES and last_name(owner.value) == "at":
+        array = owner.value.value if isinstance(owner.value, ast.Attribute) else None
+        target = _variable(array) if array is not None else None
+        if target is None:
+            return None
+        return Ignored(scope, line, f"{target}.at[...].{method.attr}(...)", "copy", target, True)
+    target = _variable(owner)
+    if method.attr not in _REPLACE or method.attr in defined or target is None or target in names:
+        return None
+    keywords = [k.arg for k in call.keywords]
+    wanted = {"grads"} if method.attr == "apply_gradients" else set()
+    if call.args or not keywords or {None, "inplace"} & {*keywords} or not wanted <= {*keywords}:
+        return None
+    return Ignored(scope, line, short, "copy", target, method.attr == "_replace")
+
+
+def _variable(node: ast.expr) -> str | None:
+    """Return the text of a variable, an attribute or an item (``self.state``, ``params["w"]``) if a statement
+    can assign to it and the text is short. Return None for other expressions."""
+    if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
+        text = ast.unparse(node)
+        return text if len(text) <= LONGEST else None
+    return None
+
+
+def _short(function: ast.expr) -> str:
+    """Return the text of a called function; only its last name if the text is long."""
+    text = ast.unparse(function)
+    return text if len(text) <= LONGEST else last_name(function) or text[:LONGEST]
