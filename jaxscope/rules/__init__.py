@@ -1,3 +1,3 @@
-"""The rules: each reads a recorded run and returns findings, which are problems that a change of the user's
-program would fix. A finding has evidence and advice. Each rule has a page with example programs, which a test
-runs."""
+"""The rules. Each rule reads a recorded run and returns findings, each with evidence and advice. A finding is
+a problem that a change of the user's program would fix. A page for each rule has example programs, which a
+test runs."""

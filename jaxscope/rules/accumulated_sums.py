@@ -1,5 +1,5 @@
-"""Rule JX403: a loop computes a sum over the devices in each iteration, and only adds these sums up. One sum
-over the devices after the loop would do."""
+"""Rule JX403: each iteration of a loop sums values over the devices, and the loop only adds these sums up.
+One sum over the devices after the loop would do."""
 
 from __future__ import annotations
 

@@ -33,9 +33,9 @@ _TYPED = {"bfloat16", "float16", "float32", "float64", "int32", "int64", "uint32
 
 
 def _weight(group: Group) -> str:
-    """Return the severity of the finding about ``group``, calls that recompiled because the shape of an
-    argument changed. It is NOTE if the recompiles seem to be over, or if the number of dimensions changed
-    (the user may need a program for each number); else WARNING."""
+    """Return the severity of the finding about ``group``: NOTE if no further shapes are expected
+    (``_settled``), or if the number of dimensions changed and the calls are not one for each leaf of a
+    pytree; else WARNING."""
     return NOTE if _settled(group) or (group.cause.kind == "rank" and not group.of_leaves) else WARNING
 
 
@@ -89,9 +89,8 @@ def _differ_by_ones(cause: Cause) -> bool:
 
 
 def _preallocate(path: str | None, how: str) -> Fix:
-    """Return the advice to allocate the array at ``path`` in its final length and write into it, instead of
-    making it longer in each call. ``path`` is None if unknown. ``how`` is the function to write with:
-    ``jax.lax.dynamic_update_slice``."""
+    """Return the advice to allocate the array at ``path`` (None: unknown) in its final length and to write
+    into it with the function ``how``, instead of making it longer in each call."""
     return Fix(message("fix-preallocate", path=path or UNNAMED, how=how), "preallocate", {"path": path})
 
 
@@ -104,12 +103,9 @@ def lengthened_argument(group: Group) -> Fix | None:
 
 
 def _settled(group: Group) -> bool:
-    """Return whether the recompiles of ``group``, all for new sizes of one argument, are over and so matter
-    less.
-
-    They are over if this argument has only few sizes, each with many calls, and no new size in the second
-    half of all calls. False if calls are not counted.
-    """
+    """Return whether the recompiles of ``group`` for new sizes of an argument seem to be over. They are if
+    the argument has at most 6 sizes, at least 10 calls for each size on average, and no new size in the
+    second half of all calls. False if calls are not counted."""
     last = group.compilations[-1]
     calls, then = group.function.counted_calls.get(last.process.id), last.calls_then
     if calls is None or then is None:
@@ -119,13 +115,13 @@ def _settled(group: Group) -> bool:
 
 
 def _chosen(group: Group) -> bool:
-    """Return whether the user seems to have chosen the sizes of the argument that made ``group`` recompile.
-    Each size then needs its own program. Examples: padded lengths, or a model that is trained at one
-    resolution and then at a larger one.
+    """Return whether the user seems to have chosen the sizes of the argument that made ``group`` recompile,
+    so that each size needs its own program. Examples: padded lengths, or a model that is trained at two
+    resolutions.
 
-    The sizes look chosen if they are a few powers of two. If there are only two sizes, multiples of 8 (ROUND)
-    from 16 on are enough, but the later size must be the larger one, because the smaller size of an odd last
-    batch may be such a number by chance.
+    The sizes look chosen if they are at most 6 powers of two, each at least 8. Two sizes may also be
+    multiples of 8, each at least 16. Of two sizes, the later must be larger: a smaller one may be that of an
+    odd last batch.
     """
     shapes = list(dict.fromkeys(_shapes(group) or _sizes_of_axes(group)))
     if not 2 <= len(shapes) <= bucketing.MOST or len({len(shape) for shape in shapes}) > 1:
@@ -139,17 +135,16 @@ def _chosen(group: Group) -> bool:
 
 
 def _sizes_of_axes(group: Group) -> list[tuple[int, ...]]:
-    """Return the sizes that axes had before and after each recompile of ``group`` in which the same axes
-    changed in several arrays of one argument: ``[(14,), (15,)]`` if axis 1 changed from 14 to 15. Changes
-    with unknown sizes are left out."""
+    """Return the sizes before and after each recompile of ``group``, if the same axes of several arrays
+    changed: ``[(14,), (15,)]`` if axis 1 changed from 14 to 15. Unknown sizes are left out."""
     values = [v for c in group.causes for v in (c.before, c.after) if isinstance(v, AxisSizes)]
     return [sizes for v in values if (sizes := _dimensions(v)) is not None]
 
 
 def _in_phases(group: Group) -> bool:
-    """Return whether the argument that made ``group`` recompile has few sizes, one for each phase of the
-    program. In a phase, an inner loop calls the function with one size; an outer loop goes on to the next
-    size. For example, a curriculum trains on longer and longer sequences."""
+    """Return whether the argument that made ``group`` recompile changes its size only in an outer loop, while
+    an inner loop calls the function with one size. Example: each phase of a training has longer sequences.
+    False for more than PLACES sizes."""
     c, path = group.calls[-1], group.cause.path
     if c.site is None or c.missed is None or path is None or len(set(_shapes(group))) > PLACES:
         return False
@@ -174,8 +169,8 @@ def _a_size_each(group: Group) -> bool:
 
 
 def _creeps(shapes: list[tuple[int, ...]]) -> bool:
-    """Return whether exactly one axis differs between the successive ``shapes`` of an argument, and becomes
-    longer by the same amount each time: ``[(8, 1), (8, 2), (8, 3)]``."""
+    """Return whether exactly one axis differs between the successive ``shapes`` of an argument, and grows by
+    the same amount each time: ``[(8, 1), (8, 2), (8, 3), (8, 4)]``. See ``bucketing.creeps`` for restarts."""
     if len({len(shape) for shape in shapes}) != 1:
         return False
     changing = [sizes for sizes in zip(*shapes, strict=True) if len(set(sizes)) > 1]
@@ -183,8 +178,8 @@ def _creeps(shapes: list[tuple[int, ...]]) -> bool:
 
 
 def _shapes(group: Group) -> list[tuple[int, ...]]:
-    """Return the shapes, in all recorded calls of the function, of the argument that made ``group``
-    recompile. A call in which this argument is a container of arrays is left out."""
+    """Return the shape of the argument that made ``group`` recompile, for each recorded call of the function.
+    A call with a container of arrays as this argument is left out."""
     return [
         tuple(n for n in leaf.shape if isinstance(n, int))
         for c in group.function.compilations
@@ -208,9 +203,8 @@ def _dimensions(value: Value | None) -> tuple[int, ...] | None:
 
 
 def _size(value: Value | None, sizes: list[int]) -> str:
-    """Return ``sizes`` as text. If ``value``, the type of an argument before or after the change that caused
-    a recompile, is the shape of one array, the text is ``[8,16]``. If it has the sizes of single axes,
-    because several arrays changed, the text is ``16 on axis 1``."""
+    """Return ``sizes`` as text: ``16 on axis 1`` if ``value`` has the sizes of single axes, else ``[8,16]``.
+    ``value`` is the type of the argument from which the sizes were taken."""
     if isinstance(value, AxisSizes):
         return ", ".join(f"{n} on axis {axis}" for (axis, _), n in zip(value.sizes, sizes, strict=True))
     return f"[{','.join(map(str, sizes))}]"
@@ -230,9 +224,8 @@ def changing_dtype(group: Group) -> Fix | None:
 
 
 def _a_precision_each(group: Group) -> bool:
-    """Return whether a few lines call the function of ``group``, and each line always passes another
-    floating-point precision, as one line for a model in bfloat16 and one for a model in float32 do. No dtype
-    is wrong then.
+    """Return whether a few lines call the function of ``group``, each line always with another floating-point
+    precision: one for a model in bfloat16, one for a model in float32. No dtype is wrong then.
 
     Every floating-point argument must differ in dtype between the lines. If only some of them differ, this is
     more likely a mistake.
@@ -293,8 +286,8 @@ def dtype_of(*values: Value | None) -> str | None:
 
 
 def typed(dtype: str | None) -> str:
-    """Return code that converts a value to ``dtype``: ``jnp.float32(...)`` for ``float32``. For a dtype that
-    has no function in ``jax.numpy`` it is ``jnp.asarray(x, dtype)``."""
+    """Return code that converts a value to ``dtype``: ``jnp.float32(...)`` for ``float32``. For None and for
+    less common dtypes, such as ``int8``, it is ``jnp.asarray(x, dtype)``."""
     return f"jnp.{dtype}(...)" if dtype in _TYPED else "jnp.asarray(x, dtype)"
 
 
@@ -323,9 +316,8 @@ def changing_tree(group: Group) -> Fix | None:
 
 
 def _reordered(cause: Cause) -> bool:
-    """Return whether the two calls that ``cause`` compares differ only in the order of the keys of a
-    container. The keys of an ordered dict are read from its text in JAX, ``collections.OrderedDict ['x',
-    'y']``."""
+    """Return whether the two calls that ``cause`` compares differ only in the order of a container's keys.
+    The keys of an ordered dict are read from its text in JAX, ``collections.OrderedDict ['x', 'y']``."""
     before, after = cause.before, cause.after
     if isinstance(before, TreeText):
         return before.order

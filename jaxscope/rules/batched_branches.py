@@ -71,9 +71,9 @@ def _has_work(batched: BatchedBranches, file: str, branch: ast.expr) -> bool:
 
 
 def _listed(source: str | None, batched: BatchedBranches, file: str) -> Iterator[ast.expr]:
-    """Find the branches of a conditional that receives them in a variable. Yield the functions in a list or
-    tuple of functions in ``file``, such as ``OPERATIONS = [rotate, blur]``, if at least two of them have
-    operations in the program. If there are several such lists, yield nothing."""
+    """Yield the branches of a conditional that gets them in a variable: the items of the list or tuple in
+    ``source`` (the text of ``file``) that names at least two functions with operations in the program. Yield
+    nothing if there are several such lists."""
     found = syntax(source)
     lists = [
         node.elts
@@ -102,16 +102,15 @@ def _largest(
 
 
 def _branches(call: ast.Call) -> Iterator[ast.expr]:
-    """Yield the functions that are passed as branches in ``call``, a call of ``cond`` or ``switch``, as
-    expressions of the source."""
+    """Yield the functions that ``call``, a call of ``cond`` or ``switch``, gets as branches, as expressions
+    of the source."""
     positional = call.args[1:2] if last_name(call.func) == "switch" else call.args[1:3]
     for value in (*positional, *(k.value for k in call.keywords if k.arg in _BRANCHES)):
         yield from value.elts if isinstance(value, (ast.Tuple, ast.List)) else (value,)
 
 
 def _is_of(work: FunctionWork, file: str, branch: ast.expr) -> bool:
-    """Return whether the operations ``work``, counted for one function, are those of the function ``branch``,
-    an expression in ``file``."""
+    """Return whether ``work`` counts the operations of the function ``branch``, an expression in ``file``."""
     if isinstance(branch, ast.Lambda):
         last = branch.end_lineno or branch.lineno
         return work.file == file and work.line is not None and branch.lineno <= work.line <= last

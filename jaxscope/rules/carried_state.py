@@ -52,17 +52,17 @@ def carried_state(run: Run) -> Iterator[Finding]:
 
 
 def _has_another_name(p: Prediction) -> bool:
-    """Return whether the result in the prediction ``p`` has a name, and this name is not the argument's:
-    ``mu`` in ``result.mu`` for the argument ``params``. An item of a tuple, ``result[0]``, has no name."""
+    """Return whether the result that ``p`` predicts about has another name than the argument: ``result.mu``
+    for ``params``. False for an item of a tuple, ``result[0]``, which has no name."""
     name = re.fullmatch(r".*(?:\.|\[')(\w+)(?:'\])?", p.result)
     return name is not None and name[1] != (tokens(p.argument)[-1].strip(".[]'\"") if p.argument else None)
 
 
 def fix(p: Prediction) -> Fix:
     """Return the advice for ``p``, the prediction that the next call recompiles because the function returns
-    an array in another form (dtype, sharding, ...) than it received. The advice is to pass the array in the
-    returned form from the first call on. If the forms differ in several ways, the advice is about the one
-    that decides."""
+    an array in another form (dtype, sharding, ...) than it received. Mostly, the advice is to pass the array
+    in the returned form from the first call on. If the forms differ in several ways, only the first of
+    ``p.causes`` counts."""
     cause = p.causes[0]
     path = cause.path or p.argument
     if cause.kind in ("weak_type", "dtype"):

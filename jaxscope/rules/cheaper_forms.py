@@ -69,7 +69,8 @@ FIXES = {
 
 @rule("JX211", "costly-form", WARNING)
 def costly_form(run: Run) -> Iterator[Finding]:
-    """Yield a finding for each line and form; if several functions contain it, only for the first."""
+    """Yield one finding for each line with a costly form. If several functions contain the line, the finding
+    is about the first of them."""
     seen = set[tuple[object, str]]()
     for p, f, texts in users(run):
         for form in texts.stablehlo.cheaper_forms if texts.stablehlo is not None else ():
@@ -108,15 +109,16 @@ def costly_form(run: Run) -> Iterator[Finding]:
 
 
 def _share(form: CheaperForm) -> float | None:
-    """Return the share of the operations of ``form`` in all operations of the program, or 1, the largest
-    share that is possible, for a banded matrix in a loop: XLA factors a matrix that does not change before
-    the loop, but ``form.share`` counts this work in each iteration. Return None if it is unknown."""
+    """Return the share of the program's operations that ``form`` needs; None if unknown. Return 1, the
+    largest possible share, for a banded or tridiagonal matrix in a loop."""
+    # XLA factors an unchanging matrix before the loop, but form.share counts this work in each iteration.
     return 1.0 if form.in_loop and form.kind in (BANDED, TRIDIAGONAL) else form.share
 
 
 def _is_repeated(texts: Texts, form: CheaperForm) -> bool:
-    """Return whether the compiled program computes the product ``form`` in each iteration of its loop: XLA
-    moves a product that does not change out of the loop."""
+    """Return whether the compiled program computes the product ``form`` in each iteration of its loop. If the
+    operands are the same in all iterations, XLA moves the product before the loop. False if this is
+    unknown."""
     if texts.hlo is None or form.source is None:
         return False
     flops = [line.flops or 0 for line in texts.hlo.flops_by_line if line.source.place == form.source.place]
@@ -126,8 +128,9 @@ def _is_repeated(texts: Texts, form: CheaperForm) -> bool:
 
 
 def _is_written(run: Run, form: CheaperForm) -> bool:
-    """Return whether the user's line has the function that the advice is about: other functions of JAX use
-    Fourier transforms, too, and a correlation is not what ``fftconvolve`` computes."""
+    """Return whether the user's line names the function that the advice is about: ``fft`` or ``convolve``.
+    True for forms whose advice is about no function."""
+    # Other functions of JAX use Fourier transforms, too, and fftconvolve does not compute a correlation.
     name = {REAL: "fft", KERNEL: "convolve"}.get(form.kind)
     return name is None or (form.source is not None and name in sources.line(run, form.source))
 

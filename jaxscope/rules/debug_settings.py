@@ -1,4 +1,4 @@
-"""Rule JX609: settings of JAX for debugging that are left on, and take much of the time."""
+"""Rule JX609: JAX's settings for debugging that are left on and take much of the time."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def debug_setting_left_on(run: Run) -> Iterator[Finding]:
 
 
 def _is_jitted_call(run: Run, t: LineTime) -> bool:
-    """Return whether the line where the time ``t`` was measured seems to call a jitted function of the user.
-    There, checking the result mostly waits for the computation, and without the check the program would wait
-    for it later."""
+    """Return whether the line where ``t`` was measured seems to call a jitted function of the user. Checking
+    the result then mostly waits for the computation; without the check, the program would wait for it
+    later."""
     at = t.stack[0]
     if at.place in payers.call_lines(run):
         return True
@@ -48,9 +48,9 @@ def _is_jitted_call(run: Run, t: LineTime) -> bool:
 
 
 def _finding(run: Run, measured: float, times: list[LineTime], settings: Sequence[str]) -> Iterator[Finding]:
-    """Yield a finding that ``settings``, the names of settings for debugging, cost the time in ``times``.
-    Yield nothing if the time, without that in which the thread slept, is less than SHARE of ``measured`` (the
-    measured seconds of the run), or was sampled too seldom."""
+    """Yield the finding that the debugging ``settings`` cost the time in ``times``. Yield nothing if this
+    time, without sleep, is less than SHARE of ``measured``, the measured seconds of the run, or has too few
+    samples."""
     loop = Loop(times[0].stack[0], 0, False, times) if times else None
     if loop is None or loop.seconds < SHARE * measured or loop.samples < line_times.FEWEST:
         return
@@ -94,7 +94,7 @@ def _lines_that_set(run: Run, settings: Collection[str]) -> dict[str, Frame]:
 
 
 def turned_on(source: str | None) -> Iterator[tuple[str, int]]:
-    """Yield the settings of JAX that ``source`` turns on, each with the number of the line, as in
+    """Yield (setting, line number) for each setting of JAX that ``source`` turns on:
     ``jax.config.update("jax_debug_nans", True)``, ``jax.config.jax_debug_nans = True``,
     ``jax.debug_nans(True)``, ``jax.disable_jit()`` and ``os.environ["JAX_DEBUG_NANS"] = "1"``."""
     found = syntax(source)

@@ -85,9 +85,9 @@ def does_not_fit(run: Run) -> Iterator[Finding]:
 
 
 def _stood_in(run: Run) -> set[str]:
-    """Return the ids of programs of this machine that were also compiled for a target (another machine, which
-    need not be available), if it is known whether they fit into the target's memory. It then does not matter
-    whether they fit into this machine's memory."""
+    """Return the ids of programs of this machine that were also compiled for a target (another machine), if
+    it is known whether they fit into the target's memory. Whether they fit into this machine's memory does
+    not matter then."""
     made = [p for p in run.retargeted.values() if p.of is not None]
     return {p.of.id for p in made if p.of is not None and target_programs.fit(run, p) is not None}
 

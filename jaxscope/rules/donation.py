@@ -90,9 +90,8 @@ def _fields(c: Constant) -> dict[str, Field]:
 
 
 def _inner(f: Function, c: Constant) -> str | None:
-    """Return the name of the function that uses the constant ``c``, if it is another function, which ``f``
-    calls. Return None if ``f`` itself or a function defined in ``f`` uses the constant, or if this is
-    unknown."""
+    """Return the name of the function that uses the constant ``c``, if ``f`` only calls that function. None
+    if ``f`` itself or a function defined in ``f`` uses ``c``, or if this is unknown."""
     if c.source is None or c.source.function == "<module>":
         return None
     parts = c.source.function.split(".")
@@ -103,9 +102,8 @@ def _inner(f: Function, c: Constant) -> str | None:
 
 def _is_written(run: Run, f: Function, name: str) -> bool:
     """Return whether the variable or attribute ``name``, which the trace of ``f`` captured, occurs in the
-    file of ``f``. If it does not, code that ``f`` calls captured it, such as the data loader of a library.
-    True if the file cannot be read.
-    """
+    file of ``f``. If not, code that ``f`` calls captured it, such as a library's data loader. True if the
+    file cannot be read."""
     source = sources.of(run)(f.seen.file) if f.seen.file is not None else None
     found = rewrap_site.syntax(source)
     if found is None:

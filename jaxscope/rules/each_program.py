@@ -37,9 +37,9 @@ Look = Callable[[Program, Function, Texts], Iterator[tuple[Hashable, Finding]]]
 
 def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
     """Yield (program, function, analyzed texts of the program) for each of the user's functions. The program
-    is the function's latest one; if some of its programs were called, it is the latest of these. If a
-    function was only lowered for targets (machines to compile for, ``jaxscope compile``), the program is one
-    that was compiled for a target."""
+    is the latest one that was called, or the latest one if none was called. For a function that was only
+    lowered for targets (machines to compile for, ``jaxscope compile``), the program is one compiled for a
+    target."""
     latest = _latest(run)
     for f, ps in latest.values():
         yield ps[0], f, run.texts_of(ps[0])
@@ -50,9 +50,9 @@ def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
 
 
 def costliest(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
-    """Yield what ``users`` yields. In addition, if an earlier program of one of these functions took longer
-    to compile than the latest one, yield the program that took longest: the latest program may be for a
-    single example, and the earlier one for the whole batch."""
+    """Yield what ``users`` yields. In addition, yield a function's slowest program to compile, if an earlier
+    program took longer to compile than the latest one. The latest program may be for a single example, and
+    the earlier one for the whole batch."""
     yield from users(run)
     for f, ps in _latest(run).values():
         longer = [p for p in ps[1:] if _compile_seconds(p) > _compile_seconds(ps[0])]
@@ -66,9 +66,9 @@ def _compile_seconds(p: Program) -> float:
 
 @cached_until_changed
 def _latest(run: Run) -> dict[str, tuple[Function, list[Program]]]:
-    """Return a dict: id of a user's function -> (the function, its programs with the latest first). If some
-    of these programs were called, those that never were are left out: a program that was compiled ahead of
-    time may be unused."""
+    """Return {id of a user's function: (the function, its programs with the latest first)}. If some of a
+    function's programs were called, only these are returned: a program that was compiled ahead of time may be
+    unused."""
     found: dict[str, tuple[Function, list[Program]]] = {}
     for p in run.programs.values():
         f = p.function
@@ -81,9 +81,9 @@ def _latest(run: Run) -> dict[str, tuple[Function, list[Program]]]:
 
 
 def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
-    """Yield the findings of the rule ``look`` in the latest programs of each of the user's functions: those
-    that ran on this machine, and those compiled for each target (another machine, which need not be
-    available). ``look`` yields pairs (value, finding) for one program; findings with equal values are the
+    """Yield the findings of the rule ``look`` in the programs of each of the user's functions: the latest
+    LOOKED programs of this machine, and those compiled for targets (other machines, which need not be
+    available). ``look`` yields pairs (value, finding) for one program. Two findings with equal values are the
     same.
 
     If several programs have the same finding, only the finding of the latest program is kept. If the
@@ -110,9 +110,9 @@ def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
 
 
 def _earlier(run: Run, f: Finding, having: Sequence[Program], latest: Program) -> Finding:
-    """Return the finding ``f`` about a function whose latest program, ``latest``, does not have the problem,
-    while the programs ``having`` do. The numbers of the compilations of ``having`` and of ``latest`` are
-    added."""
+    """Return ``f``, a finding about a problem that the programs ``having`` have and ``latest``, the latest
+    program of the function, does not have. The numbers of the compilations of these programs are added to
+    ``f``."""
     numbers = sorted(n for p in having for n in [run.number(p.compilations[-1])] if n is not None)
     if not numbers:
         return f
@@ -134,11 +134,13 @@ def _of_stand_in(f: Finding, others: Sequence[Program]) -> Finding:
 
 def takes_time(run: Run, p: Program, f: Function, operations: float = 0) -> bool:
     """Return whether the calls of ``p``, a program of the function ``f``, matter to the duration of the run.
+    One of these is enough:
 
-    This is so if ``f`` is called more than once, or a loop is around the line of the call or around a line
-    above it in the call stack. A single call matters if it needs at least MANY operations (FASTER times as
-    many on accelerators), or if the main thread spent at least the share LONG of the measured time at the
-    line of the call, without the time to compile.
+    - ``f`` is called more than once. If calls are not counted: a loop is around the line of the call, or
+      around a line above it in the call stack.
+    - One call needs at least MANY operations, on accelerators FASTER times as many.
+    - The main thread spent at least the share LONG of the measured time at the line of the call, without the
+      time to compile.
 
     Args:
       operations: the operations that one call needs, as far as they are known.

@@ -46,7 +46,8 @@ def lines(run: Run) -> set[tuple[str, int]]:
 
 def small_copies(run: Run) -> set[tuple[str, int]]:
     """Return (file, line number) of the lines that copied at least FEWEST small arrays from the host to
-    devices in a loop that also calls jitted functions. Rule JX604 does not report these lines."""
+    devices and that rule JX604 does not report. Around such a line there is no loop, or a loop that calls a
+    jitted function."""
     return {
         t.source.place
         for t in model.transfers(run)
@@ -55,7 +56,8 @@ def small_copies(run: Run) -> set[tuple[str, int]]:
 
 
 def _copies_items(t: Transfer) -> bool:
-    """Return whether ``t`` copies at least FEWEST small arrays of the host, as the program requests."""
+    """Return whether the transfer ``t`` stands for at least FEWEST copies of small arrays from the host to a
+    device, by a function in COPIES."""
     if t.direction != TO_DEVICE or t.kind not in COPIES or t.count is None or t.count < FEWEST:
         return False
     return t.bytes_each is not None and t.bytes_each <= SMALL
@@ -113,8 +115,9 @@ def copied_one_at_a_time(run: Run) -> Iterator[Finding]:
 
 
 def _inside_an_inner_loop(run: Run, t: Transfer) -> bool:
-    """Return whether the innermost loop around the line of ``t``, or around the call of the function that
-    contains the line, calls no jitted function of the user. Such a loop may collect the items of a batch."""
+    """Return whether the innermost loop around the line of ``t`` calls no jitted function of the user. Such a
+    loop may collect the items of a batch. If no loop is around the line, take the call of the function that
+    contains it. False if there is no loop."""
     calls = payers.call_lines(run)
     for at in (t.source, t.caller):
         text = sources.of(run)(at.file) if at is not None else None
@@ -125,8 +128,8 @@ def _inside_an_inner_loop(run: Run, t: Transfer) -> bool:
 
 
 def _iterates(run: Run, at: Frame) -> bool:
-    """Return whether rule JX133 reports the loop around the line ``at`` (or the line itself), and advises to
-    iterate over a NumPy array."""
+    """Return whether rule JX133 reports the line ``at``, or the loop around it, and advises to use NumPy
+    there."""
     loop = loop_around(sources.of(run)(at.file), at.line)
     lines = {at.line, loop[0]} if loop is not None else {at.line}
     return any(

@@ -26,8 +26,7 @@ def _found(
     Args:
       kind: the kind of cause, such as ``effects``.
       fix: returns the advice, given the path of an argument; None: unknown.
-      few: how many such calls are normal for one program of one function object; a function that is defined
-        again is another object.
+      few: how many misses are normal for each program, or for each function object if there are more.
     """
     for group in groups(run, (kind,), fast_path=True):
         n = group.function.fast_path_misses
@@ -37,11 +36,11 @@ def _found(
 
 
 def _programs(group: Group) -> int:
-    """Return the number of function objects that the function of ``group`` had, or the number of its programs
-    if this is larger; at least 1. The more there are, the more misses of the fast path are normal.
+    """Return the number of function objects that the function of ``group`` had, or of its programs if they
+    are more; at least 1. The more there are, the more misses of the fast path are normal.
 
-    A function that is defined again is another object, and each object has its own fast path. For each
-    program, the first call with each kind of argument misses the fast path.
+    Each function object has its own fast path, and a function that is defined again is another object. For
+    each program, the first call with each kind of argument misses the fast path.
     """
     known = {c.key.function_object for c in group.function.compilations if c.key is not None} - {None}
     return max(1, len(known), sum(c.compiled is not None for c in group.function.compilations))
@@ -58,8 +57,8 @@ def _title(run: Run, group: Group, calls: int) -> Message:
 
 
 def _of_refs(group: Group) -> bool:
-    """Return whether the only effects of the function of ``group`` are reading and writing ``jax.Ref``. With
-    these effects every call misses the fast path; that cannot be avoided, so that it is not reported."""
+    """Return whether the only effects of the function of ``group`` are reading and writing ``jax.Ref``. Every
+    call of such a function misses the fast path. This cannot be avoided, so no finding reports it."""
     found = {
         e.partition("<")[0]
         for c in group.compilations

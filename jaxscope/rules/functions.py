@@ -49,25 +49,26 @@ def new_function_object(group: Group) -> Fix | None:
 
 
 def _maker(group: Group) -> line_names.Definition | None:
-    """Return the definition of the function in whose body the recompiled function is defined; None: unknown.
-    ``group`` has the calls of the recompiled function."""
+    """Return the definition of the function whose body defines the recompiled function of ``group``; None if
+    unknown."""
     seen = group.function.seen
     name = seen.qualname.rpartition(".<locals>.")[0]
     return line_names.function(group.source(seen.file), name) if name and seen.file is not None else None
 
 
 def _in_cache(group: Group) -> bool:
-    """Return whether the recompiled function is defined in a function under ``functools.lru_cache``, and the
-    cache has room for all function objects that were compiled. Each of them was then created only once.
-    ``group`` has the calls of the recompiled function."""
+    """Return whether the recompiled function of ``group`` is defined in a function under
+    ``functools.lru_cache`` whose cache has room for all function objects that were compiled. Each object was
+    then created only once."""
     made = _maker(group)
     size = line_names.cache_size(made) if made is not None else None
     return size is not None and len(group.calls) < size
 
 
 def _call_once(group: Group, maker: str) -> Message:
-    """Return the advice for a function that each call of the function ``maker`` (a name) defines again: to
-    call ``maker`` once. ``group`` has the calls that recompiled for this reason."""
+    """Return the advice for the function of ``group``, which each call of the function ``maker`` (a name)
+    defines again: to call ``maker`` once, to call it once for each of its arguments, or to enlarge its
+    ``lru_cache``."""
     made = _maker(group)
     size = line_names.cache_size(made) if made is not None else None
     if size is not None:

@@ -75,9 +75,8 @@ def _inserted(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple
 
 def _gathers_for_a_scan(run: Run, p: Program, c: Collective, texts: Texts) -> bool:
     """Return whether the collective ``c`` of the program ``p`` gathers a whole argument for a scan over its
-    sharded axis, and either the argument is large or the program computes much. Each device then computes all
-    iterations of the scan, which costs more than the communication. ``texts`` are the analyzed texts of
-    ``p``."""
+    sharded axis. Each device then computes all iterations, which costs more than the communication. False if
+    the argument is small and the program computes little. ``texts`` are the analyzed texts of ``p``."""
     if c.kind != "all-gather" or c.source is None or c.bytes is None or not _scans(run, c.source):
         return False
     flops = (texts.hlo.matrix_flops_at_least if texts.hlo is not None else None) or 0
@@ -89,8 +88,8 @@ def _gathers_for_a_scan(run: Run, p: Program, c: Collective, texts: Texts) -> bo
 
 def _on_devices(c: Collective, texts: Texts) -> dict[str, Field]:
     """Return two fields of a message about the collective ``c``: ``devices``, the devices that it connects
-    (``each of the 8 devices``), and ``repeated``, the share of the work that is repeated because each device
-    does all of it (``7/8``). If the size of the mesh is unknown, ``repeated`` is None."""
+    (``each of the 8 devices``), and ``repeated``, the share of the work that all but one of them repeat
+    (7/8). If the size of the mesh is unknown, ``repeated`` is None."""
     sizes = dict(texts.hlo.mesh or ()) if texts.hlo is not None else {}
     n = math.prod(sizes.get(axis, 0) for axis in c.axes or ())
     if not n:
@@ -105,12 +104,12 @@ def _scans(run: Run, line: Frame) -> bool:
 
 
 def _dropped(texts: Texts) -> set[int]:
-    """Return the sizes in bytes of those results of a program for which JAX drops the sharding that the user
-    requested, because a dimension is not divisible by the mesh axes. The set has two sizes of each result:
-    with padding and without.
+    """Return the sizes in bytes of those results of a program for which JAX drops the requested sharding,
+    because a dimension is not divisible by the mesh axes. Each result is in the set twice: with padding and
+    without.
 
     The partitioner computes such a result with the requested sharding and gathers it in the end. An
-    all-gather of one of these sizes is not reported, because another rule (JX503) reports the cause.
+    all-gather of one of these sizes gives no finding of JX401, because rule JX503 reports the cause.
     """
     found = texts.stablehlo.uneven if texts.stablehlo is not None else ()
     results = [u for u in found if u.of == RESULT and u.bytes is not None]

@@ -30,9 +30,9 @@ _WITHOUT = frozenset({"nelder-mead", "powell", "cobyla", "cobyqa"})
 
 
 def called_by_scipy(source: str | None, line: int) -> ast.Call | None:
-    """Return the call of SciPy to which the function that contains ``line`` is passed, as in
-    ``minimize(objective, x0)``. SciPy then calls the function itself, and needs each result at once. Return
-    None if there is no such call."""
+    """Return the call of SciPy that gets the function around ``line`` as an argument: ``minimize(objective,
+    x0)``. SciPy then calls the function itself, and needs each result at once. Return None if there is no
+    such call."""
     found = syntax(source)
     if found is None:
         return None
@@ -89,8 +89,8 @@ def whole_programs(calls: Sequence[Compilation]) -> Sequence[Compilation]:
     """Return those of ``calls`` that compiled more than a single operation: loops and branches outside jit,
     and functions that a library around JAX jits. If there are none, return all ``calls``.
 
-    Such programs decide what to do about a line, because they take far longer to compile. Counting them,
-    instead of seconds, gives the same advice on any machine.
+    Such programs take far longer to compile, so they decide the advice about a line. They are counted instead
+    of their seconds, so that the advice is the same on any machine.
     """
     own = [c for c in calls if c.function.seen.name in OF_FUNCTIONS or not _of_jax(c.function)]
     return own or calls
@@ -122,7 +122,7 @@ def reads_values(run: Run, line: Frame, jitted: Jitted) -> bool:
 
     Args:
       line: the user's line that calls the function.
-      jitted: that call as it would be written under jit; it identifies the function.
+      jitted: this call, rewritten with jit around the function.
     """
     return any(
         t.direction == transfers.TO_HOST

@@ -226,9 +226,8 @@ def _is_python(run: Run, t: LineTime) -> bool:
 
 
 def _may_be_jitted(called: ast.expr, known: set[str], jitted: frozenset[str]) -> bool:
-    """Return whether the expression ``called`` may be a jitted function: its last name is in ``jitted``, or
-    it is an attribute of ``self``, or a variable that is not in ``known``, the names of modules and other
-    functions."""
+    """Return whether the expression ``called`` may be a jitted function: its last name is in ``jitted``, it
+    is an attribute of ``self``, or its first name is not in ``known``, the names of modules and builtins."""
     if last_name(called) in jitted:
         return True
     if isinstance(called, ast.Attribute):

@@ -58,8 +58,8 @@ def growing(run: Run) -> Iterator[Finding]:
 
 def _appended(run: Run, reported: Collection[str]) -> Iterator[Finding]:
     """Yield findings about lists that have many arrays in one snapshot, and that a loop in the source only
-    adds to. A run with few steps has too few snapshots to show that the lists grow. ``reported`` are the
-    names of containers that have a finding already."""
+    adds to. Such lists are found even if a short run has too few snapshots to show their growth. ``reported``
+    are the names of containers that have a finding already."""
     lists: dict[str, list[Group]] = {}  # in the snapshot in which a list has the most bytes
     for snapshot in arrays.of_main(run):
         here: dict[str, list[Group]] = {}
@@ -219,11 +219,11 @@ class _Copied(msgspec.Struct, frozen=True):
 
 
 def _trees(run: Run) -> dict[str, list[tuple[Group, Snapshot]]]:
-    """Return a dict: tree -> its arrays, each with a snapshot that has it. The tree of ``params['w']`` is
-    ``params``; only arrays with a name are returned.
+    """Return {tree: its arrays, each with a snapshot that has it}. The tree of ``params['w']`` is ``params``.
+    Arrays without a name are left out.
 
     The snapshot is the fullest one if it has the array, else the largest one that has it. The fullest
-    snapshot alone is not enough: arrays that it lacks, or has no name for, can be as large.
+    snapshot alone is not enough: it may lack large arrays, or have no name for them.
     """
     looks = arrays.of_main(run)
     first = arrays.fullest(looks)
@@ -289,8 +289,9 @@ def _replicated(run: Run, tree: str, members: list[_Copied], together: int) -> F
 
 
 def _shard(tree: str, first: _Copied, *, others: bool, saved: int) -> Fix:
-    """Return the advice to shard replicated arrays of ``tree``, the largest of which are ``first``.
-    ``others``: there are other arrays. ``saved`` is the number of bytes that this saves on each device."""
+    """Return the advice to shard replicated arrays of ``tree``, of which ``first`` are the largest.
+    ``others`` is whether there are other arrays, and ``saved`` the number of bytes that this saves on each
+    device."""
     words = message(
         "fix-shard-dimension",
         dimension=first.dimension,
@@ -343,11 +344,11 @@ def _like(tree: str, copied: _Copied) -> Message | None:
 
 
 def _copied(g: Group, look: Snapshot, tree: list[Group]) -> _Copied | None:
-    """Return how to shard the replicated arrays ``g`` of the snapshot ``look`` instead. None if they are not
+    """Return how to shard the replicated arrays ``g`` of the snapshot ``look``. None if they are not
     replicated over a mesh axis, or if no dimension is divisible by the size of such an axis.
 
-    If they are replicated over several axes, choose an axis over which other arrays of ``tree`` (such as
-    ``params``) are sharded, or else the largest.
+    Of several axes, one is preferred over which other arrays of ``tree`` (such as ``params``) are sharded,
+    then the largest one.
     """
     shape = [d for d in g.shape or () if isinstance(d, int)]
     if g.sharding is None or g.device_bytes is None or not shape or len(shape) != len(g.shape or ()):

@@ -62,9 +62,9 @@ def one_key_for_all_steps(run: Run) -> Iterator[Finding]:
 
 
 def _statics_change(f: Function, c: Compilation, call: LoopCall) -> bool:
-    """Return whether ``call``, a call of ``f`` that a loop repeats, passes another static argument in each
-    iteration. Then the program may combine the random key with that argument, and draw other numbers each
-    time. ``c`` is a recorded call of ``f``, from which its static arguments are known."""
+    """Return whether ``call``, a call of ``f`` in a loop, passes another static argument in each iteration.
+    The program may combine the random key with that argument, and so draw other numbers each time. ``c`` is a
+    recorded call of ``f``, which shows the static arguments."""
     statics = {s.path for s in (c.key.static if c.key is not None else ()) if split(s.path)[0] == s.path}
     passed = [loop_calls.argument(call.call, f.seen.signature, name) for name in statics]
     return any(p is not None and not loop_calls.stays_the_same(p, call.repeats) for p in passed)
@@ -145,8 +145,8 @@ def _turns_alone(run: Run, c: Compilation, call: LoopCall, jitted: set[str]) -> 
 
 def _rows(run: Run, c: Compilation, call: LoopCall) -> tuple[int, ...] | None:
     """Return the shape of the array whose rows a loop passes to a jitted function in ``call``, one row in
-    each call; ``c`` is the latest such call. None if no such array is known, or if the loop runs only once.
-    The array is known from operations outside jit that take a row (a slice, a gather) on the loop's lines."""
+    each call; ``c`` is the latest such call. None if the array is unknown, or if the whole loop runs only
+    once. The array is known if the loop takes the rows by operations outside jit (a slice, a gather)."""
     if c.site is None or c.key is None or not _again(run, c, call):
         return None
     rows = {(leaf.shape, leaf.dtype) for leaf in c.key.arguments if leaf.shape is not None}
@@ -168,9 +168,9 @@ def _dtype(c: Compilation, rows: tuple[int, ...]) -> str | None:
 
 
 def _again(run: Run, c: Compilation, call: LoopCall) -> bool:
-    """Return whether the loop around ``call`` runs several times: another loop of the same function is around
-    it, or a loop is around a line that calls this function. ``call`` is the call in the source, with its
-    loop; ``c`` is a recorded call of the same jitted function, with the call stack."""
+    """Return whether the loop around ``call`` runs several times: another loop of its function is around it,
+    or a loop is around a line that calls this function. ``c`` is a recorded call of the same jitted function,
+    with the call stack."""
     text, stack = sources.of(run), c.missed.stack if c.missed is not None else []
     last = call.loop.end_lineno or call.loop.lineno
     outside = [
@@ -183,8 +183,8 @@ def _calls_in_a_step(run: Run, f: Function, c: Compilation, call: LoopCall) -> i
     """Return how often each training step calls ``f``. None if calls or steps are not counted, or if ``f``
     may itself be the step.
 
-    If ``jaxscope.step()`` counts the steps, and ``f`` is passed its own results, ``f`` may be the step: the
-    user may call ``jaxscope.step()`` only once in each epoch.
+    If ``jaxscope.step()`` counts the steps, an ``f`` that gets its own results as arguments may be the step:
+    the user may call ``jaxscope.step()`` only once in each epoch.
 
     Args:
       c: a recorded call of ``f``.
@@ -237,11 +237,12 @@ def work_done_twice(run: Run) -> Iterator[Finding]:
 
 
 def _comparable(run: Run, larger: Compilation, g: Function, c: Compilation) -> bool:
-    """Return whether the call ``larger`` may compute the forward pass that the call ``c`` of the function
-    ``g`` computes, and more.
+    """Return whether the call ``larger`` may compute everything that the call ``c`` of the function ``g``
+    computes, such as a forward pass, and more.
 
-    True if both calls seem to be in the same mode: they have equal static arguments, they both use random
-    keys (for dropout) or ``larger`` uses none, and ``g`` has no code that is only for evaluation.
+    False if ``larger`` has other static arguments, a random key (for dropout) that ``c`` lacks, or more
+    arguments of one kind (two models). False if ``g`` has code that is only for evaluation, or if its source
+    is unknown.
     """
     if larger.key is None or c.key is None:
         return False
@@ -265,12 +266,12 @@ _Types = dict[tuple[str, ...], tuple[object, ...]]  # steps of the path of an ar
 
 
 def _has_another_like(larger: Compilation, c: Compilation) -> bool:
-    """Return whether ``larger`` has more arguments of one kind than ``c`` has: for example, the parameters of
-    two networks instead of one. Then ``larger`` may compute the same as ``c``, but with the other argument.
+    """Return whether ``larger`` has more arguments of one kind than ``c``: the parameters of two networks
+    instead of one. ``larger`` may then compute the same as ``c`` with the other argument.
 
-    Arguments are of one kind if their arrays have equal paths and types. Arrays deep inside an argument, as
-    the moments in an optimizer's state, are not counted if the same arrays occur nearer to the argument's
-    root.
+    Arguments are of one kind if their arrays have equal paths and types. Arrays deep inside an argument (such
+    as moments in an optimizer's state) do not count if the same arrays occur nearer to the root of an
+    argument.
     """
     passed: dict[str, _Types] = {}
     for path, array in _types(c).items():
@@ -289,11 +290,11 @@ def _types(c: Compilation) -> _Types:
 
 
 def _places(kind: _Types, arrays: _Types) -> set[tuple[str, ...]]:
-    """Return the paths, such as ``("opt", "mu")``, below which a call has exactly the arrays of one of its
-    arguments, with equal paths and types.
+    """Return the paths, such as ``("opt", "mu")``, below which a call has exactly the arrays ``kind``, with
+    equal paths and types.
 
     Args:
-      kind: the arrays of that argument: path below the argument -> (shape, dtype).
+      kind: the arrays of one argument of another call: path below the argument -> (shape, dtype).
       arrays: all arrays of the call: path -> (shape, dtype).
     """
     first = next(iter(kind))
@@ -331,8 +332,9 @@ def _arrays_passed(f: Function, c: Compilation, call: LoopCall) -> set[str | Non
 
 
 def _same_arguments(larger: LoopCall, smaller: LoopCall, unchanged: set[str | None] | None) -> bool | None:
-    """Compare the arguments of two calls in one loop, to find out whether ``smaller`` may compute again what
-    ``larger`` computes. It may if all its arguments are also passed to ``larger``.
+    """Tell whether two calls in one loop get the same arguments, so that ``smaller`` may compute again what
+    ``larger`` computes. Each argument of ``smaller`` must be a constant, an argument of ``larger``, or a part
+    of one.
 
     Return False if the arguments have the same values in both calls. Return True if ``larger`` comes first
     and changes some of them, as ``params = train_step(params, batch)`` does. Return None if ``smaller``

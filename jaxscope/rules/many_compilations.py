@@ -167,7 +167,7 @@ def _in_functions(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
     """Yield findings about functions of the user in which many lines, each with few compilations outside jit,
     take much of the time together. ``left`` are the lines that have no finding yet.
 
-    If one such function calls another, only one of them is reported: the outer one if its other lines have
+    If one of these functions calls another, only one of them is reported: the outer one if its own lines have
     enough compilations, else the inner one. A function that calls jitted functions is not reported, because
     it cannot become one program.
     """
@@ -203,7 +203,7 @@ def _in_functions(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
 
 def _of_function(file: str, function: str, applied: Sequence[_Applied], *, grows: bool) -> Finding:
     """Return the finding about ``applied``: pairs of a compilation outside jit and the line of ``function``
-    (in ``file``) that caused it. ``grows``: many are compiled again because sizes change."""
+    (in ``file``) that caused it. ``grows`` is whether many of them are recompiles because sizes change."""
     lines = sorted({line for _, line in applied})
     names = tuple(sorted({c.function.seen.name for c, _ in applied}))
     where = message(
@@ -399,11 +399,12 @@ def _needs_the_value(kind: str, line: str) -> bool:
 def _beside_a_resized_function(
     run: Run, p: Payer, cost: float, resized: Mapping[tuple[str, int], Sequence[Compilation]]
 ) -> bool:
-    """Return whether the line of ``p``, which makes JAX compile operations outside jit, or another line of
-    its loop, calls a user's function that recompiles for another size. The line then needs no finding: that
-    function has one, and the operations of the line compute the function's arguments or results. If they cost
-    more than TIMES the seconds of the function's recompiles, or are compiled for more than TIMES as many
-    sizes, the line has its own finding.
+    """Return whether the line of ``p``, or another line of its loop, calls a user's function that recompiles
+    for new sizes. That function has a finding, so that ``p`` needs none: the line computes the function's
+    arguments or results.
+
+    False if the advice for the line of ``p`` saves more than TIMES the seconds of the function's recompiles,
+    or if an operation of the line is compiled for more than TIMES as many sizes.
 
     Args:
       cost: seconds that the advice for the line saves.

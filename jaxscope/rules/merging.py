@@ -33,16 +33,17 @@ def grouped(several: Iterable[Iterable[Finding]]) -> list[list[tuple[int, Findin
 
 
 def findings(run: Run, further: Sequence[Run] = ()) -> list[Finding]:
-    """Return the findings of the rules in ``run``, and the findings about targets in ``further``, runs of the
-    same program on other numbers of devices: errors first, then the findings that cost the most seconds. If a
-    finding about a target is equal to a finding of ``run``, the target is added to that finding."""
+    """Return the findings of the rules in ``run``, together with the findings about targets in the
+    ``further`` runs of the same program on other numbers of devices. Equal findings become one that names all
+    their targets. Errors come first, then the findings that cost the most seconds."""
     found = registry.findings(run)
     return registry.in_order(joined(found, map(registry.findings, further))) if further else found
 
 
 def joined(found: Sequence[Finding], further: Iterable[Sequence[Finding]]) -> list[Finding]:
-    """Return the findings of a run (``found``) merged with the findings about targets of ``further`` runs of
-    the same program. Other findings of these runs are left out, because ``found`` has them."""
+    """Return ``found``, the findings of a run, merged with the findings about targets of ``further`` runs of
+    the same program. Findings of these runs that are about no target are left out, because ``found`` has
+    them."""
     several = [found, *([f for f in other if f.contexts.targets] for other in further)]
     merged = []
     for (_, first), *rest in grouped(several):
@@ -62,15 +63,15 @@ def for_targets(f: Finding, names: Iterable[str], evidence: Iterable[Evidence] =
 
 
 def of_target(name: str | None) -> Contexts:
-    """Return the ``contexts`` of a finding, which say in which programs the problem occurs. If ``name`` is
-    given, it is the program compiled for this target (a machine to compile for), which the finding's title
-    already names. If ``name`` is None, it is the program that ran."""
+    """Return the ``contexts`` of a finding, which say in which programs the problem occurs: in the program
+    compiled for the target ``name`` (a machine), which the finding's title already names. If ``name`` is
+    None, the problem is in the program that ran."""
     return Contexts() if name is None else Contexts(ran=False, targets=[name], in_title=True)
 
 
 def of_target_alone(run: Run, f: Finding) -> bool:
-    """Return whether the problem of the finding ``f`` is only in programs compiled for targets, and not in
-    one that ran."""
+    """Return whether the finding ``f`` is about programs compiled for targets, and about no program that
+    ran."""
     ran = any(e.program is None or e.program in run.programs for e in f.evidence)
     return bool(f.contexts.targets) and not ran
 
@@ -114,12 +115,11 @@ def _under(members: Sequence[tuple[str, Finding]], settings: Mapping[str, Mappin
 
 
 def _named(labels: Sequence[str], settings: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return short names for the settings of ``run --vary`` whose labels are ``labels``.
+    """Return short names for the settings of ``run --vary`` whose labels are ``labels``; an empty list if
+    these are all settings of the run. ``settings`` is label -> name of a varied variable -> its value.
 
-    If no other setting has all the values that these settings share, return these values: ``["DEPTH=2"]`` for
-    ``DEPTH=2 WIDTH=8`` and ``DEPTH=2 WIDTH=16``. Else return the labels themselves. The result is empty if
-    ``labels`` lists every setting of the run. ``settings`` is label -> name of a varied variable -> its
-    value.
+    The names are the values that these settings share, if no other setting has all of them: ``["DEPTH=2"]``
+    for ``DEPTH=2 WIDTH=8`` and ``DEPTH=2 WIDTH=16``. Otherwise they are the labels themselves.
     """
     if len(labels) == len(settings):
         return []

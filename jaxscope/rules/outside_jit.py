@@ -43,8 +43,8 @@ MANY = 10  # recompiles because an operation's parameters change, which jit of t
 
 
 def _of_one_cause(run: Run, repeats: list[Compilation]) -> recompiles.Group | None:
-    """Return the largest group of recompiles in ``repeats`` that are of one jitted function of a library, and
-    have one kind of cause: a change of an argument (such as ``dtype``). Return None if there is no such
+    """Return the largest group of those ``repeats`` (recompiles) that have one jitted function of a library
+    and one kind of cause, a change of an argument (such as ``dtype``). Return None if there is no such
     group."""
     found: dict[tuple[str, str], list[tuple[Compilation, Cause]]] = {}
     for c in repeats:
@@ -63,9 +63,9 @@ def _of_one_cause(run: Run, repeats: list[Compilation]) -> recompiles.Group | No
 
 
 def creates(run: Run, p: Payer) -> bool:
-    """Return whether the line of ``p`` seems to create the parameters of a model: at least a quarter of its
-    compilations are random draws, and it recompiles operations only for other sizes, such as those of the
-    next layer.
+    """Return whether the line of ``p`` seems to create the parameters of a model. At least a quarter of its
+    compilations are then random draws, and all its recompiles are for other sizes, such as those of the next
+    layer.
 
     jit may not help on such a line, because one program would contain all these draws. Measured for ten
     models (benchmarks/README.md), creation with jit took between half and 2.3 times as long as without.
@@ -138,8 +138,9 @@ def what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix |
 
 
 def _one_size(run: Run, p: Payer) -> Fix:
-    """Return the advice for the line of ``p``, which is compiled again because the sizes of arrays change: to
-    create an array that becomes longer and longer in its final length, or else to keep the sizes equal."""
+    """Return the advice for the line of ``p``, which recompiles because sizes of arrays change: to keep the
+    sizes equal. For an array that becomes longer and longer, it is to create the array in its final
+    length."""
     grown = next((g for g in lengthened(run) if made_at(g, p)), None)
     if grown is None:
         return Fix(message("fix-one-size-or-numpy"), "pad")
@@ -148,8 +149,8 @@ def _one_size(run: Run, p: Payer) -> Fix:
 
 
 def _make_once(run: Run, p: Payer, created: Sequence[Compilation], path: str) -> Fix:
-    """Return the advice for the line of ``p`` to create the object ``path``, which it passes to a library,
-    only once. ``created`` are the recompiles for which the object was created again."""
+    """Return the advice to create the object ``path``, which the line of ``p`` passes to a library, only
+    once. ``created`` are the recompiles for which the object was created again."""
     given_to = library_calls.package_of(created, p.library)
     made = next((line for c in reversed(created) if (line := _made_at(run, c)) is not None), None)
     at = message("that-line-creates", line=made) if made is not None else None
@@ -158,7 +159,7 @@ def _make_once(run: Run, p: Payer, created: Sequence[Compilation], path: str) ->
 
 
 def _other_parameters(run: Run, p: Payer) -> bool:
-    """Return whether the line of ``p`` repeatedly runs one or two operations, which recompile because their
+    """Return whether the line of ``p`` repeatedly runs one or two operations that recompile because their
     parameters change: the shape in ``jnp.zeros(n)``, the width in ``jnp.pad(x, n)``."""
     changed = [c for c in p.again if causes.reason(run, c).kind == "static_value"]
     operations = {c.function.seen.name for c in p.again}
@@ -167,7 +168,7 @@ def _other_parameters(run: Run, p: Payer) -> bool:
 
 def _instead_of_iterating(run: Run, p: Payer, unstacked: Sequence[Compilation]) -> Fix:
     """Return the advice for the line of ``p``, which iterates over a JAX array: to iterate over a NumPy
-    array, or, for an array of random keys, to make each key where it is needed. ``unstacked`` are the
+    array. For an array of random keys, it is to make each key where it is needed. ``unstacked`` are the
     operations that split the array into rows."""
     by = Counter(c.missed.library for c in unstacked if c.missed is not None).most_common(1)[0][0]
     if by is not None and by not in JAX_ROOTS:
@@ -229,8 +230,7 @@ def lengthened(run: Run) -> list[Growth]:
 
 
 def made_at(g: Growth, p: Payer) -> bool:
-    """Return whether the line of ``p`` creates the array ``g``, which becomes longer and longer, anew each
-    time."""
+    """Return whether the line of ``p`` creates the array ``g`` anew each time, longer than before."""
     return same_line(g.group.origin, p.line)
 
 
@@ -248,9 +248,8 @@ def _inside(p: Payer) -> Message | None:
 
 
 def _as_in(jitted: jit_decorators.Jitted | None) -> Message | None:
-    """Return a clause for the advice to jit a line, with the line's own call as the example: ``jitted =
-    jax.jit(f)``. ``jitted`` is that call written under jit. Return None if ``jitted`` is None, because the
-    line has no such call."""
+    """Return a clause that shows the call ``jitted`` of the line under jit, for the advice to jit it:
+    ``jitted = jax.jit(f)``. Return None if ``jitted`` is None, because the line has no such call."""
     if jitted is None:
         return None
     if jitted.checked:
@@ -261,8 +260,8 @@ def _as_in(jitted: jit_decorators.Jitted | None) -> Message | None:
 
 
 def _like_earlier_ones(run: Run, p: Payer) -> list[Compilation]:
-    """Return the recompiles of ``p`` whose program has the same operations as an earlier one that the line
-    made of a function of the same name, or whose operations are unknown."""
+    """Return those compilations of ``p`` that repeat earlier work: the line had compiled the same operations
+    before, for a function of the same name. If the operations are unknown, each recompile counts."""
     seen: set[tuple[str, frozenset[tuple[str, int]]]] = set()
     found = []
     for c in p.compilations:

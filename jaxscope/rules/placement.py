@@ -53,13 +53,9 @@ def kept(function: Function, path: str | None, cause: Cause) -> Fix:
 
 
 def _for_pmap(function: Function, path: str | None, cause: Cause) -> Fix | None:
-    """Return the advice to place the argument ``path`` like a result of ``jax.pmap``, for a ``function``
-    under pmap that is later passed such a result and recompiles, because the result has another sharding
-    (``cause``).
-
-    pmap has no ``out_shardings``. The mesh of its results has one axis, named as in the call of pmap. Return
-    None if the function is not under pmap, or if that name is not an identifier.
-    """
+    """Return the advice to place the argument ``path`` of ``function`` like a result of ``jax.pmap`` that it
+    later gets, which has another sharding (``cause.after``). Return None if ``function`` is not under pmap,
+    or if the mesh of the result does not have exactly one axis whose name is an identifier."""
     now = cause.after
     return place_for_pmap(function, path, now.mesh, now.spec) if isinstance(now, Placement) else None
 

@@ -48,9 +48,9 @@ def possible_donation(run: Run) -> Iterator[Finding]:
 
 
 def _updates_in_place(run: Run, f: Finding) -> bool:
-    """Return whether the function of the finding ``f`` is under ``nnx.jit``, which puts the arrays that the
-    call returns into the objects that were passed. So all functions that get such an object get the newest
-    arrays, and each of them may donate it."""
+    """Return whether the function of the finding ``f`` is under ``nnx.jit``, which puts the arrays that a
+    call returns into the objects that it was passed. All functions that are passed such an object get the
+    newest arrays, so each of them may donate the object."""
     function = run.functions.get(f.function or "")
     return function is not None and IN_PLACE in function.seen.wrappers
 
@@ -67,15 +67,14 @@ def _donated(f: Finding) -> float:
 
 def _of_the_same(run: Run, f: Finding, largest: Finding) -> bool:
     """Return whether the findings ``f`` and ``largest`` are about the same memory, so that one of them is
-    enough. This is so if the function of ``f`` is under ``nnx.jit``, and all its objects that could be
-    donated are also passed to the function of ``largest``."""
+    enough: the function of ``f`` is under ``nnx.jit``, and all objects that it could donate are also passed
+    to the function of ``largest``."""
     return _updates_in_place(run, f) and f.contexts == largest.contexts and {*_names(f)} <= {*_names(largest)}
 
 
 def _with_the_same_objects(run: Run, largest: Finding, findings: Sequence[Finding]) -> Finding:
-    """Return the finding ``largest`` with the evidence of other ``findings`` about the same memory: their
-    functions are under ``nnx.jit``, and are passed objects that the function of ``largest`` is passed, too.
-    These findings need not be reported separately."""
+    """Return the finding ``largest``, extended by the evidence of those other ``findings`` that are about the
+    same memory (``_of_the_same``) and are therefore not reported."""
     others = [f for f in findings if f is not largest and _of_the_same(run, f, largest)]
     if not others:
         return largest
@@ -110,13 +109,14 @@ def _finding(
     shared: Shared | None,
     mostly: float,
 ) -> tuple[Hashable, Finding]:
-    """Return (a value that is equal for the same finding in another program, the finding) about the arrays
-    ``free``, which ``f`` could donate to its program ``p``.
+    """Return (value, finding) about the arrays ``free``, which ``f`` could donate to its program ``p``. The
+    value is equal for the same finding in another program.
 
     Args:
       now: the arguments that ``f`` donates already.
-      shared: two variables with the same arrays, of which one has to be copied first; None: there are none.
-      mostly: the share of what the program reads and writes that is these arrays and their copies; 0: small.
+      shared: two variables with the same arrays, one of which has to be copied first; None: there are none.
+      mostly: the share of the bytes that the program reads and writes for these arrays and their copies; 0 if
+        this is not most of them.
     """
     gone = {path: c.fate.seen for c in p.compilations if c.fate is not None for path in c.fate.gone}
     held: Counter[str] = Counter()
@@ -157,9 +157,9 @@ def _finding(
 
 
 def _copied_share(p: Program, free: Sequence[Donation]) -> float:
-    """Return the share of what the program reads and writes that is the arrays ``free`` and their copies:
-    the program reads each of them and writes a copy, and would change it in place if it were donated. Return
-    0 if the share is less than ``MOSTLY``, or if the program computes much."""
+    """Return the share of the bytes that the program reads and writes for the arrays ``free`` and their
+    changed copies. A donated array would be changed in place. Return 0 if the share is less than ``MOSTLY``,
+    if the arrays are small, or if the program computes much."""
     compiled = p.compilations[-1].compiled
     cost, size = compiled.cost if compiled is not None else {}, _bytes(free)
     if size < COPIED or "flops" not in cost or cost["flops"] > size / COMPUTES:
@@ -190,12 +190,11 @@ def _on_several_devices(p: Program) -> bool:
 
 
 def _needed(run: Run, f: Function, possible: Sequence[Donation]) -> set[str]:
-    """Return the arguments among ``possible`` that ``f`` must not donate, because the program needs them
-    after a call.
+    """Return the names of those arguments in ``possible`` that the program needs after a call of ``f``, so
+    that it must not donate them.
 
     An argument is needed if one of its arrays was alive after a recorded call, or if the source reads the
-    variable after the call. The source is used, too, because most later calls are not recorded, and they may
-    have read the array.
+    variable after the call. The source shows what later calls need, most of which are not recorded.
     """
     alive = {path for c in f.compilations if c.fate is not None for path in c.fate.kept}
     needed = {root(d.path or "") for d in possible if d.path in alive}
@@ -294,12 +293,12 @@ def _copy_first(shared: Shared, donate: Words) -> Message:
 
 
 def _shared(run: Run, f: Function) -> Shared | None:
-    """Return the two variables through which calls of ``f`` were passed the same arrays twice, if it is
-    enough to copy the arrays once. For example, ``target = params`` before a loop becomes a copy.
+    """Return the two variables through which calls of ``f`` are passed the same arrays twice, if it is enough
+    to copy the arrays once. For example, ``target = params`` before a loop becomes a copy.
 
-    One copy is enough if each such call is in a loop and assigns both variables anew, or if both are objects
-    into which ``nnx.jit`` puts the new arrays. Return None if it is not enough, if that is unknown, or if no
-    call was passed an array twice.
+    One copy is enough if each of these calls is in a loop and assigns both variables anew, or if both are
+    objects into which ``nnx.jit`` puts the new arrays. Return None if it is not enough, if that is unknown,
+    or if no call was passed an array twice.
     """
     found = set[tuple[str, str, bool]]()
     for c in f.compilations:
@@ -356,6 +355,6 @@ def _places(c: Compilation) -> tuple[str, str] | None:
 
 
 def _is_object(c: Compilation, f: Function, path: str) -> bool:
-    """Return whether the call ``c`` of ``f`` is under ``nnx.jit`` and ``path`` is an object, into which
-    nnx.jit puts the new arrays after the call. False for an array, or a container such as a list."""
+    """Return whether ``path`` is an object in the call ``c`` of ``f`` under ``nnx.jit``, which puts the new
+    arrays into this object after the call. False for an array, or a container such as a list."""
     return IN_PLACE in f.seen.wrappers and c.key is not None and "." in c.key.nodes.get(path, "")

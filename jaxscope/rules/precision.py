@@ -68,7 +68,7 @@ def upcast(run: Run) -> Iterator[Finding]:
 
 def _upcasts(texts: Texts) -> list[Upcast]:
     """Return the conversions from half precision (bfloat16, float16) to a wider dtype in the program with the
-    analyzed ``texts``. Conversions that differentiation created are left out. So are conversions whose wider
+    analyzed ``texts``. Not returned are conversions that differentiation created, and those whose wider
     values are only reduced or converted back."""
     found = texts.stablehlo.upcasts if texts.stablehlo is not None else ()
     return [u for u in found if u.before in HALF and u.stays_wide and not u.backward]
@@ -79,9 +79,9 @@ def _is_requested_here(run: Run, u: Upcast) -> bool:
 
 
 def _spread(f: Function, texts: Texts, upcasts: Sequence[Upcast]) -> tuple[Message, Upcast] | None:
-    """Find matrix products of ``f`` that run in a wider dtype because an operand is converted at their line.
-    Return (title, conversion): a message about these products, and the conversion that makes them wider, the
-    largest of the ``upcasts`` on other lines. Return None if the products are on fewer than SPREADS lines.
+    """Return (title, conversion) about matrix products of ``f`` that run in a wider dtype because an operand
+    is converted on their line. The conversion is the one that makes them wider: the largest of ``upcasts`` on
+    other lines. Return None if the products are on fewer than SPREADS lines.
 
     Example: a float32 array is added to bfloat16 activations. That makes the activations float32, and then
     each product converts its bfloat16 weights.
@@ -110,9 +110,9 @@ def _spread(f: Function, texts: Texts, upcasts: Sequence[Upcast]) -> tuple[Messa
 
 
 def _in_both(f: Function, texts: Texts, upcasts: Sequence[Upcast]) -> tuple[Message, Upcast] | None:
-    """Find lines of ``f`` that multiply matrices in half precision, and also in a wider dtype. Return (title,
-    conversion): a message about these lines, and the conversion that makes the products wider, the largest of
-    ``upcasts``. Return None if there are no such lines.
+    """Return (title, conversion) about lines of ``f`` that multiply matrices both in half precision and in a
+    wider dtype. The conversion is the one that makes the products wider: the largest of ``upcasts``. Return
+    None if there are no such lines.
 
     Example: a layer is called with bfloat16 activations first, then a float32 array is added to them, and the
     same layer is called with the float32 result.
@@ -191,11 +191,9 @@ def float64(run: Run) -> Iterator[Finding]:
 
 
 def _is_requested(p: Program, *, mixed: bool) -> bool:
-    """Return whether float64 seems to be the precision that the user wants in the program ``p``. On an
-    accelerator this is still worth a note, because float64 is slower there.
-
-    True if all floating-point arguments of the program are float64. True also if it has none (it may draw
-    initial values), and no program of the run takes floats other than float64.
+    """Return whether the user seems to want float64 in the program ``p``: all its floating-point arguments
+    are float64. True also if it has none (it may draw initial values) and no program of the run takes other
+    floats. On an accelerator the finding is then a note, because float64 is slower there.
 
     Args:
       mixed: whether a program of the run takes floats other than float64.
@@ -211,9 +209,9 @@ def _floats(p: Program) -> set[str]:
 
 
 def _first_double(p: Program, texts: Texts) -> Frame | None:
-    """Return the line that makes the program ``p``, whose analyzed texts are ``texts``, compute in float64:
-    the line that converts another float to float64, or else the line of another operation in the function.
-    Return the line of the call if no such line is known."""
+    """Return the line that makes the program ``p`` compute in float64: a line that converts another float to
+    float64, else a line whose operation makes float64 values. Return the line of the call if none is known.
+    ``texts`` are the analyzed texts of ``p``."""
     read, call = texts.stablehlo, p.compilations[-1].site
     if read is None or read.doubles is None:
         return call

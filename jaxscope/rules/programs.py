@@ -166,8 +166,8 @@ def _how_often(found: Sequence[Callback]) -> Message | str:
 
 
 def _with_cache(p: Program, text: Message) -> Message:
-    """Return ``text``, extended by a clause if the version of JAX that compiled ``p`` does not keep programs
-    with callbacks in its persistent cache, and the cache is on."""
+    """Return ``text``, extended by a clause if JAX's persistent cache is on but cannot keep ``p``, because
+    the version of JAX that compiled it does not cache programs with callbacks."""
     c: Compilation = p.compilations[-1]
     version = c.process.started.jax if c.process.started is not None else None
     on = c.compiled is not None and c.compiled.persistent_cache in ("hit", "miss")

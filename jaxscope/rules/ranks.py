@@ -37,8 +37,8 @@ _CODES = {
 
 
 def findings(job: Job) -> list[Finding]:
-    """Return the findings about ``job``, a job of several processes (ranks): the first place where some ranks
-    run other programs than the majority, and the rank that ended first."""
+    """Return the findings about ``job``, a job of several processes (ranks): ranks that ran other programs
+    than the majority, the rank that ended first, and ranks that compiled other collectives."""
     return in_order(_all(job))
 
 
@@ -191,8 +191,8 @@ def _evidence(job: Job, d: Divergence) -> Iterator[Evidence]:
 
 def _published(run: Run, code: str) -> Iterator[Finding]:
     """Yield the findings with the code ``code`` about ranks (processes of one job) that have no common run
-    directory. Each rank publishes what it compiled through JAX's coordination service. Rank 0, whose
-    recording is ``run``, records where the ranks differ."""
+    directory. They are made from events of rank 0, whose recording is ``run``: each rank tells rank 0 what it
+    compiled, through JAX's coordination service."""
     seen = set()
     for event in run.main.ranks_compiled if run.main is not None else ():
         found, ranks_that_differ, text = _of_published(event)
@@ -210,15 +210,15 @@ def _published(run: Run, code: str) -> Iterator[Finding]:
 
 def published(run: Run) -> list[Finding]:
     """Return the findings about ranks (processes of one job) that have no common run directory: where they
-    compiled different programs. Each rank publishes what it compiled through JAX's coordination service. Rank
-    0, whose recording is ``run``, records where the ranks differ."""
+    compiled different programs, or ended early. They are made from events of rank 0, whose recording is
+    ``run``: each rank tells rank 0 what it compiled, through JAX's coordination service."""
     return [f for code in ("JX850", "JX851", "JX853") for f in _published(run, code)]
 
 
 def without_published(found: Iterable[Finding], job: Job | None) -> list[Finding]:
-    """Return ``found`` without the findings that rank 0 (the first process of a job) made while the job ran,
-    if ``job`` has the logs of all ranks: ``findings(job)`` then has the same findings with more evidence.
-    Otherwise return all."""
+    """Return the findings ``found`` of rank 0 (the first process of a job). If ``job`` has the logs of all
+    ranks, the findings about different ranks that rank 0 made while the job ran are left out, because
+    ``findings(job)`` has them with more evidence. ``job`` is None if there is no job."""
     if job is None or job.missing:
         return [*found]
     return [f for f in found if not (isinstance(f.subject, tuple) and f.subject[:1] == (PUBLISHED,))]

@@ -72,7 +72,7 @@ class Group(msgspec.Struct, frozen=True):
         latest calls.
       of_leaves: whether the program makes one call for each leaf of a pytree: with ``jax.tree.map``, or in a
         loop over the layers of a model.
-      of_layers: whether it is such a loop.
+      of_layers: whether the calls are in a loop over the layers of a model.
       source: returns the text of one of the user's files, or None if it is not available.
     """
 
@@ -205,9 +205,8 @@ def _with_copies(
     """Return ``members``, the recompiles of one function by cause, with some of them merged.
 
     An optimizer keeps copies of the parameters. If the parameters are weakly typed, so are the copies, and
-    both make the function recompile. The recompiles for the copies are then moved to those for the
-    parameters. In each list the cause of the parameters is the last one, because a finding names the last
-    cause.
+    both make the function recompile. The recompiles for the copies are then added before those for the
+    parameters. A finding names the last cause, which is that of the parameters.
     """
     found = dict(members)
     weak = [key for key in found if key[0] == "weak_type"]
@@ -225,9 +224,9 @@ def _avoidable(run: Run, misses: list[tuple[Compilation, Cause]]) -> list[tuple[
     """Return those of ``misses`` that the user can avoid. ``misses`` are calls of one function that missed a
     cache, each with its decisive cause.
 
-    A call is left out if it needed a new program anyway: it called a new function object with new inputs, as
-    in a program that trains models of several sizes. It stays if the function is created for each call, and a
-    rule has advice about the new inputs. The user then has to change both, which is one finding.
+    A call with a new function object or static object and with new inputs is left out, because it needs a new
+    program anyway: the program trains models of several sizes. Such a call is kept if the function is created
+    for each call and a rule has advice about the new inputs. The user then has to change both.
     """
     again = {
         c.id for c, cause in misses if cause.kind not in causes.CREATED_AGAIN or causes.created_again(run, c)
@@ -240,15 +239,15 @@ def _avoidable(run: Run, misses: list[tuple[Compilation, Cause]]) -> list[tuple[
 
 def _changed_inputs(run: Run, calls: Sequence[Compilation]) -> list[tuple[Compilation, Cause]]:
     """Return (call, cause) for those of ``calls`` that recompiled for two causes: the function is a new
-    object in each call, and an input has a new shape, dtype or static value. The returned cause is the
-    input. The user has to remove both causes to avoid the recompile."""
+    object in each call, and an input has a new shape, dtype or static value. The returned cause is the new
+    input."""
     found = [(c, why) for c in calls if (why := causes.changed_input(run, c)) is not None]
     return [(c, why) for c, why in found if why.kind in ADJUSTABLE]
 
 
 def _advice_about_inputs(run: Run, changed: Sequence[tuple[Compilation, Cause]]) -> Fix | None:
-    """Return the advice about the change that most of the calls in ``changed`` have: how to keep the shape or
-    the dtype of an argument. Return None if there are no calls, or if no rule has advice."""
+    """Return the advice about the change that most of the calls in ``changed`` have: how to keep the shape,
+    dtype or value of an argument. Return None if there are no calls, or if no rule has advice."""
     found: dict[tuple[str, str | None], list[tuple[Compilation, Cause]]] = {}
     for c, why in changed:
         found.setdefault((why.kind, why.path), []).append((c, why))
@@ -291,12 +290,12 @@ def recompile_rule(
 
 
 def _where_steps_are_one(run: Run, misses: Sequence[Miss]) -> Hashable:
-    """Return a value for ``misses``, a group of recompiles. Only groups with an equal value are compared,
-    because only they can come from one change of size.
+    """Return a value for ``misses``, a group of recompiles. Only groups with equal values may come from one
+    change of size, so only they are compared.
 
-    If all training steps are known, the value is None, because groups at the same step belong together.
-    Otherwise it identifies the loop in which all calls of the group are. If there is no such loop, it
-    identifies the group itself, because two loops that end in odd batches would look like one.
+    The value is None if all training steps are known: groups at the same step belong together. Otherwise it
+    identifies the loop that contains all calls of the group. If there is no such loop, it identifies the
+    group itself, because two loops that end in odd batches would look like one.
     """
     if not any(m.step is None for m in misses):
         return None
@@ -394,9 +393,9 @@ def _maker(c: Compilation, cause: Cause) -> list[Evidence]:
 
 
 def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
-    """Return the advice ``fix``, extended by further changes of arguments that would make the calls of
-    ``group`` recompile even if the user followed ``fix``. If other arguments changed in the same way in all
-    calls, ``; do the same for ys`` is added, else `` (xs also changed dtype in 2 of these)``."""
+    """Return the advice ``fix``, extended by other changes of arguments that would make the calls of
+    ``group`` recompile even if the user followed ``fix``: ``; do the same for ys`` if the other arguments
+    changed in the same way in all calls, else `` (xs also changed dtype in 2 of these)``."""
     if group.cause.kind == "new_function":
         return _with_inputs(run, group, fix)
     if group.of_leaves:

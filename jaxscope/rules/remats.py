@@ -43,8 +43,8 @@ def involuntary_rematerialization(run: Run) -> Iterator[Finding]:
 
 
 def _segments(iterations: int) -> int:
-    """Return into how many equal segments ``iterations`` are best divided: the divisor of it that is nearest
-    to its square root, unless that is far away."""
+    """Return the best number of segments for a scan of ``iterations``: the divisor of ``iterations`` nearest
+    to their square root, or the rounded square root if no divisor is near."""
     root = math.sqrt(iterations)
     divisors = [n for n in range(1, iterations + 1) if iterations % n == 0]
     nearest = min(divisors, key=lambda n: abs(math.log(n / root)))
@@ -52,9 +52,9 @@ def _segments(iterations: int) -> int:
 
 
 def _checkpoint(r: Residuals) -> Message:
-    """Return the advice for a scan that keeps the arrays ``r`` for the gradient: to use ``jax.checkpoint``.
-    If it keeps few arrays, ``jax.checkpoint`` on the body would probably keep them, too, because the body
-    carries them. The advice is then to split the scan into segments."""
+    """Return the advice for a scan that keeps the arrays ``r`` for the gradient: to put ``jax.checkpoint``
+    around its body. If there are few arrays, the advice is to split the scan into segments, because the body
+    probably carries them and ``jax.checkpoint`` would keep them, too."""
     if r.arrays >= FEWEST_ARRAYS:
         return message("fix-checkpoint")
     segments = _segments(r.iterations)

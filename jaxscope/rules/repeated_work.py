@@ -79,9 +79,9 @@ def work_repeated_in_loop(run: Run) -> Iterator[Finding]:
 
 
 def _rows_again(run: Run, p: Program, f: Function, *, large: bool) -> Finding | None:
-    """Return a finding if two loops within each other call ``f``, and the outer loop, such as one over
-    epochs, only repeats the calls for the same rows of arrays, so that the results could be kept. The call
-    may be on another line than the one that compiled ``p``.
+    """Return a finding if an inner loop calls ``f`` for rows of arrays, and an outer loop (such as one over
+    epochs) repeats these calls for the same rows. The results could be kept. The call may be on another line
+    than the one that compiled ``p``. Return None if this is not so, or not known.
 
     Args:
       large: whether ``p`` computes much. If not, the line of the call must take at least the share LONG of
@@ -132,7 +132,7 @@ def _libraries(f: Function) -> set[str]:
 
 def _in_costly_order(texts: Texts, repeated: int) -> bool:
     """Return whether most of the ``repeated`` operations (their number) are matrix products that another
-    order of the products does not need. Rule JX211 then reports them, with advice that saves more."""
+    order of multiplication would save. Rule JX211 reports them, with advice that saves more."""
     forms = texts.stablehlo.cheaper_forms if texts.stablehlo is not None else ()
     return any(form.kind == ORDER and 2 * form.operations > repeated for form in forms)
 
@@ -143,9 +143,9 @@ def _repeated(
     """Return (loop, parts): the loop that calls ``f``, and the parts of ``work`` that depend only on
     arguments that the loop does not change.
 
-    Return None if no loop is known, if ``f`` is under a wrapper, or if all parts or no part depend only on
-    such arguments. Also return None if the other parts have operations in loops of the program, because the
-    number of these operations is unknown.
+    Return None if no loop is known, if ``f`` is under a wrapper, if there are no such parts, or if ``work``
+    has no other parts. Also return None if another part is in a loop of the program, because the number of
+    its operations is then unknown.
     """
     c = p.compilations[-1]
     if c.site is None or c.missed is None or f.seen.wrappers:

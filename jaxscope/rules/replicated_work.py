@@ -1,5 +1,5 @@
-"""Rules about work that several devices repeat: JX512 (all of a program, because all its arguments are
-replicated) and JX515 (some of its matrix products)."""
+"""Rules about work that several devices repeat: JX512 (a whole program, because all its arguments are
+replicated) and JX515 (some matrix products of a program)."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def replicated_computation(run: Run) -> Iterator[Finding]:
 
 @rule("JX515", "repeated-products", WARNING)
 def repeated(run: Run) -> Iterator[Finding]:
-    """Yield findings about programs in which several devices compute the same parts of matrix products. The
-    reason is a sharding constraint that asks for whole arrays, or rows taken from a split array, which are
-    then whole on each device, or a mesh axis that splits nothing."""
+    """Yield findings about programs in which several devices compute the same parts of matrix products. There
+    are three reasons: a sharding constraint asks for whole arrays; rows are taken from a split array, and are
+    then whole on each device; a mesh axis splits nothing."""
     programs = [(p, f, repeated_products.find(texts), _products(texts)) for p, f, texts in users(run)]
     most = max((n for *_, n in programs), default=0)
     for p, f, work, n in programs:
@@ -144,9 +144,10 @@ def _products(texts: Texts) -> int:
 
 
 def _replicated(intents: Sequence[Intent]) -> list[Intent] | None:
-    """Return the arguments in ``intents`` (arguments and results of a program on several devices, with their
-    shardings), if each device has all arguments and results as a whole. None if any is split, or its sharding
-    is unknown."""
+    """Return the arguments among ``intents`` that are no scalars, if each device has all arguments and
+    results of the program as a whole. Return None if any of them is split, if a sharding is unknown, if the
+    program runs on one device, or if all arguments are scalars. ``intents`` are arguments and results with
+    their shardings."""
     known = [i for i in intents if not i.dropped]
     for i in known:
         cut = parts(i.compiled, len(i.shape or ())) if i.compiled is not None else None
@@ -157,8 +158,8 @@ def _replicated(intents: Sequence[Intent]) -> list[Intent] | None:
 
 
 def _differs_by_device(texts: Texts) -> bool:
-    """Return whether a program, whose analyzed texts are ``texts``, may compute something else on each device
-    although its arguments are replicated. This is so if it communicates, constrains a sharding or maps a
-    function over the devices, or if its texts are missing."""
+    """Return whether a program with replicated arguments may compute something else on each device: it
+    communicates, constrains a sharding or maps a function over the devices. True if one of its analyzed
+    ``texts`` is missing."""
     lowered, compiled = texts.stablehlo, texts.hlo
     return lowered is None or compiled is None or bool(lowered.shardings) or bool(compiled.collectives)

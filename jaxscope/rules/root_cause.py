@@ -88,10 +88,11 @@ def together(run: Run, groups: Sequence[list[Miss]]) -> list[Change]:
     the recompiles of one function for one cause. Return a ``Change`` for each merged group, and for each
     group that is not merged; the one with the most seconds is first.
 
-    Two groups are merged if, in one process and at most one step apart, an argument or a result of both
-    changed from the same size to the same other size. (If a step begins with the call of its function, the
-    operations that prepare its batch belong to the step before.) The user's functions come before operations
-    outside jit, and slower functions before faster ones.
+    Two groups are merged if an argument or a result changed from the same size to the same other size in
+    both, in one process and at most one step apart. (Operations that prepare a batch belong to the step
+    before, if a step begins with the call of its function.) The first group of a ``Change`` is one of the
+    user's functions if there is one, else of an operation outside jit; slower functions come before faster
+    ones.
     """
     spent = [sum(m.compilation.seconds for m in group) for group in groups]
     order = sorted(range(len(groups)), key=lambda i: (eager(groups[i][0].compilation.function), -spent[i]))
@@ -123,8 +124,8 @@ def together(run: Run, groups: Sequence[list[Miss]]) -> list[Change]:
 def _of_a_size(group: Sequence[Miss]) -> bool:
     """Return whether a change of size can explain the recompiles of ``group``, which are of one function.
 
-    For a user's function all causes must be changes of shape. For an operation outside jit any cause except
-    the first call will do. For example, the size of a slice's result is one of its parameters, so that
+    For a user's function, all causes must be changes of shape. For an operation outside jit, all causes count
+    except the first call. For example, the size of a slice's result is a parameter of the operation, so that
     another size is no change of shape.
     """
     if eager(group[0].compilation.function):
@@ -134,9 +135,9 @@ def _of_a_size(group: Sequence[Miss]) -> bool:
 
 def _places(run: Run, miss: Miss, lines: Mapping[str, Compilation]) -> set[tuple[Hashable, int | None]]:
     """Return the changes of size that made the call ``miss`` recompile, as a set of ((process id, size
-    before, size now), step): ``((1, 64, 29), 376)`` if 64 became 29 in process 1 in step 376. Two recompiles
-    with an equal element may have one cause. ``lines`` is only for operations outside jit: id of a call ->
-    the earlier call to compare it with."""
+    before, size now), step): 64 became 29 in step 376. Two recompiles with an equal element may have one
+    cause. ``lines`` is only for operations outside jit: id of a call -> the earlier call to compare it
+    with."""
     pairs = _sizes(run, miss.compilation, lines.get(miss.compilation.id))
     return {((miss.compilation.process.id, *pair), miss.step) for pair in pairs}
 
@@ -173,9 +174,9 @@ def _sizes(run: Run, c: Compilation, before: Compilation | None) -> set[tuple[in
 
 
 def _on_their_lines(functions: Iterable[Function]) -> dict[str, Compilation]:
-    """Return, for each call of the operations outside jit ``functions``, the earlier call to compare it with,
-    as id of a call -> earlier call. That is the latest earlier call of the same operation in the same
-    process, on the same line, whose arguments have the same number of dimensions."""
+    """Return {id of a call: the earlier call to compare it with} for the calls of ``functions``, operations
+    outside jit. The earlier call is the latest one of the same operation on the same line, in the same
+    process, and with arguments of the same ranks."""
     before: dict[str, Compilation] = {}
     for f in functions:
         latest: dict[Hashable, Compilation] = {}
@@ -267,28 +268,21 @@ def _name(miss: Miss) -> str:
 
 
 def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
-    """Return ``findings``, but merge or leave out findings that follow from another finding, because they
-    need no separate fix:
+    """Return ``findings`` without those that follow from another finding and need no fix of their own. They
+    are merged into the other finding, or left out:
 
-    A result that is not sharded as requested (JX503) makes the next function recompile, because that function
-    receives it with the wrong sharding and returns it with the requested one (JX115).
-
-    A jitted function that a transform outside jit compiles for each size (JX101) becomes part of one program
-    if the line with the transform is jitted, as JX133 advises.
-
-    An array that became float64 (JX102), or was committed to a device (JX116), passes this on to the results
-    that are computed from it, so that several functions recompile.
-
-    Several functions recompile because objects of the same class are created again (JX108).
-
-    Operations outside jit in a loop take time when they are compiled (JX133) and when they run (JX605).
-    Copies of single items (JX604) and writes into a large array (JX607) take the time of such a loop, too.
-
-    If jit is disabled (JX609), the operations of jitted functions run outside jit.
-
-    Devices repeat work, and no cause is known (JX515), because an array is not split, as another rule
-    reports. If a sharding constraint is the cause, the array that is gathered for it (JX401) has the same
-    fix.
+    - JX115 (a function recompiles for another sharding) is merged into JX503, if the function was passed a
+      result that is not sharded as requested.
+    - JX101 (recompiles for other sizes) is merged into JX133, if a transform outside jit causes the
+      recompiles on a line that JX133 advises to jit.
+    - JX102 (an array became 64 bits wide) and JX116 (an array was committed to a device): findings of several
+      functions become one, because the results computed from such an array are like it.
+    - JX108 (static objects are created again): findings about objects of one class become one.
+    - JX605 (the time of a loop that runs operations outside jit) is merged with JX133 (their compilations),
+      with JX604 (copies of single items) or with JX607 (writes into a large array).
+    - JX133, JX605 and JX607 are left out if jit is disabled (JX609).
+    - JX515 (devices repeat work) without a known cause is left out, if another rule reports an array that is
+      not split. JX401 (inserted collectives) is left out if JX515 names the same line.
     """
     kept = list(findings)
     not_split = {f.function for f in kept if f.code in NOT_SPLIT}
@@ -336,9 +330,9 @@ def _of_both(fix: Fix, running: Finding) -> Fix:
 
 def _with_time_to_run(findings: list[Finding]) -> list[Finding]:
     """Return ``findings``, but merge a finding about the compilations of operations outside jit (JX133) with
-    a finding about the time of a loop that runs these operations (JX605), if jit solves both. The merged
-    finding has the title of the finding with more seconds. If the loop takes at least MORE times as long as
-    the compilations, the advice for the loop is enough."""
+    a finding about the time of a loop that runs these operations (JX605), if jit solves both. They are also
+    merged if the loop takes at least MORE times as long as the compilations; the advice is then that for the
+    loop. The merged finding has the title of the finding with more seconds."""
     kept = _with_time_of_line(findings)
     for running in [f for f in kept if f.code == "JX605"]:
         lines = _lines(running)
@@ -367,9 +361,9 @@ def _with_time_to_run(findings: list[Finding]) -> list[Finding]:
 
 
 def _with_time_of_line(findings: list[Finding]) -> list[Finding]:
-    """Return ``findings``, but merge a finding about writes into a large array outside jit (JX607), or about
-    items that are copied one at a time (JX604), with a finding about the time of operations in a loop
-    (JX605), if most of that time is at the same line."""
+    """Return ``findings``, but merge each finding about the time of operations in a loop (JX605) into the
+    finding about the line that takes most of this time: about writes into a large array (JX607) or items that
+    are copied one at a time (JX604)."""
     kept = list(findings)
     for running in [f for f in findings if f.code == "JX605"]:
         line = next(
@@ -402,8 +396,7 @@ def _named(refused: Finding, path: str | None) -> Words:
 
 
 def _creates(fix: Fix) -> bool:
-    """Return whether ``fix``, advice of JX133, is about a line that creates parameters, and not about a line
-    that a loop repeats."""
+    """Return whether ``fix``, advice of JX133, is about a line that creates parameters."""
     return fix.arguments.get("parameters") is True
 
 
@@ -414,8 +407,8 @@ def _lines(f: Finding) -> set[tuple[str, int]]:
 
 def _with_what_was_passed_on(run: Run, findings: list[Finding]) -> list[Finding]:
     """Return ``findings``, but merge those about several functions whose arguments became 64 bits wide in the
-    same way, or were committed to a device. The merged finding names first the function that recompiled
-    first."""
+    same way (JX102), or were committed to a device (JX116). The title of the merged finding is that of the
+    function that recompiled first."""
     changes: dict[Hashable, list[tuple[int, Finding]]] = {}
     for f in findings:
         again = _recompiled(run, f)
@@ -445,9 +438,8 @@ def _with_what_was_passed_on(run: Run, findings: list[Finding]) -> list[Finding]
 
 
 def _of_one_class(run: Run, findings: list[Finding]) -> list[Finding]:
-    """Return ``findings``, but merge those about functions that recompiled because objects of one class are
-    static arguments and were created again (JX108). The merged finding names first the function that cost
-    most."""
+    """Return ``findings``, but merge those about static arguments that are objects of one class and were
+    created again (JX108). The title of the merged finding is that of the function that cost most."""
     classes: dict[str, list[Finding]] = {}
     for f in findings:
         type = _class_compared_by_identity(run, f) if f.code == "JX108" else None
@@ -487,9 +479,9 @@ def _recompiled(run: Run, f: Finding) -> list[Compilation]:
 
 
 def _made(run: Run, members: Sequence[Finding], name: str) -> Message | None:
-    """Return a message with the lines of the user's code that create objects of the class ``name``, or that
-    make deep copies of the variables whose methods recompiled. Return None if no such line is found. Only
-    files that called the functions of ``members`` are searched."""
+    """Return a message with the user's lines that create objects of the class ``name``, or that deep-copy
+    objects whose methods recompiled. Return None if no such line is found. Only files on the call stacks of
+    the recompiles in ``members`` are searched."""
     text, frames, objects = sources.of(run), list[Frame](), set[str]()
     for c in (c for f in members for c in _recompiled(run, f)):
         frames += c.lines
@@ -547,9 +539,8 @@ def _passed_on(code: str, found: Sequence[Cause]) -> Hashable | None:
 
 
 def _without_what_jit_takes_in(run: Run, findings: list[Finding]) -> list[Finding]:
-    """Return ``findings``, but merge a finding about recompiles for another size (JX101) into the finding
-    that advises to jit a whole line (JX133), if all these recompiles come from calls on that line. jit on the
-    line removes them, too."""
+    """Return ``findings``, but merge a finding about recompiles for other sizes (JX101) into the finding that
+    advises to jit a whole line (JX133), if all these recompiles come from calls on this line."""
     for line in [
         f for f in findings if f.code == "JX133" and (fix := fix_of(f)) is not None and fix.kind == "jit"
     ]:
@@ -585,11 +576,11 @@ def _recompile(found: Finding) -> dict[str, Field]:
 
 
 def _follows(run: Run, recompiled: Finding, refused: Finding) -> bool:
-    """Return whether the recompile in the finding ``recompiled`` (JX115) is caused by a result in the finding
-    ``refused`` (JX503), which is not sharded as requested.
+    """Return whether a result in the finding ``refused`` (JX503), which is not sharded as requested, causes
+    the recompile in the finding ``recompiled`` (JX115).
 
-    That is so if the path of the argument ends with the path of the result. It is also so if a line that
-    calls the function of ``refused`` created the argument, and its type is that of the result.
+    That is so if the path of the argument ends with the path of the result. It is also so if the argument has
+    the type of the result, and was created at a line that calls the function of ``refused``.
     """
     of, path = refused.subject[:2] if isinstance(refused.subject, tuple) else (None, None)
     if of != RESULT:

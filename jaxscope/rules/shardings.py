@@ -78,8 +78,8 @@ def not_as_asked(run: Run) -> Iterator[Finding]:
 
 
 def _not_as_asked(run: Run, f: Function, c: Compilation, members: Sequence[Differing]) -> Finding:
-    """Return the finding about ``members``, arguments or results of ``f`` that have the same sharding instead
-    of the same requested one. ``c`` is the compilation of ``f``."""
+    """Return the finding about ``members``, arguments or results of ``f`` with the same requested and the
+    same compiled sharding, which differ. ``c`` is the compilation of ``f``."""
     i, d = members[0]
     rank = len(i.shape or ())
     lost = [_lost(i, d) for i, d in members]
@@ -216,8 +216,8 @@ def _other_dimension(intent: Intent, wanted: Sharding, k: int, n: int) -> tuple[
     'data')")`` instead of ``P('data')``. Return None if no other dimension fits, or if the mesh axes are
     unknown.
 
-    It is the largest dimension that the sharding ``wanted`` does not split and whose size is a multiple of
-    ``n``, the number of parts. It gets the mesh axes of dimension ``k``.
+    The returned dimension is the largest one that the sharding ``wanted`` does not split and whose size is a
+    multiple of ``n``, the number of parts. It gets the mesh axes of dimension ``k``.
     """
     shape, named = intent.shape or (), sh.spec_axes(wanted.spec)
     if named is None:
@@ -336,16 +336,16 @@ def moved_argument(run: Run) -> Iterator[Finding]:
 
 def _recompiled_for(run: Run, c: Compilation, path: str) -> bool:
     """Return whether ``c`` was compiled because the argument ``path`` was on other devices, or sharded
-    otherwise, than in an earlier call. The finding about that recompile already has the advice to place the
-    argument, so that JX508 need not repeat it."""
+    otherwise, than in an earlier call. Another finding then advises to place the argument, so that JX508 does
+    not."""
     cause = causes.of(run, c)[0]
     of = cause.path if cause.kind in ("sharding", "mesh", "committed", "device") else None
     return of is not None and (path == of or below(path, {of}))
 
 
 def moved(run: Run) -> Iterator[tuple[Function, tuple[Compilation, list[Differing]]]]:
-    """Yield (function, (compilation, differences)) for functions that are passed at least 1 MiB with other
-    shardings than their programs require. A function that was called only once is left out."""
+    """Yield (function, (compilation, differences)) for functions whose calls move arguments of at least 1 MiB
+    in all to the shardings that the program requires. A function that was called only once is left out."""
     for f, c, found in disagreeing(run, MOVED):
         if sum(i.bytes or 0 for i, _ in found) >= MIB and f.calls != 1:
             yield f, (c, found)

@@ -99,12 +99,10 @@ def _fix(stale: StaleCapture) -> Message:
 
 
 def _from_source(run: Run) -> Iterator[Finding]:
-    """Yield a finding for each variable that a function reads from outside and that a loop around the calls
-    of the function changes, according to the source.
-
-    This is for functions that the user did not pass to ``jaxscope.watch``: for them, the values of variables
-    are not compared while the program runs.
-    """
+    """Yield a finding for each variable that a function reads from outside, while a loop around the calls of
+    the function changes it, according to the source. Only functions that were not passed to
+    ``jaxscope.watch`` are examined, because the values of their variables are not compared while the program
+    runs."""
     for f in run.functions.values():
         traced = [c for c in f.compilations if c.traced is not None and c.entry == "call"] if f.user else []
         seen = f.seen
@@ -139,9 +137,9 @@ def _from_source(run: Run) -> Iterator[Finding]:
 
 
 def _is_compared(c: Compilation, name: str) -> bool:
-    """Return whether a change of the attribute ``name`` (``self.rate``) makes the call ``c`` recompile,
-    because JAX compares the contents of its object (``self``): the object is an argument with arrays, or a
-    static argument whose class defines ``__eq__``. Always False for a variable."""
+    """Return whether a change of the attribute ``name`` (``self.rate``) makes the call ``c`` recompile: its
+    object (``self``) is an argument with arrays, or a static argument that JAX compares by contents. Always
+    False for a variable."""
     if "." not in name or c.key is None:
         return False
     own = root(name)

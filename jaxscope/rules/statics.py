@@ -31,9 +31,9 @@ def _static(group: Group) -> Static | None:
 
 
 def _kind(s: Static | None) -> str:
-    """Return the kind of a static argument's value, on which the advice depends: NUMBER (a float), WHOLE (an
-    int), FLAG (a bool), WORD (a str, bytes or None) or OBJECT. OBJECT if ``s`` is None, which means unknown.
-    A number can become an ordinary argument, unless a Python statement of the function depends on it."""
+    """Return the kind of the value of the static argument ``s``, on which the advice depends: NUMBER (a
+    float), WHOLE (an int), FLAG (a bool), WORD (a str, bytes or None) or OBJECT (anything else, or ``s`` is
+    None: unknown)."""
     name = s.type.rpartition(".")[2] if s is not None else ""
     if name in ("bool", "bool_"):
         return FLAG
@@ -45,9 +45,8 @@ def _kind(s: Static | None) -> str:
 
 
 def _kind_of(group: Group) -> str:
-    """Return the kind of the static argument that made ``group`` recompile: NUMBER, WHOLE, FLAG, WORD or
-    OBJECT (see ``_kind``). WORD also for an enum, and for an object in which only names and flags changed,
-    because such values cannot become arrays either."""
+    """Return the kind of the static argument that made ``group`` recompile (see ``_kind``), but WORD for an
+    enum and for an object in which only names and flags change: such values cannot become arrays, either."""
     kind = _kind(_static(group))
     return WORD if kind == OBJECT and _only_names_change(group) else kind
 
@@ -78,9 +77,9 @@ def _only_names_change(group: Group) -> bool:
 
 
 def _modes(group: Group) -> bool:
-    """Return whether the values of the static argument that made ``group`` recompile look like a few modes
-    (``train``, ``eval``), each of which needs its own program. This is so for at most FEW (2) values, and for
-    at most MODES (4) values if no two of them differ only in a number, as ``fold1`` and ``fold2`` do."""
+    """Return whether the static argument that made ``group`` recompile has so few values that they look like
+    modes (``train``, ``eval``), each of which needs its own program: at most FEW (2), or at most MODES (4) of
+    which no two differ only in a number (``fold1``, ``fold2``)."""
     texts = {v.repr for c in group.causes for v in (c.before, c.after) if isinstance(v, StaticValue)}
     if _values(group) <= FEW:
         return True
@@ -88,8 +87,8 @@ def _modes(group: Group) -> bool:
 
 
 def _values(group: Group) -> int:
-    """Return the number of different values of the static argument that made ``group`` recompile. The int 10
-    and NumPy's int 10 count as one."""
+    """Return the number of different values of the static argument that made ``group`` recompile, compared by
+    their texts: the int 10 and NumPy's int 10 count as one. No value at all counts as one, too."""
     values = {v.repr for c in group.causes for v in (c.before, c.after) if isinstance(v, StaticValue)}
     missing = any(not isinstance(v, StaticValue) for c in group.causes for v in (c.before, c.after))
     return len(values) + missing
@@ -101,17 +100,16 @@ def _many_static(group: Group) -> str:
 
 
 def _equinox(group: Group) -> str | None:
-    """Return the wrapper of Equinox around the recompiled function, ``equinox.filter_jit``, under which every
-    Python number is static. Return None if it has no such wrapper. ``group`` has the calls of the
-    function."""
+    """Return the wrapper of Equinox around the function of ``group``: ``equinox.filter_jit``, under which
+    every Python number is static. Return None if there is none."""
     return next((w for w in group.function.seen.wrappers if w.startswith("equinox.")), None)
 
 
 def _ordinary(group: Group, path: str) -> Message:
-    """Return the advice to pass the number at ``path`` as an ordinary argument, not as a static one, so that
-    the calls of ``group`` do not recompile. The text names the option that makes the argument static:
-    ``static_argnums`` of jit or ``static_broadcasted_argnums`` of pmap. Under Equinox, the advice is to pass
-    an array, because numbers are static there."""
+    """Return the advice to pass the number at ``path`` as an ordinary argument of the function of ``group``,
+    not as a static one. It names the option to change: ``static_argnums`` of jit,
+    ``static_broadcasted_argnums`` of pmap. Under Equinox, where numbers are static, the advice is to pass an
+    array."""
     wrappers, equinox = group.function.seen.wrappers, _equinox(group)
     if equinox is not None:
         return message("fix-asarray-for-equinox", path=path, wrapper=equinox)
@@ -165,10 +163,9 @@ def static_identity(group: Group) -> Fix | None:
 
 
 def _captured(group: Group, file: str, line: int) -> Message | None:
-    """Return the advice to pass, as arguments, the variables that the function at ``file`` and ``line``
-    captures: local variables of the code around it, which may have another value each time the function is
-    defined. Return None if it captures none, or if its source is unknown. ``group`` has the calls that
-    recompiled."""
+    """Return the advice to pass as arguments the variables that the function at ``file`` and ``line``
+    captures from the code around it. Return None if it captures none, or if its source is unknown. ``group``
+    has the calls that recompiled."""
     names = line_names.captured(group.source(file), line)
     if not names:
         return None
@@ -180,9 +177,9 @@ def _of_class(group: Group, s: Static | None, path: str) -> Message:
     """Return the advice for ``group``, calls that recompiled because of a static argument at ``path``: an
     object of the user's class without ``__eq__`` and ``__hash__``. ``s`` is the argument; None: unknown.
 
-    Usually the advice is to define these methods. But if the program changes such objects, two equal objects
-    may differ later, and a program that was compiled with the old contents would be used. The advice is then
-    to pass the parts of the object.
+    Usually the advice is to define these methods. If the program changes such objects, it is to pass the
+    parts of the object instead: two equal objects could differ later, and a program with the old contents
+    would be used.
     """
     name = s.type.rpartition(".")[2].partition(" ")[0] if s is not None else ""
     files = [group.function.seen.file, *(c.site.file for c in group.compilations[-1:] if c.site is not None)]

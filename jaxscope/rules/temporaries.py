@@ -83,11 +83,13 @@ def _without_variable(run: Run) -> dict[tuple[str, int], set[_Type]]:
 
 
 def _largest(operations: Sequence[Compilation], unnamed: set[_Type]) -> tuple[int, _Type, Compilation] | None:
-    """Return (bytes, type, operation that reduces it) of the largest array that ``operations``, those of one
-    line in the order of time, make of much smaller arrays, and reduce. Return None if there is none.
+    """Return (bytes, type, operation that reduces it) of the largest array that one line makes of much
+    smaller arrays, only to reduce it. ``operations`` are those of the line in the order of time. Return None
+    if there is none, or if an operation of the line would store its result under jit, too.
 
-    That an operation makes an array is known if its arguments are broadcast to that shape, or if the array is
-    one of ``unnamed``, the types of arrays from this line to which no variable referred."""
+    An operation is known to make the array if its arguments are broadcast to that shape, or if the array is
+    one of ``unnamed``, the types of arrays from this line to which no variable referred.
+    """
     found = None
     if any(_STORED.fullmatch(c.function.display_name) for c in operations):
         return None
@@ -104,8 +106,8 @@ def _largest(operations: Sequence[Compilation], unnamed: set[_Type]) -> tuple[in
 
 
 def _makes(c: Compilation, shape: tuple[int | str, ...] | None, size: int, seen: bool) -> bool:
-    """Return whether the operation ``c`` makes an array of ``shape`` with ``size`` bytes of arrays that are
-    all at least TIMES times smaller. ``seen`` tells that its line is known to make such an array."""
+    """Return whether the operation ``c`` makes an array of ``shape`` with ``size`` bytes from arrays that are
+    all at least TIMES times smaller. ``seen``: whether its line is known to make such an array."""
     taken = c.key.arguments if c.key is not None else []
     if any(TIMES * (aval_bytes(a.shape, a.dtype) or 0) > size for a in taken):
         return False

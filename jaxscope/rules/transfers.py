@@ -79,9 +79,9 @@ def host_copy(run: Run) -> Iterator[Finding]:
 
 
 def _by_advice(loops: dict[tuple[Hashable, ...], list[Finding]]) -> Iterator[list[Finding]]:
-    """Yield lists of findings; each list is to become one finding. Usually a list has the findings of one
+    """Yield lists of findings; each list is to become one finding. Usually a list has the findings about one
     loop with the same advice. But if one advice is to move the whole loop into a jitted function, the list
-    has all findings of that loop.
+    has all findings about this loop.
 
     ``loops`` is a dict: (file, loop, line of a finding that is in no loop, advice) -> findings.
     """
@@ -120,8 +120,8 @@ def _of_several_lines(members: list[Finding]) -> Finding:
 
 
 def _waiting(run: Run) -> Iterator[tuple[Frame, Finding]]:
-    """Yield the lines that read values in steps or loops, and for which the program waits, each with its
-    finding."""
+    """Yield (line, finding) for each line at which the program waits for a value from the device in each step
+    or in a loop."""
     for t in model.transfers(run):
         if t.direction != TO_HOST or t.kind in NOT_ASKED or not t.count or t.share is None:
             continue
@@ -164,9 +164,9 @@ def _waiting(run: Run) -> Iterator[tuple[Frame, Finding]]:
 
 
 def _is_needed_then(run: Run, t: Transfer, at: Frame) -> bool:
-    """Return whether the line ``at`` is right to read the values of ``t`` when it does, so that JX601 has no
-    advice: the program needs them at that time, or reads the value of the previous step, or does not read in
-    each step."""
+    """Return whether JX601 has no advice about the line ``at``, which makes the transfers ``t``. This is so
+    if the program needs the values at that time, if the line reads the values of the previous step, or if it
+    does not read in each step."""
     source, counted = sources.of(run)(at.file), t.steps is not None
     if t.text is not None and SAVES.match(t.text):
         return True  # a checkpoint
@@ -188,12 +188,12 @@ def _is_needed_then(run: Run, t: Transfer, at: Frame) -> bool:
 
 
 def _gap(t: Transfer, outside: float | None) -> Iterator[Evidence]:
-    """Yield evidence for the longest time that the device may be idle in each step, because the host waits on
-    the line ``t`` for a value before it calls the next program.
+    """Yield evidence with an upper bound on the time that the device is idle in each step, because the host
+    waits on the line of ``t`` for a value before it calls the next program. Yield nothing if the bound is
+    unknown, or if the device still had work at the end of some waits.
 
     The device is idle from the end of a wait to the next call. The time of that call is not recorded, so all
-    seconds in which the program does not wait (``outside``; None: unknown) are counted. Yield nothing if they
-    are unknown, or if the device still had work at the end of some waits.
+    seconds in which the program does not wait (``outside``; None: unknown) are counted.
     """
     if outside is not None and t.steps and t.steps > 1 and t.checks and not t.ahead:
         words = message(
@@ -220,12 +220,12 @@ def _outside_waits(run: Run, t: Transfer) -> float | None:
 
 
 def _avoidable(t: Transfer, outside: float | None) -> float:
-    """Return an upper bound on the seconds by which the run would be shorter if the line ``t`` did not wait
-    for the device.
+    """Return an upper bound on the seconds by which the run would be shorter if the line of ``t`` did not
+    wait for the device.
 
-    The gain is that the host's work between the waits (``outside`` seconds; None: unknown) runs while the
-    device computes, so it is not more than ``outside``. But if the copies are large or ``outside`` is
-    unknown, the whole time of the waits is returned, because the copying itself may take that time.
+    Without the waits, the host would work while the device computes. This saves at most the host's seconds
+    between the waits (``outside``; None: unknown). If ``outside`` is unknown or the copies are large, the
+    whole time of the waits is returned, because the copying itself may take that time.
     """
     waited, each = t.blocked_seconds or 0.0, t.bytes_each
     little = t.views == t.count or (each is not None and each < LITTLE)
@@ -287,15 +287,14 @@ def _loop_of_calls(run: Run, t: Transfer) -> str | None:
 
 
 def _of_this_iteration(run: Run, line: Frame) -> bool:
-    """Return whether the source shows that ``line`` reads a result of the user's jitted function
-    that was called in the same iteration. If devices still have work after the read, it is work of that call,
-    such as the part on another device."""
+    """Return whether the source shows that ``line`` reads a result of a jitted function of the user that was
+    called in the same iteration. Work that devices still have after the read then belongs to this call."""
     return set_in_same_iteration(sources.of(run)(line.file), line.line, _calls_in(run, line.file))
 
 
 def _beside_a_call(run: Run, line: Frame) -> bool:
     """Return whether each iteration of the innermost loop around ``line`` calls a jitted function of the user
-    and reaches the line: no loop inside makes the calls, and no ``if`` is around the line."""
+    and reaches the line: the calls are in no inner loop, and no ``if`` is around the line."""
     source = sources.of(run)(line.file)
     loop = loop_around(source, line.line)
     inside = [n for n in _calls_in(run, line.file) if loop is not None and loop[0] <= n <= loop[1]]
@@ -431,8 +430,8 @@ def _what(t: Transfer) -> str:
 
 
 def _looped(run: Run, t: Transfer) -> bool:
-    """Return whether the line of ``t``, which passes arguments to a jitted function, is run in each iteration
-    of a loop. The source decides, because the calls are not counted. False for other kinds of transfers."""
+    """Return whether the line of ``t``, which passes arguments to a jitted function, runs in each iteration
+    of a loop, according to the source. False for other kinds of transfers."""
     if t.source is None or t.kind != model.ARGUMENT:
         return False
     source = sources.of(run)(t.source.file)

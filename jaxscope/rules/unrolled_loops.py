@@ -169,8 +169,8 @@ def _draws(run: Run, p: Program) -> bool:
 def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | None) -> Fix:
     """Return advice on how to write the loop at ``line``, which repeats the blocks of operations ``blocks``
     (the largest first): as a scan, as a fori_loop if all iterations do the same, or with vmap if no iteration
-    uses a result of another. In a Flax module (``__call__``), the scan is Flax's own; for a loop that calls a
-    whole model, it is JAX's."""
+    uses a result of another. For layers inside a Flax module the scan is Flax's own; for a loop that calls a
+    whole model it is JAX's."""
     if blocks[0].grows:
         return Fix(message("fix-final-length-then-scan"), "scan")
     forward = [r for r in blocks if not r.backward]
@@ -184,8 +184,9 @@ def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | No
 
 
 def _scan(library: str | None) -> Fix:
-    """Return the advice to write a loop as a scan. ``library`` is the library whose modules the loop calls,
-    which may have its own scan: ``hk.scan`` for Haiku. If it is None, the scan is ``jax.lax.scan``."""
+    """Return the advice to write a loop as a scan. ``library`` is the library whose modules the loop calls
+    and which may have its own scan: ``hk.scan`` for Haiku. None: there is none, and the scan is
+    ``jax.lax.scan``."""
     spelled = spelling(library)
     layers = None
     if spelled.layers is not None:
@@ -245,7 +246,7 @@ def _in_library(run: Run, f: Function, r: Repeated) -> bool:
 
 def _line(run: Run, f: Function, r: Repeated, others: Sequence[Repeated]) -> Frame | None:
     """Return the line in a loop whose repetition made the block of operations ``r``; None if it is unknown.
-    For a block of the backward pass, this is the line of the corresponding block of the forward pass, so that
+    For a block of the backward pass, return the line of the corresponding block of the forward pass, so that
     both are reported as one loop.
 
     Args:
@@ -264,9 +265,9 @@ def _line(run: Run, f: Function, r: Repeated, others: Sequence[Repeated]) -> Fra
 
 
 def _only_loop(run: Run, f: Function) -> Frame | None:
-    """Return the line of the loop in the source of ``f`` if there is only one; loops inside it do not count.
-    This is for a loop whose body has several lines that make operations, so that no single line is repeated.
-    Return None if there are several loops or none, or if the source is unknown."""
+    """Return the line of the loop in the source of ``f`` if there is only one (inner loops do not count);
+    None if there are several or none, or if the source is unknown. This is for a loop whose body has several
+    lines that make operations, so that no single line is repeated."""
     seen = f.seen
     source = sources.of(run)(seen.file) if seen.file is not None else None
     line = only_loop(source, seen.name, seen.line) if seen.line is not None else None

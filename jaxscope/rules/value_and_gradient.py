@@ -1,4 +1,4 @@
-"""The part of rule JX205 about a function that is jitted for its value, and once more for its gradient."""
+"""The part of rule JX205 about a function that is jitted once for its value and once for its gradient."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def seconds_at(run: Run, line: Frame | None) -> float | None:
 
 
 def _transforms(f: Function) -> list[str]:
-    """Return the wrappers of a jitted function without further calls of jit."""
+    """Return the wrappers of the jitted function ``f``, such as ``jax.grad``, without jit itself."""
     return [w for w in f.seen.wrappers if w not in ("jaxlib.PjitFunction", "jax.jit")]
 
 

@@ -35,7 +35,7 @@ class ArgumentWork(msgspec.Struct, frozen=True):
 
 def find(module: Module, sources: Sources, arguments: Sequence[Value]) -> list[ArgumentWork]:
     """Return the operations of a program, grouped by the arguments on which they depend, the largest group
-    first. The list is empty if the program has very many arguments, or if an argument has no name.
+    first. The list is empty if the program has very many arguments or groups, or if an argument has no name.
 
     Args:
       arguments: the program's arguments, in order.
@@ -75,9 +75,9 @@ def find(module: Module, sources: Sources, arguments: Sequence[Value]) -> list[A
 
 
 def _masks(module: Module, sources: Sources, own: Sequence[int]) -> list[int]:
-    """Return for each operation a number whose bit i is 1 if the operation's result may depend on the
-    program's i-th named argument. ``own`` has these numbers for the arguments themselves. The result of a
-    call counts as dependent on everything that is passed to the call."""
+    """Return for each operation a number whose bit i is 1 if the operation's result may depend on an argument
+    with the i-th name. ``own`` has these numbers for the program's arguments. The result of a call counts as
+    dependent on everything that is passed to the call."""
     masks = [0] * len(module.ops)
     passed: list[list[int]] = [[0] * len(f.arguments) for f in module.functions]
     main = module.main()

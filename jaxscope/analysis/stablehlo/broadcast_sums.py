@@ -31,9 +31,9 @@ SCALES = frozenset({"stablehlo.multiply", "stablehlo.divide"})
 
 
 def find(flow: Flow, sources: Sources, index: int) -> list[tuple[str, int, int]]:
-    """Return [(kind, operations, operations of the matrix product)] if the operation at ``index`` is such a
-    sum; else an empty list. The kind is ``distances`` or ``sum-of-outer``. ``operations`` is the number of
-    ordinary operations that take as long as the sum.
+    """Return [(kind, operations, operations of the matrix product)] if the operation at ``index`` is a sum
+    over products or squared differences of broadcast arrays; else an empty list. The kind is ``distances`` or
+    ``sum-of-outer``. ``operations`` is the number of ordinary operations that take as long as the sum.
 
     Args:
       flow: the makers and users of the module's values.
@@ -74,8 +74,8 @@ def _is_square(flow: Flow, value: Value) -> bool:
 
 def _is_of_difference(flow: Flow, sources: Sources, reader: Value, k: int, kept: Sequence[int]) -> bool:
     """Return whether operand ``k`` of ``reader`` is a difference of two arrays that are broadcast along
-    different dimensions of ``kept``, possibly scaled along the other dimensions, and only ``reader`` uses it.
-    Uses that differentiation created do not count."""
+    different dimensions of ``kept``, possibly multiplied by a scale that is equal along ``kept``. False if an
+    operation other than ``reader`` and the gradient uses the difference."""
     value = flow.operand(reader, k)
     if value is None:
         return False
@@ -98,9 +98,9 @@ def _is_of_difference(flow: Flow, sources: Sources, reader: Value, k: int, kept:
 
 
 def _is_of_gradient(flow: Flow, sources: Sources, user: int, kept: Sequence[int], depth: int) -> bool:
-    """Return whether differentiation created the operation ``user``, or only such operations use its result,
-    and whether what they compute is added up over dimensions of ``kept`` only, as in the gradient of squared
-    distances."""
+    """Return whether only operations that differentiation created use the result of the operation ``user``,
+    and add it up over dimensions of ``kept`` only, as in the gradient of squared distances. ``depth`` limits
+    how many operations are followed."""
     op, backward = flow.module.ops[user], sources.backward(user)
     if op.name == SUM and backward:
         return set(work.sizes(_SUMMED, op.detail)) <= set(kept)

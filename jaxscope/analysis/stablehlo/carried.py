@@ -1,7 +1,8 @@
 """Find the values that a ``while`` loop of a StableHLO text carries from iteration to iteration unchanged.
 
-JAX passes everything that the body of a ``scan`` or ``while_loop`` reads as arguments of the body, and the
-body returns what it does not change as it is. Such an argument is the value from outside the loop.
+JAX passes everything that the body of a ``scan`` or ``while_loop`` reads as arguments of the body. The body
+returns each argument that it does not change as it is, so that this argument has the value from outside the
+loop in all iterations.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ _ARGUMENT = re.compile(r"(%[\w$.-]+) = %")
 
 
 def unchanged(lines: Sequence[str]) -> dict[int, frozenset[str]]:
-    """Return the names of the arguments that each loop leaves unchanged: number of the loop's line, from 1 ->
-    ``{"%iterArg"}``. Loops that change all arguments are left out. ``lines`` are those of the text."""
+    """Return {line number of a loop, from 1: names of the arguments that it leaves unchanged}, such as ``{7:
+    {"%iterArg"}}``. Loops that change all arguments are left out. ``lines`` are those of the text."""
     found: dict[int, frozenset[str]] = {}
     loops: list[tuple[int, list[str]]] = []  # (line, arguments) of each loop whose regions were not read
     regions: list[tuple[int, list[str]] | None] = []  # the loop whose body a region is; None: another region

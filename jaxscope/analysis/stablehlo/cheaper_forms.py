@@ -67,16 +67,20 @@ class CheaperForm(msgspec.Struct, frozen=True):
     """A product of matrices or a Fourier transform that has a cheaper form.
 
     Attributes:
-      kind: ``order``: a product that is multiplied by another matrix, where another order is cheaper;
-        ``diagonal``, ``one-hot``: a factor has this structure; ``banded``: a factor is zero but for a few
-        diagonals; ``tridiagonal-solved``: linear equations whose matrix is zero but for three diagonals;
-        ``diagonal-used``: only the diagonal of the
-        product is used; ``part-used``: only slices of the product are used; ``position-used``: attention over
-        all earlier positions of a sequence, of which one is used and written into the sequence, so that a
-        cache of keys and values would save the others; ``real-transform``: a complex
-        transform of real numbers; ``large-kernel``: a convolution in several dimensions, of one channel, for
-        which Fourier transforms need fewer operations; ``drawn-by-scores``: several draws of
-        ``jax.random.categorical`` from the same probabilities.
+      kind: which cheaper form there is.
+        ``order``: the product is multiplied by another matrix, and another order is cheaper.
+        ``diagonal``, ``one-hot``: a factor has this structure.
+        ``banded``: a factor is zero but for a few diagonals.
+        ``tridiagonal-solved``: linear equations whose matrix is zero but for three diagonals.
+        ``diagonal-used``: only the diagonal of the product is used.
+        ``part-used``: only slices of the product are used.
+        ``position-used``: attention over all earlier positions of a sequence, of which one is used and
+        written into the sequence; a cache of keys and values would save the others.
+        ``real-transform``: a complex transform of real numbers.
+        ``large-kernel``: a convolution in several dimensions, of one channel, for which Fourier transforms
+        need fewer operations.
+        ``drawn-by-scores``: several draws of ``jax.random.categorical`` from the same probabilities.
+        ``distances``, ``sum-of-outer``: a sum that a matrix product computes faster (``broadcast_sums``).
       operations: operations of one execution.
       cheaper: operations of one execution of the cheaper form.
       share: the share of ``operations`` in all of the program's operations, from 0 to 1; None if it is
@@ -137,9 +141,14 @@ class _Product(msgspec.Struct, frozen=True):
 
 
 class _Mask(msgspec.Struct, frozen=True):
-    """Where a matrix may be other than zero: in one place along its one dimension of ``dimensions`` (one-
-    hot), or where its two dimensions have the same index (diagonal), or indices with one of the differences
-    ``offsets`` (banded). ``bare``: all these elements are 1."""
+    """The places where a matrix may be other than zero.
+
+    Attributes:
+      dimensions: one dimension, along which only one element may be other than zero (one-hot), or the two
+        dimensions of a diagonal or banded matrix.
+      bare: whether all these elements are 1.
+      offsets: the diagonals, each as the difference of its two indices; 0: the main diagonal.
+    """
 
     dimensions: frozenset[int]
     bare: bool
@@ -258,9 +267,10 @@ class _Search:
         return True
 
     def _tridiagonal(self, index: int) -> list[tuple[str, int, int]]:
-        """Return [(TRIDIAGONAL, operations, operations of a solver for such a matrix)] if the operation at
-        ``index`` factors a matrix, to solve equations, that is zero but for three diagonals; else an empty
-        list. Operations are those of one right side. In a loop, the factors are computed before it."""
+        """Return [(TRIDIAGONAL, operations, operations of a tridiagonal solver)] if the operation at
+        ``index`` factors a matrix of linear equations that is zero but for two or three diagonals; else an
+        empty list. The operations are those for one right side, and in a loop without the factoring, which
+        XLA moves before the loop."""
         op = self.ops[index]
         mask = (
             self._mask(self.flow.operand(Value(index), 0), DEPTH) if SOLVES.search(op.callee or "") else None
@@ -364,9 +374,9 @@ class _Search:
 
     @functools.cached_property
     def _causal(self) -> set[int]:
-        """The lengths of sequences with causal attention: the program has a product of all positions with all
-        positions, and a triangle of that size, made from two indices or a constant, that selects the earlier
-        positions of each."""
+        """The lengths n of sequences with causal attention: the program has a product of n positions with n
+        positions, and a triangle of n x n elements, made from two indices or a constant, that selects the
+        earlier positions."""
         scores, triangles = set[int](), set[int]()
         for index, op in enumerate(self.ops):
             p = _product(op)
@@ -385,8 +395,8 @@ class _Search:
         return scores & triangles
 
     def _writes_sequence(self, length: int) -> bool:
-        """Return whether the program returns a sequence of ``length`` integers that it was passed, as a
-        language model does that writes a token, and no numbers of each position, such as keys and values."""
+        """Return whether the program returns a sequence of ``length`` integers with the type of one that it
+        was passed, such as tokens, and no other numbers of each position, such as keys and values."""
         main = self.flow.module.main()
         results = [types.tensor(r.type) for r in main.results] if main is not None else []
         passed = [types.tensor(a.type) for a in main.arguments] if main is not None else []
@@ -395,8 +405,8 @@ class _Search:
         return bool(integers) and len(integers) == len(of_length) and any(t in passed for t in integers)
 
     def _at_changing_index(self, index: int) -> bool:
-        """Return whether the slices that are used of the result at ``index`` begin at an index that is
-        computed, and is the same for all rows: ``logits[:, t]``."""
+        """Return whether the program uses the result at ``index`` only in slices that begin at a computed
+        index, which is the same for all rows: ``logits[:, t]``."""
         found, seen = set[str](), set[tuple[int, int]]()
         left = [(user, index) for user in self._readers(index)]
         while left:
@@ -416,9 +426,9 @@ class _Search:
         return found == {"stablehlo.dynamic_slice"}
 
     def _elements_read(self, operand: int, users: Sequence[int], depth: int) -> int | None:
-        """Return how many elements of the value ``operand`` the operations ``users`` read at most: elements
-        of slices of it, or of results of elementwise operations on it. Return None if they may read all
-        elements."""
+        """Return the greatest number of elements of the value ``operand`` that the operations ``users`` read:
+        they take slices of the value, or slices of elementwise results of it. Return None if they may read
+        all elements."""
         total = 0
         for user in users if depth > 0 else ():
             if (user, operand) not in self._read:
@@ -501,7 +511,7 @@ class _Search:
 
     def _is_main_diagonal(self, inside: range, depth: int) -> bool:
         """Return whether the function with the operations ``inside``, or a function that it calls, compares
-        two indices for equality. A function for a diagonal with an offset does not."""
+        two indices for equality, and so selects the main diagonal. False for a diagonal with an offset."""
         for index in inside if depth > 0 else ():
             op, callee = self.ops[index], self.flow.callee(self.ops[index])
             if op.name == "stablehlo.compare" and _EQUAL.search(op.detail):
@@ -513,9 +523,9 @@ class _Search:
         return False
 
     def _through_transposes(self, index: int) -> list[tuple[int, int, list[int]]] | None:
-        """Return the operations that use a product, as (operation, operand, order): dimension k of the
-        operand is dimension ``order[k]`` of the product. Return None if another kind of operation uses the
-        product, too, or if nothing uses it."""
+        """Return the matrix products that use the result at ``index``, directly or transposed, as (operation,
+        operand, order): dimension k of the operand is dimension ``order[k]`` of the result. Return None if an
+        operation of another kind uses the result, or if none does."""
         found, left = [], [(index, list(range(len(types.tensor(self.ops[index].outputs[0]).shape or ()))))]
         while left:
             value, order = left.pop()
@@ -541,8 +551,8 @@ class _Search:
         return parent
 
     def _mask(self, value: Value | None, depth: int) -> _Mask | None:
-        """Return where ``value`` may be other than zero, if it is known to be a diagonal or one-hot matrix,
-        else None."""
+        """Return where ``value`` may be other than zero, if it is known to be a diagonal, banded or one-hot
+        matrix; else None."""
         if value is None or depth == 0:
             return None
         if value not in self._masks:
@@ -587,9 +597,10 @@ class _Search:
         return _Mask(frozenset(at[d] for d in mask.dimensions), mask.bare, mask.offsets)
 
     def _compared(self, value: Value) -> _Mask | None:
-        """Return where ``value``, the result of an ``==`` of two arrays, may be other than zero. Return None
-        unless the arrays are two different indices (a diagonal, also beside the main one), or an index and
-        numbers that are the same along the dimension of the index (one-hot)."""
+        """Return where ``value``, the result of an ``==`` of two arrays, may be other than zero. If the
+        arrays are two different indices, this is a diagonal (perhaps beside the main one). If they are an
+        index and numbers that are equal along the dimension of the index, it is one-hot. Return None for
+        other arrays."""
         sides = [self.flow.operand(value, k) for k in (0, 1)]
         counts = [self._counted(side, DEPTH) for side in sides]
         if counts[0] is not None and counts[1] is not None:
@@ -684,9 +695,9 @@ def _in_turn(
     summed: Set[object],
     size: Mapping[object, int],
 ) -> int:
-    """Return the flops of the product of three arrays, where the first is multiplied by the second, and the
-    result by the third. Each array is given as a list of keys of its dimensions, and ``size`` has the size of
-    each key. The dimensions in ``summed`` are added up as soon as no other array has them."""
+    """Return the flops of multiplying ``first`` by ``second``, and the result by ``third``. Each array is a
+    list of keys of its dimensions; ``size`` has the size of each key. The dimensions in ``summed`` are added
+    up as soon as no other array has them."""
     both = {*first, *second}
     left = both - (summed - set(third))
     return 2 * math.prod(size[d] for d in both) + 2 * math.prod(size[d] for d in left.union(third))

@@ -29,7 +29,7 @@ class Executions:
         self._of_function: list[int | None] = [0] * len(module.functions)
         self._known: dict[int, int | None] = {}
         main = module.main()
-        for f in sources.order:
+        for f in sources.order:  # callers are counted before the functions that they call
             if module.functions[f] is main:
                 self._of_function[f] = 1
                 continue
@@ -41,8 +41,7 @@ class Executions:
 
     def of(self, index: int) -> int | None:
         """Return how often the operation ``module.ops[index]`` runs in one call of the program, or None if
-        this is unknown. Before this call, all functions that call the operation's function must have been
-        counted."""
+        this is unknown."""
         op = self._module.ops[index]
         if op.parent is None:
             return self._of_function[op.function]
@@ -63,8 +62,8 @@ class Executions:
     def _of_loop(self, index: int, op: Op) -> int | None:
         """Return the number of iterations of the loop ``op``, the operation ``module.ops[index]``. Return
         None unless the loop's condition is ``i < constant``. The text does not say which of the loop's values
-        ``i`` is. If several values begin with a constant, the smallest constant counts as the beginning of
-        ``i``, so the result may be too large."""
+        is ``i``. If several values begin with a constant, the smallest one counts, so the result may be too
+        large."""
         ops = self._module.ops
         inside = self._inside.get(index, [])
         condition = [i for i in inside if ops[i].block == ops[inside[0]].block]

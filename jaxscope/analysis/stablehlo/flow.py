@@ -56,8 +56,8 @@ class Flow:
 
     def operand(self, value: Value, k: int) -> Value | None:
         """Return the operation whose result is operand ``k`` of the operation ``value.at``, also if it is in
-        another function. Return None if it is unknown, or if the operand is an argument of the program or of
-        a loop's body."""
+        another function. Return None if that operation is unknown, or if the operand is an argument of the
+        program or of a loop's body."""
         found = self._origin(value, k)
         return found if isinstance(found, Value) else None
 
@@ -66,8 +66,8 @@ class Flow:
         return self._origin(value, k) is True
 
     def _origin(self, value: Value, k: int) -> Value | bool | None:
-        """Return the operation whose result is operand ``k`` of the operation ``value.at``; True for an
-        argument of the program; None if it is unknown."""
+        """Return the operation whose result is operand ``k`` of the operation ``value.at``; True if the
+        operand is an argument of the program; None if neither is known."""
         ops, calls = self.module.ops, value.calls
         operand, function = _operand(ops, value.at, k), ops[value.at].function
         while operand is not None and operand < 0:
@@ -82,9 +82,8 @@ class Flow:
         return None if operand is None else self._result(Value(operand, calls), ops[value.at].inputs[k])
 
     def _result(self, value: Value, wanted: str) -> Value | None:
-        """Return the operation that computes the result of ``value`` with the type ``wanted``: ``value``
-        itself, or if it is a call, the operation in the called function. Return None if that operation is
-        unknown."""
+        """Return ``value``, or, if it is a call, the operation in the called function that computes the
+        result with the type ``wanted``. Return None if this operation is unknown."""
         op = self.module.ops[value.at]
         callee = self.callee(op)
         if callee is None:
@@ -122,10 +121,9 @@ class Flow:
         return False
 
     def inside(self, call: int, operand: int) -> list[tuple[int, int]] | None:
-        """Return the operations that read a value in the function to which the value is passed: (index of an
-        operation in the called function, the value as ``Op.operands`` of this operation has it) for each.
-        Return None if ``call`` calls no function of the module, or if it is not known which argument the
-        value is.
+        """Return the operations of a called function that read a value which the call passes, each as (index
+        of the operation, the value as ``Op.operands`` of this operation has it). Return None if ``call``
+        calls no function of the module, or if it is not known which argument the value is.
 
         Args:
           call: the index of the operation that calls the function.
@@ -142,9 +140,9 @@ class Flow:
         return [(i, each) for i in inside for each in passed if each in self.module.ops[i].operands]
 
     def after(self, index: int) -> list[tuple[int, int]] | None:
-        """Return the operations that read the results of a function, in the functions that call it: (index of
-        the operation, index of the call) for each. The function is the one that the ``return`` at ``index``
-        ends. Return None if this ``return`` ends the program or a region."""
+        """Return the operations that read the results of the function that the ``return`` at ``index`` ends,
+        in the functions that call it: (index of the operation, index of the call) for each. Return None if
+        this ``return`` ends the program or a region."""
         op = self.module.ops[index]
         calls = self._called[op.function]
         if op.parent is not None or not calls:

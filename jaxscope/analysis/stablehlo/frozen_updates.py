@@ -24,8 +24,8 @@ class FrozenUpdates(msgspec.Struct, frozen=True):
     Attributes:
       paths: the paths of the arguments, the largest first.
       bytes: the bytes of these parameters on one device.
-      moments: bytes on one device of changed results with the same shapes and the same names behind the root
-        of their paths: the state of the optimizer for these parameters.
+      moments: the bytes on one device of the optimizer's state for these parameters: changed results with the
+        shape of a parameter and the same end of the path, such as ``.mu['w']`` for ``params['w']``.
     """
 
     paths: tuple[str, ...]

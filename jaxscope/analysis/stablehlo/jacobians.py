@@ -50,7 +50,7 @@ class Jacobian(msgspec.Struct, frozen=True):
     Attributes:
       passes: how often the derivative is evaluated: once for each output of the function with ``jacrev``,
         once for each input with ``jacfwd``.
-      others: the size of the Jacobian in its other dimension.
+      others: how often the other of the two functions would evaluate it.
       source: the line of the user's code that calls ``jacrev`` or ``jacfwd``.
     """
 
@@ -112,9 +112,9 @@ def shifted(module: Module, sources: Sources) -> list[Shifted]:
 
 
 def _subtracts(module: Module, function: int, n: int) -> bool:
-    """Return whether the function ``module.functions[function]`` subtracts two arrays that begin with a
-    dimension of size ``n``, such as the results for ``n`` arguments. A program that only compares the
-    results, as a pattern search does, estimates no gradient."""
+    """Return whether the function ``module.functions[function]`` subtracts two arrays whose first dimension
+    has size ``n``, such as the results for ``n`` arguments. If not, as in a pattern search that only compares
+    the results, the program estimates no gradient."""
     f = module.functions[function]
     results = [op for op in module.ops[f.first : f.end] if op.name == "stablehlo.subtract" and op.outputs]
     shapes = [types.tensor(op.outputs[0]).shape or () for op in results]

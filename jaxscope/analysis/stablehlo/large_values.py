@@ -30,6 +30,7 @@ class LargeValue(msgspec.Struct, frozen=True):
     Attributes:
       bytes: bytes of the whole array, on all devices together.
       shape: the shape with its dtype: ``f32[4096,512]``.
+      operation: the name of the operation without its dialect: ``dot_general``.
       source: the line of the user's code; None: unknown.
     """
 

@@ -155,8 +155,8 @@ def signature(line: str) -> tuple[str, str]:
 
 
 def types(text: str) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
-    """Parse the types of an operation: return (types of the operands, types of the results). ``(A, B) -> C``
-    -> ``(("A", "B"), ("C",))``. For the short form ``A, B``, which does not separate them, the result is
+    """Parse the types of an operation to (types of the operands, types of the results): ``(A, B) -> C`` gives
+    ``(("A", "B"), ("C",))``. The short form ``A, B`` does not say which types are the operands', and gives
     (None, all types)."""
     before, arrow, after = text.partition("->")
     if not arrow:

@@ -64,7 +64,7 @@ def find(module: Module, sources: Sources) -> list[PartialSort]:
 def _used(
     module: Module, sources: Sources, users: dict[int, list[int]], index: int, axis: int, length: int
 ) -> int | None:
-    """Return how many elements along ``axis`` of the results of the operation ``index`` the program uses, if
+    """Return how many elements along ``axis`` the program uses of the results of the operation ``index``, if
     these are the first or the last of ``length`` elements. Return None if it also uses others, or if this is
     unknown. ``users`` is index of an operation -> indices of the operations that read its results."""
     most, left, seen = 0, [index], set[int]()
@@ -87,8 +87,9 @@ def _used(
 
 
 def _at_an_end(detail: str, axis: int, length: int) -> int | None:
-    """Return how many elements along ``axis`` a slice takes, whose text is ``detail`` (``%1 [0:500, 0:20]``).
-    Return None if the slice includes neither the first nor the last of the ``length`` elements."""
+    """Return how many elements along ``axis`` the slice with the text ``detail`` (``%1 [0:500, 0:20]``)
+    takes. Return None if it includes neither the first nor the last of the ``length`` elements, or leaves out
+    elements in between."""
     bounds = _BOUNDS.findall(detail)
     if axis >= len(bounds) or bounds[axis][2] not in ("", "1"):
         return None

@@ -117,8 +117,8 @@ def upcasts(module: Module, sources: Sources) -> list[Upcast]:
 
 def _stays_wide(module: Module, users: dict[int, list[int]], converted: int) -> bool:
     """Return whether the results of the conversion ``module.ops[converted]`` may reach a matrix product, a
-    loop, a conditional, a call or a return. They may reach it through other operations, as long as the values
-    keep the type and at least half the number of elements; so not through reductions or conversions back."""
+    loop, a conditional, a call or a return, directly or through other operations. Followed are only
+    operations whose results have the wider dtype and at least half as many elements, so no reductions."""
     wide = types.tensor(module.ops[converted].outputs[0])
     waiting, seen = [converted], {converted}
     while waiting:

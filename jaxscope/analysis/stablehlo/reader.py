@@ -216,9 +216,9 @@ class _Reader:
             self._enter(index)
 
     def _name_unchanged(self, number: int, head: str) -> None:
-        """Store the names of the arguments of a while loop that the loop does not change, as names of the
-        values with which the loop begins. ``head`` is the text of the loop's operation, ``number`` the number
-        of its line."""
+        """Let the names of those arguments of a while loop that the loop does not change stand for the values
+        with which the loop begins. ``head`` is the text of the loop's operation, ``number`` the number of its
+        line."""
         unchanged = self.unchanged.get(number, ())
         for argument, value in carried.PAIR.findall(head):
             if argument in unchanged:
@@ -336,8 +336,8 @@ def _number(value: str) -> int:
 
 
 def _argument(piece: str) -> tuple[str, Argument]:
-    """Parse ``%arg0: tensor<4xf32> {a = 1} loc("x")`` to (name of the value, argument). A declaration has
-    only the type."""
+    """Parse ``%arg0: tensor<4xf32> {a = 1} loc("x")`` to (name of the value, argument). The name is empty for
+    a declaration, which has only the type."""
     rest, location = lexing.location(piece)
     value, colon, rest = rest.partition(": ")
     if not colon:

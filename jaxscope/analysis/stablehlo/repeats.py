@@ -134,8 +134,8 @@ def _stretches(
     blocks: dict[int, list[int]], kinds: Sequence[int], weights: Sequence[int], times: int
 ) -> list[_Found]:
     """Return the parts of blocks that repeat, the largest first, as (the operations of the block, the part of
-    them that repeats). In a part of few iterations, such as three layers, also the parts of each iteration
-    that repeat, such as its heads.
+    them that repeats). If a part has few iterations, such as three layers, the repeating parts of each
+    iteration (such as its heads) are returned, too.
 
     Args:
       blocks: number of a block -> the indices of its operations.
@@ -188,7 +188,7 @@ def _is_jax_own(sources: Sources, iteration: Sequence[int]) -> bool:
     indices of one iteration's operations.
 
     The block is JAX's own if no operation has a frame of the user, or if all operations belong to one
-    expression.
+    expression and none is a call.
     """
     ops = sources.module.ops
     if not any(ops[i].location for i in iteration):
@@ -203,9 +203,9 @@ def _kinds(module: Module, sources: Sources, *, sizes: bool = True) -> tuple[lis
     """Return (numbers, weights), two lists with one item for each operation of the module. Equal operations
     have equal numbers. If ``sizes`` is False, operations that differ only in sizes count as equal.
 
-    The weight of an operation is how many operations it stands for: itself and those in its regions; for a
-    call those in the called function; 0 for a constant. Regions and called functions are also compared. For
-    this, called functions are numbered before their callers, and regions before their operation.
+    The weight is how many operations the operation stands for: itself and those in its regions; for a call
+    those in the called function; 0 for a constant. To compare regions and called functions, too, called
+    functions are numbered before their callers, and regions before their operation.
     """
     numbers: dict[object, int] = {}
     bodies: dict[str, tuple[object, int]] = {}
@@ -266,9 +266,9 @@ def _source(
     """Return the line of the user's code that repeats a block of operations. Return None if no operation has
     a frame of the user.
 
-    The stacks of the block's operations have the same outer frames. If the innermost of these causes no other
-    operations, it is a call in the body of the Python loop, and is returned. Otherwise it is a call of the
-    function that contains the loop. Then the first line of the iteration in that function is returned.
+    The stacks of the block's operations have the same outer frames. If the innermost of these frames causes
+    no other operations, it is a line in the body of the Python loop, and is returned. Otherwise it is a call
+    of the function that contains the loop. Then the first line of the iteration in this function is returned.
 
     Args:
       iteration: the indices of one iteration's operations.
@@ -345,10 +345,10 @@ def _elsewhere(
     sources: Sources, shared: list[Frame], below: set[Frame], inside: Sequence[int], repeated: set[int]
 ) -> bool:
     """Return whether the innermost of the ``shared`` frames also causes operations outside of a repeated
-    block. If so, that frame is a call of the function that contains the loop, not a line of the loop's body.
+    block. If so, this frame is a call of the function that contains the loop, not a line of the loop's body.
 
-    An operation of an iteration that differs a little (the last of a backward pass) does not count as
-    outside: its next frame is in ``below``.
+    Operations whose next frame is in ``below`` do not count as outside: they may be those of an iteration
+    that differs a little, such as the last one of a backward pass.
 
     Args:
       shared: the frames that the operations of the block share, outermost first.

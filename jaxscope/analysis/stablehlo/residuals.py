@@ -36,10 +36,11 @@ class Residuals(msgspec.Struct, frozen=True):
 
 def find(module: Module, sources: Sources) -> list[Residuals]:
     """Return the loops of ``module`` that keep values of all iterations for the backward pass, those with the
-    most bytes first. Loops whose body is under ``jax.checkpoint`` are left out.
+    most bytes first. Left out are loops whose body is under ``jax.checkpoint``, and loops with few
+    iterations, or with few arrays in fewer than MANY_ITERATIONS iterations.
 
-    A scan is a ``while``; its stacked results have one entry for each iteration as their first dimension.
-    The loop of the backward pass takes these results as operands. Under ``jax.checkpoint`` the backward loop
+    A scan is a ``while``; its stacked results have one entry for each iteration as their first dimension. The
+    loop of the backward pass takes these results as operands. Under ``jax.checkpoint`` the backward loop
     computes the values again, and its body contains an optimization barrier.
     """
     found = list[Residuals]()

@@ -67,8 +67,8 @@ class Sources:
         return self.locations.place(self.module.ops[index].location)
 
     def own(self, index: int) -> Blame:
-        """Return the line of the user's code that the location of the operation ``module.ops[index]`` itself
-        states. If the operation is in a function, the lines that call this function are not considered."""
+        """Return the line of the user's code in the location of the operation ``module.ops[index]`` itself.
+        The lines that call the function around the operation are not considered."""
         text = self.module.ops[index].location
         found = self._own.get(text)
         if found is None:
@@ -119,8 +119,8 @@ class Sources:
         return self._branched[index] or self._function_branched[self.module.ops[index].function]
 
     def backward(self, index: int) -> bool | None:
-        """Return whether differentiation created the operation ``module.ops[index]``: whether JAX wrote
-        ``transpose(...)`` into its name, or into the name of every call of the function that contains it.
+        """Return whether differentiation created the operation ``module.ops[index]``: JAX wrote
+        ``transpose(...)`` into its name, or into the names of all calls of the function that contains it.
         Return None if only some calls have such a name, or if there are no names."""
         name = self.place(index).name
         if name is not None and "transpose(" in name:

@@ -1,5 +1,5 @@
 """Find arrays that a loop fills, one part in each iteration, and of which the program then reads little. XLA
-keeps the whole array, also if only every hundredth iteration is read."""
+keeps the whole array, even if only every hundredth iteration is read."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _of_type(
     module: Module, sources: Sources, loop: int, type: str, inside: list[int], readers: list[int]
 ) -> StackedResult | None:
     """Return the results with the MLIR type ``type`` of the loop ``module.ops[loop]``, if the loop only
-    writes to them and little of them is read; else None.
+    writes to them and the program reads little of them; else None.
 
     Args:
       inside: indices of the operations in the loop's regions.

@@ -76,7 +76,7 @@ class Shares:
     def of(self, index: int, count: int | None = None) -> float | None:
         """Return the share of the operation ``module.ops[index]`` in all arithmetic operations of the
         program, from 0 to 1. If the user's code has loops, return its share in the operations in loops, or
-        None if it is in no loop. Return None also if nothing is counted.
+        None if the operation is in no loop. Return None also if nothing is counted.
 
         Args:
           count: the number of arithmetic operations whose share is returned; None: those of the operation
