@@ -43,8 +43,8 @@ def short_aval(
     weak_type: bool | None = None,
     type_name: str | None = None,
 ) -> str:
-    """Write the abstract value of an argument: ``f32[32,512]``, ``i32[] weak``, ``float f32[] weak``; ``?``
-    if neither shape, dtype nor type name is known.
+    """Write the abstract value of an argument: ``f32[32,512]``, ``i32[] weak``, ``float f32[] weak``. It is
+    only the type name (``?`` if unknown) if both shape and dtype are unknown.
 
     Args:
       shape, dtype: the shape and the dtype; None: unknown.
@@ -64,8 +64,8 @@ def type_text(name: str | None) -> str:
 
 
 def aval_bytes(shape: Sequence[int | str] | None, dtype: str | None) -> int | None:
-    """Return the bytes of a whole array: 4 per number for ``float32``, 1 for ``bool``, a half for ``int4``.
-    Return None if the dtype or the size of a dimension is unknown."""
+    """Return the size of an array in bytes, rounded up: 4 per number for ``float32``, 1 for ``bool``, a half
+    for ``int4``. Return None if the dtype or the size of a dimension is unknown."""
     known = [d for d in shape or () if isinstance(d, int) and d >= 0]
     if shape is None or dtype is None or len(known) != len(shape):
         return None

@@ -59,7 +59,8 @@ class Bounds(msgspec.Struct, frozen=True):
         unknown.
       quoted: the names of the bounds whose peak rate comes from a page that quotes the vendor's page, because
         the vendor's page could not be opened.
-      uncounted: why ``compute`` is None or leaves out flops; None: it leaves out no flops.
+      uncounted: why ``compute`` is None or leaves out flops; None: it leaves out no flops, or the reason is
+        unknown.
     """
 
     compute: float | None
@@ -132,9 +133,9 @@ def _axes(
     """Return the least time of the collectives along each set of mesh axes. The keys are the axes, ``data``,
     ``data,model`` or ``?`` (unknown axes); the values are seconds, or None if the time is unknown.
 
-    If collectives are in branches of a conditional, only the branch with the smallest time counts.
-    ``all_devices`` tells whether the program runs on all devices of the target. If not, a collective may also
-    use idle links and the network of other chips.
+    Of the branches of a conditional, only the one with the smallest time counts. ``all_devices`` tells
+    whether the program runs on all devices of the target. If not, a collective may also use idle links and
+    the network of other chips.
     """
     loads: dict[str, list[tuple[branches.Path, interconnect.Load | None]]] = {}
     for found in collectives:
@@ -179,9 +180,9 @@ def _compute(machine: Machine, flops: Mapping[str, int] | None) -> float | None:
 
 
 def _rate(machine: Machine, kind: str) -> float | None:
-    """Return the peak rate of one chip for an element type, such as ``bf16``, in operations per second.
-    Return None if the rate is unknown. If the operands of a product differ in type, ``kind`` is
-    ``bf16 x s8``, and the faster of the two rates is returned."""
+    """Return the peak rate of one chip, in operations per second, for an element type such as ``bf16``; None
+    if unknown. If the operands of a product differ in type, ``kind`` is ``bf16 x s8``, and the faster rate is
+    returned."""
     found = []
     for one in kind.split(" x "):
         names = ("tf32" if machine.platform == GPU else "bf16",) if one == "f32" else _RATES.get(one, ())

@@ -19,7 +19,7 @@ class Choice(msgspec.Struct, frozen=True):
 
     Attributes:
       sizes: the sizes.
-      compilations: the number of compilations, which is that of the sizes.
+      compilations: the number of compilations, equal to the number of sizes.
       padding_share: the share of padding in all elements after padding, from 0 to 1.
     """
 
@@ -29,12 +29,15 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 def creeps(sizes: Sequence[int]) -> bool:
-    """Return whether an axis grows by the same amount from each call to the next, as in 64, 65, 66, 67. Then
-    padding to a fixed size only delays the next compilation. A few calls may start again with a smaller size,
-    as in a program that generates one text after another.
+    """Return whether an axis grows by one fixed amount from call to call, as in 64, 65, 66, 67. Then padding
+    to a fixed size only delays the next compilation.
 
-    ``sizes`` has the size in each call, in order. The result is False for fewer than ``CREEPING`` (4) sizes,
-    because these may be a coincidence.
+    One in four steps may be a restart with the same or a smaller size, as in a program that generates one
+    text after another.
+
+    Args:
+      sizes: the size of the axis in each call, in order. The result is False for fewer than ``CREEPING`` (4)
+        sizes, because so few may be a coincidence.
     """
     steps = [b - a for a, b in pairwise(sizes)]
     longer = [n for n in steps if n > 0]
@@ -45,14 +48,15 @@ def creeps(sizes: Sequence[int]) -> bool:
 def choices(observed: Mapping[int, int]) -> list[Choice]:
     """Return the best set of 1 size to pad to, of 2 sizes, and so on, up to ``MOST`` (6) sizes. The best set
     of k sizes is the one with the least padding. Each observed size is padded to the smallest chosen size
-    that is not below it. If fewer sizes were observed, there are fewer results.
+    that is not below it. There are fewer results if fewer sizes were observed.
 
-    Only observed sizes are chosen: lowering a chosen size to the next observed size reduces the padding. So
-    the n sorted sizes are split into k groups, each padded to its largest size, by dynamic programming in O(k
-    n^2).
+    Only observed sizes are chosen, because lowering a chosen size to the largest observed size below it
+    reduces the padding. The n sorted sizes are split into k groups by dynamic programming in O(k n^2). All
+    sizes of a group are padded to its largest size. If there are more than ``MAX_SIZES`` sizes, neighbors are
+    merged first.
 
     Args:
-      observed: size -> how often it was observed. Sizes are at least 0, counts at least 1.
+      observed: size -> how often it was observed. Negative sizes and counts below 1 are ignored.
     """
     sizes = sorted((s, n) for s, n in observed.items() if s >= 0 and n > 0)
     if not sizes:

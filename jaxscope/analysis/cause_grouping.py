@@ -11,11 +11,14 @@ from jaxscope.schema.causes import ArrayType, AxisSizes, Cause, Commitment, Func
 
 
 def folded(found: list[tuple[str, Cause]]) -> list[Cause]:
-    """Merge the causes of a cache miss that are the same change of several leaves of one argument, such as
-    dtype f32 -> bf16. One or two equal causes stay separate.
+    """Merge the causes of a cache miss that are the same change of three or more leaves of one argument, such
+    as dtype f32 -> bf16. Fewer equal causes stay separate.
 
     A merged cause has the common prefix of the leaves' paths as its path, and the number of leaves as its
-    count. ``found`` has (path of a leaf, its cause).
+    count.
+
+    Args:
+      found: (path of a leaf, its cause) for each cause.
     """
     groups: dict[tuple[object, ...], list[tuple[str, Cause]]] = {}
     for path, c in found:
@@ -35,8 +38,8 @@ def folded(found: list[tuple[str, Cause]]) -> list[Cause]:
 
 
 def same_change(a: Cause, b: Cause) -> bool:
-    """Return whether two causes of cache misses describe the same change, so that a report shows it once. The
-    serial numbers of the function objects and static values in the causes may differ."""
+    """Return whether two causes of cache misses are equal except for the serial numbers of the function
+    objects and static values in them. A report shows equal causes once."""
     return _unnumbered(a) == _unnumbered(b)
 
 
@@ -52,9 +55,8 @@ def _without_number(value: Value | None) -> Value | None:
 
 
 def _change(c: Cause) -> tuple[Value | None, Value | None]:
-    """Return the values (before the change, after the change) of a cause, reduced to what must be equal in
-    causes that are merged. For a changed shape these are the axes that changed, for a changed dtype the
-    dtypes."""
+    """Return the values (before, after) of a cause's change, reduced to what merged causes must have in
+    common: the axes that changed for a shape, the dtypes for a dtype."""
     a, b = c.before, c.after
     if isinstance(a, Commitment) and isinstance(b, Commitment):
         return Commitment(a.committed), Commitment(b.committed)

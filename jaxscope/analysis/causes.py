@@ -1,11 +1,12 @@
 """Find why a call missed JAX's caches: a list of causes, the decisive one first.
 
-The functions compare the cache keys of two calls of a function (``Facts``, the values that JAX compares), and
-the circumstances of the calls, and return ``Cause`` records. ``present.causes`` turns the records into words.
-``analysis.levels`` chooses the earlier call to compare with.
+The functions compare the cache keys of two calls of a function and return ``Cause`` records. A cache key is
+recorded as ``Facts``, the values that JAX compares. Facts of the calls that are not in the keys are in
+``Circumstances``. ``present.causes`` turns the records into words. ``analysis.levels`` chooses the earlier
+call to compare with.
 
-A "level" is the first of JAX's caches that missed: trace, lower, compile or fast_path. The "whole" facts of a
-key, such as the function object or a configuration option, belong to no single argument.
+A "level" is the first of JAX's caches that missed: trace, lower, compile or fast_path. The facts ``whole`` of
+a key, such as the function object or a configuration option, belong to no single argument.
 """
 
 from __future__ import annotations
@@ -150,10 +151,14 @@ def unread_key(level: str) -> Cause:
 
 
 def between(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
-    """Return the causes of a cache miss, the decisive one first: the differences between the cache key
-    ``before`` of an earlier call and the key ``after`` of the call that missed. Facts that are not in the
-    keys, such as a transform around the call, are in ``miss`` and may be causes, too. The list is never
-    empty."""
+    """Return the causes of a cache miss, the decisive one first. The list is never empty.
+
+    Args:
+      before: the cache key of an earlier call.
+      after: the cache key of the call that missed.
+      miss: facts about the call that are not in its key, such as a transform around it. They may be causes,
+        too.
+    """
     if miss.entry != miss.entry_before and (
         "transform" in (miss.entry, miss.entry_before) or miss.entry == "nested"
     ):
@@ -180,8 +185,9 @@ def between(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
 
 
 def differences(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
-    """Return one cause for each difference between two cache keys; an empty list if the keys are equal. The
-    keys may be of any two calls, also of two recordings.
+    """Return the causes for the differences between two cache keys; an empty list if the keys are equal. The
+    same change of several leaves is one cause. Differences that only follow from another difference have no
+    cause. The keys may be of any two calls, also of two recordings.
 
     Args:
       before, after: the two keys.
@@ -210,15 +216,11 @@ def _explains(c: Cause, miss: Circumstances) -> bool:
 
 
 def _at_the_level(found: list[Cause], miss: Circumstances) -> list[Cause]:
-    """Return the causes ``found`` of a cache miss, with the level of the first, decisive cause corrected.
-
-    The level of a cause is the first of JAX's caches whose key contains the changed fact. If that cache comes
-    before the cache that missed (``miss.level``), it had an entry for the call in spite of the change. Then
-    the cause gets the level ``miss.level`` and is only LIKELY.
-    """
+    """Return the causes of a cache miss, with the level of the first, decisive cause corrected. If the cache
+    of that level was a hit, the level becomes ``miss.level`` and the cause is only LIKELY."""
     head = found[0]
     if _explains(head, miss) and head.level != miss.level:
-        # The changed fact is in the key of an earlier cache, which was a hit: so the cause is only likely.
+        # The changed fact is in the key of an earlier cache than the one that missed. That cache was a hit.
         return [msgspec.structs.replace(head, level=miss.level, certainty=LIKELY), *found[1:]]
     return found
 
@@ -249,18 +251,16 @@ def _whole(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
 
 
 def _other_operation(miss: Circumstances) -> Cause:
-    """Return the cause of a cache miss of an operation outside jit (``x + 1``) whose parameters differ from
-    those of the earlier call. If a parameter of the operation is a function (the body of a ``scan`` or
-    ``cond``), the cause is that this function is new; else it is that a parameter has another value."""
+    """Return the cause of a cache miss of an operation outside jit (``x + 1``) whose parameters changed: a
+    new function for an operation with a function as parameter (``scan``, ``cond``), else a changed value."""
     if miss.name not in OF_FUNCTIONS:
         return Cause("static_value", TRACE, None, None, None, LIKELY)
     return Cause("new_function", TRACE, None, None, None, LIKELY, detail=NewFunction(BODY))
 
 
 def _new_function(before: str | None, after: str | None, miss: Circumstances) -> Cause:
-    """Return the cause of a cache miss if the call has another function object than the earlier call, created
-    from the same definition. ``before`` and ``after`` are the serial numbers of the two objects as text;
-    None: unknown. The cause is only likely if the line that created the object is only likely."""
+    """Return the cause of a cache miss if the call has a new function object, created from the same
+    definition. ``before`` and ``after`` are the serial numbers of the two objects as text; None: unknown."""
     a, b = (None if x is None else FunctionObject(int(x) if x.isdecimal() else None) for x in (before, after))
     detail = NewFunction(miss.form, tuple(miss.wrappers), miss.qualname, miss.created_at, miss.created_there)
     certainty = CERTAIN if miss.created_there or miss.created_at is None else LIKELY
@@ -326,17 +326,14 @@ def _statics(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
 
 
 def _whole_statics(before: Facts, after: Facts) -> list[Cause]:
-    """Return a list with one cause of a cache miss if static data of two keys is unequal although all its
-    recorded fields are equal; else an empty list.
-
-    Two kinds of static data are examined: pytree nodes that JAX compares as a whole, while jaxscope recorded
-    their fields one by one; and data that a library's wrapper adds to the cache key, whose path begins with
-    ``<``.
-    """
+    """Return one cause if static data of two cache keys is unequal although all its recorded fields are
+    equal; else an empty list. Examined are pytree nodes and data that a library's wrapper adds to the key."""
     if before.static is after.static:
         return []
     for path in union(before.static, after.static):
         was, now = before.static.get(path), after.static.get(path)
+        # The path of a wrapper's data begins with "<". JAX compares a pytree node as a whole, while jaxscope
+        # records its fields one by one.
         whole = path.startswith("<") or _is_whole(now)
         if whole and was is not None and now is not None and not same_static(was, now):
             owner = path.partition(".")[0].strip("<>") if path.startswith("<") else None
@@ -377,18 +374,15 @@ def _identity_reason(now: Static) -> str:
 
 
 def _fold_statics(found: list[Cause]) -> list[Cause]:
-    """Merge causes for static values, so that a report shows few of them.
-
-    Several new objects below one attribute become one cause for that attribute: an optimizer that is created
-    again consists of many new functions. If a static value and a value inside it both differ, such as a
-    partial and an argument bound in it, only the cause for the inner value stays.
-    """
+    """Merge causes for static values. Several new objects below one attribute become one cause for the
+    attribute. If a static value and a value inside it both differ, only the inner cause stays."""
     paths = {c.path for c in found if c.path}
-    # If a partial and a value that it binds both differ, keep the cause for the value only.
+    # A partial and a value that it binds: keep the cause for the value.
     found = [c for c in found if not any(below(p, {c.path}) for p in paths if c.path)]
     groups: dict[tuple[str, str], list[Cause]] = {}
     for c in found:
         path = c.path or ""
+        # An optimizer that is created again consists of many new functions.
         parent = "".join(tokens(path)[:-1]) if c.kind == "static_identity" and len(tokens(path)) > 2 else path
         groups.setdefault((c.kind, parent), []).append(c)
     folded: list[Cause] = []
@@ -402,8 +396,7 @@ def _fold_statics(found: list[Cause]) -> list[Cause]:
 
 def _inside(path: str, facts: Facts) -> bool:
     """Return whether ``path`` is a pytree among the arguments (``state``) or something inside one
-    (``state.params``). Return False for an argument that is a single leaf (``x``). ``facts`` is the cache key
-    of the call."""
+    (``state.params``), and not an argument that is a single leaf. ``facts`` is the cache key of the call."""
     steps = tokens(path)
     return any("".join(steps[:n]) in facts.nodes for n in range(1, len(steps) + 1))
 
@@ -416,12 +409,9 @@ def _is_whole(s: Static | None) -> bool:
 
 
 def _of_leaves(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
-    """Return the causes of a cache miss for the array leaves that differ between two cache keys. Several
-    leaves with the same change have one cause.
-
-    The result is stored in ``miss.of_leaves``, because the same two sets of leaves are often compared again:
-    one batch of another size is passed to many functions.
-    """
+    """Return the causes of a cache miss for the array leaves that differ between two cache keys, one for
+    several leaves with the same change. The result is stored in ``miss.of_leaves`` for later calls."""
+    # The same two sets of leaves are often compared: one batch of another size is passed to many functions.
     pair = id(before.leaves), id(after.leaves), miss.level
     known = miss.of_leaves.get(pair)
     if known is None:  # the stored entry refers to the leaves, so that their ids are not reused
@@ -431,8 +421,8 @@ def _of_leaves(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
 
 
 def _leaves(before: Facts, after: Facts, miss: Circumstances) -> list[tuple[str, Cause]]:
-    """Compare the array leaves that are in both cache keys, and return (path of the leaf, cause) for every
-    field that differs, such as dtype or sharding."""
+    """Return (path of the leaf, cause) for every field, such as dtype or sharding, in which an array leaf
+    differs between two cache keys. Leaves that are in only one key are ignored."""
     found: list[tuple[str, Cause]] = []
     for path, new in after.leaves.items():
         old = before.leaves.get(path)
@@ -503,13 +493,9 @@ def _moved(a: Sharding | None, b: Sharding | None) -> bool:
 
 
 def _sharding(a: Sharding | None, b: Sharding | None, miss: Circumstances) -> tuple[str, str]:
-    """Classify the difference between the shardings of an argument in the earlier call (``a``) and in the
-    call that missed a cache (``b``).
-
-    Return (kind of the cause, the first of JAX's caches that misses because of it). The kind is ``mesh``,
-    ``device``, ``equal_sharding`` (only the fast path treats the two as different) or ``sharding`` (any other
-    difference).
-    """
+    """Return (kind of the cause, first of JAX's caches that misses) for two different shardings of an
+    argument: ``a`` in the earlier call, ``b`` in the call that missed. ``equal_sharding``: only the fast path
+    misses."""
     level = sharding_level(a, b)
     if level == TRACE and (a is None or b is None or a.mesh != b.mesh):
         return "mesh", TRACE
@@ -523,9 +509,8 @@ def _sharding(a: Sharding | None, b: Sharding | None, miss: Circumstances) -> tu
 
 
 def _without_consequences(found: list[Cause], before: Facts, after: Facts) -> list[Cause]:
-    """Return ``found``, the causes of a cache miss, without static values that appeared or disappeared only
-    because of another cause: a container changed, or an argument is passed by name instead of position.
-    ``before`` and ``after`` are the two cache keys that are compared."""
+    """Return the causes ``found`` without static values that appeared or disappeared only because of another
+    cause: a changed container, or an argument passed by name instead of position."""
     if not any(c.kind in ("tree_static", "static_value") for c in found):
         return found
     trees = {c.path for c in found if c.kind == "tree" and c.path}
@@ -542,9 +527,8 @@ def _without_consequences(found: list[Cause], before: Facts, after: Facts) -> li
 
 
 def _unexplained(after: Facts, miss: Circumstances) -> Cause:
-    """Return the cause of a cache miss if the call's key equals that of the earlier call: the function's
-    effects, cleared caches, an entry evicted from a full cache, another program of a transform, or unknown.
-    ``after`` is the key."""
+    """Return the cause of a cache miss if the call's key (``after``) equals that of the earlier call: effects
+    of the function, cleared caches, an evicted entry, another program of a transform, or unknown."""
     if miss.level == FAST_PATH:
         if miss.effects or any(leaf.type.endswith("Ref") for leaf in after.leaves.values()):
             names = tuple(sorted({n.partition("<")[0] for n in miss.effects}))

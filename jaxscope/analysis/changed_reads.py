@@ -1,9 +1,9 @@
 """Find variables that a jitted function reads from outside and that change in a loop around its call. The
 functions read source as text.
 
-JAX compiles the value of such a variable into the program and does not trace again when the variable changes,
-because it compares only arguments. Two kinds are found: variables of a function or module around the jitted
-function, and attributes of ``self``.
+JAX compiles the value of a variable from outside into the program. It does not trace again when the variable
+changes, because it compares only arguments. Two kinds are found: variables of a function or module around the
+jitted function, and attributes of ``self``.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Changed(NamedTuple):
 
 def find(source: str | None, name: str, begins: int, calls: Collection[int]) -> list[Changed]:
     """Return the variables that a function reads from outside and that a loop around a call of the function
-    changes.
+    changes. A variable changes if its new value depends on its old value, or on another variable that the
+    loop sets.
 
-    Only loops outside the function's definition count: a loop that defines the function again lets JAX trace
-    it again. A variable counts as changed if its new value depends on its old value, or on another variable
-    that the loop sets.
+    Loops that contain the function's definition are ignored: they create the function again, so JAX traces it
+    again.
 
     Args:
       source: the text of the file; None: unknown.
@@ -105,9 +105,8 @@ def _attributes(function: _Def, around: list[_Scope], loops: list[_Loop]) -> Ite
 
 
 def _called(function: _Def, methods: dict[str, _Def]) -> dict[str, _Def]:
-    """Return the methods of a class that may run when the method ``function`` runs: name -> method. These are
-    ``function`` itself and the methods that it calls or passes on, directly or through each other.
-    ``methods`` are all methods of the class."""
+    """Return the methods that may run when the method ``function`` runs: name -> method. These are
+    ``function`` and all methods that it mentions as ``self.name``, directly or through other methods."""
     found, waiting = {function.name: function}, [function]
     while waiting:
         for a in _of_self(waiting.pop(), ast.Load):
@@ -120,8 +119,8 @@ def _called(function: _Def, methods: dict[str, _Def]) -> dict[str, _Def]:
 def _set_by_methods(
     loop: _Loop, calls: list[ast.Call], objects: set[str], methods: dict[str, _Def]
 ) -> Iterator[ast.expr]:
-    """Yield the attributes that a loop changes by calling methods: ``self.rate`` in the method ``decay`` for
-    ``model.decay()``.
+    """Yield the attributes that a loop changes by calling methods: for ``model.decay()``, the ``self.rate``
+    that the method ``decay`` sets.
 
     Args:
       calls: the calls in ``loop``.
@@ -152,8 +151,8 @@ def _method(call: ast.Call) -> str | None:
 
 
 def _of_self(method: _Def, context: type[ast.expr_context]) -> Iterator[ast.Attribute]:
-    """Yield the attributes of the first parameter (``self.rate``) that ``method`` reads or sets. ``context``
-    is ``ast.Load`` for those that it reads, ``ast.Store`` for those that it sets."""
+    """Yield the attributes of the first parameter (``self.rate``) that ``method`` reads (``context`` is
+    ``ast.Load``) or sets (``ast.Store``)."""
     own = method.args.args[0].arg
     for n in ast.walk(method):
         if isinstance(n, ast.Attribute) and isinstance(n.ctx, context) and _owner(n) == own:
@@ -183,8 +182,8 @@ def _variables(
 
 
 def _outside(source: str, function: _Def) -> tuple[set[str], set[str]]:
-    """Return two sets of variables that ``function`` reads: (variables of functions around it, variables of
-    the module)."""
+    """Return the variables that ``function`` reads from outside: (variables of functions around it, variables
+    of the module)."""
     free, of_module = set[str](), set[str]()
     waiting = [(symtable.symtable(source, "source", "exec"), False)]
     while waiting:
@@ -202,9 +201,8 @@ def _outside(source: str, function: _Def) -> tuple[set[str], set[str]]:
 
 
 def _assignments(block: ast.AST, varying: set[str]) -> Iterator[ast.expr]:
-    """Yield the targets of the assignments in ``block`` (a loop or a function) whose new value depends on one
-    of the variables ``varying`` or on the old value, and the targets of loops. Functions that the block
-    defines are left out."""
+    """Yield the targets of the loops in ``block``, and of the assignments whose new value depends on a
+    variable in ``varying`` or on the old value. Functions that the block defines are ignored."""
     if isinstance(block, ast.For):
         yield from _targets(block.target)
     for n in own_nodes(block):

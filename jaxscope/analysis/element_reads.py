@@ -24,16 +24,16 @@ def variable(
     source: str | None, line: int, text: str | None, called: Call | None, kind: str | None = None
 ) -> str | None:
     """Return the variable (``grid``, ``self.grid``) whose elements the expression ``text`` on ``line`` reads
-    one at a time. Return None if it reads something else, or if an iteration of the loop changes the
-    variable.
+    one at a time in a loop. Return None if it reads something else, or if an iteration of the loop changes
+    the variable.
 
     Args:
       source: the text of the file; None: unknown.
       text: the expression. Only conversions (``float``) and operators may be around the element.
       called: (source, line) of the only call of the function that contains ``line``; None: unknown. If the
         expression is a parameter of that function, the argument of this call is examined.
-      kind: how the program reads the element: ``int``, ``float``, ... An ``int`` of ``rows[i]`` is ``i``, an
-        element of an array of JAX which is the index into a list or a NumPy array.
+      kind: the Python type to which the program converts the element: ``int``, ``float``, ... If it is
+        ``int`` and ``text`` is ``rows[i]``, the converted element is the index ``i``, and ``i`` is examined.
     """
     found = syntax(source)
     read = _parsed(text)
@@ -69,9 +69,9 @@ def _parsed(text: str | None) -> ast.expr | None:
 
 
 def _operands(node: ast.expr) -> list[ast.expr] | None:
-    """Return the variables and items that the expression ``node`` combines with operators and conversions:
-    ``x`` and ``grid[i]`` for ``float(grid[i]) > x``. Return None if it contains something else, such as the
-    result of a call."""
+    """Return the variables and items in the expression ``node``: ``x`` and ``grid[i]`` for
+    ``float(grid[i]) > x``. Return None if it contains anything but these, constants, operators and
+    conversions."""
     if isinstance(node, ast.Constant):
         return []
     if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
@@ -94,9 +94,8 @@ def _operands(node: ast.expr) -> list[ast.expr] | None:
 
 
 def _around(blocks: list[ast.stmt | ast.expr], line: int) -> tuple[list[ast.AST], ast.AST | None]:
-    """Return (loops, function): the ``for`` loops and comprehensions around ``line``, the innermost first,
-    and the innermost function around the line. Loops outside this function are left out. At module level the
-    function is None."""
+    """Return (loops, function): the innermost function around ``line``, and the ``for`` loops and
+    comprehensions in it around ``line``, innermost first. The function is None at module level."""
     loops: list[ast.AST] = []
     here = [n for n in blocks if n.lineno <= line <= (n.end_lineno or line)]
     for n in sorted(here, key=lambda n: (n.lineno, n.col_offset), reverse=True):
@@ -109,7 +108,7 @@ def _around(blocks: list[ast.stmt | ast.expr], line: int) -> tuple[list[ast.AST]
 
 def _sources(loop: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
     """Yield (the variables that ``loop`` sets in each iteration, what it iterates over): ``x`` and ``xs`` for
-    ``for x in xs``. A comprehension may have several such pairs."""
+    ``for x in xs``. A comprehension has one pair for each of its ``for``."""
     if isinstance(loop, ast.For):
         yield loop.target, loop.iter
     for g in getattr(loop, "generators", ()):
@@ -117,15 +116,14 @@ def _sources(loop: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 
 def _element_of(node: ast.expr, loops: list[ast.AST]) -> str | None:
-    """Return the variable of which ``node`` reads another element in each iteration of one of ``loops``:
-    ``grid`` for ``grid[i]`` in ``for i in range(n)``, or for ``x`` in ``for x in grid``. Return None if there
-    is no such variable, or if the loop changes it."""
+    """Return the variable of which ``node`` reads one element in each iteration of one of ``loops``: ``grid``
+    for ``grid[i]`` in ``for i in range(n)``. Return None if there is none, or the loop changes it."""
     for loop in loops:
         for target, over in _sources(loop):
             counted = names_set([target])
             whole = None
             begins = root(node) if isinstance(node, (ast.Name, ast.Subscript)) else None
-            if begins is not None and begins in counted:
+            if begins is not None and begins in counted:  # x in ``for x in grid``
                 whole = _iterated(target, over, begins)
             elif isinstance(node, ast.Subscript) and names_read(_indices(node)) & counted:
                 whole = node
@@ -145,7 +143,7 @@ def _indices(node: ast.expr) -> list[ast.expr]:
 
 def _iterated(target: ast.expr, over: ast.expr, name: str) -> ast.expr | None:
     """Return the expression whose elements the loop ``for target in over`` assigns to ``name``: ``ys`` for
-    ``y`` in ``for x, y in zip(xs, ys)``. Return None if there is no such expression."""
+    ``y`` in ``for x, y in zip(xs, ys)``. Return None if there is none."""
     if not isinstance(over, ast.Call):
         return over if isinstance(target, ast.Name) else None
     called = last_name(over.func)
@@ -171,7 +169,7 @@ def _name(node: ast.expr) -> str | None:
 
 
 def _unchanged(node: ast.expr, loop: ast.AST) -> bool:
-    """Return whether no iteration of ``loop`` sets the variable of ``node``, or changes its length
+    """Return whether ``node`` begins with a variable that no iteration of ``loop`` sets or changes in length
     (``append``, ``pop``, ...)."""
     body = loop.body if isinstance(loop, ast.For) else []
     lengthened = {
@@ -184,9 +182,9 @@ def _unchanged(node: ast.expr, loop: ast.AST) -> bool:
 
 
 def _in_call(function: ast.AST, parameter: str, source: str | None, line: int) -> str | None:
-    """Return the variable whose element the call of ``function`` on ``line`` of ``source`` passes as
-    ``parameter``: ``grid`` for ``f(grid[i])``. Return None if there is no such call, or if it passes
-    something else."""
+    """Return the variable whose element is the argument ``parameter`` in the call of ``function`` on
+    ``line``: ``grid`` for ``f(grid[i])``. Return None if there is no such call, or it passes something
+    else."""
     found = syntax(source)
     if found is None or not isinstance(function, FUNCTION):
         return None
@@ -201,6 +199,6 @@ def _in_call(function: ast.AST, parameter: str, source: str | None, line: int) -
 
 
 def draws_one(text: str | None) -> bool:
-    """Return whether ``text``, an expression or a line of source, draws one random number on the device and
-    makes a Python number of it: ``int(jax.random.randint(key, (), 0, 4))``."""
+    """Return whether ``text``, an expression or a line of source, draws a random number on the device and
+    converts it to a Python number: ``int(jax.random.randint(key, (), 0, 4))``."""
     return text is not None and _DRAW.search(text) is not None

@@ -1,9 +1,9 @@
 """Find the arguments that get a function's own result in the next call, like ``state`` in
 ``state = step(state, batch)``.
 
-A part of the result matches an argument if both have the same tree of leaves and the same shapes. If the
-leaves of the two differ in dtype, weak type, sharding, committedness or memory kind, the next call will miss
-one of JAX's caches.
+A subtree of the result matches an argument if both have the same tree of leaves and the same shapes. If a
+leaf of the subtree differs from the argument's leaf in dtype, weak type, sharding, committedness or memory
+kind, the next call will miss one of JAX's caches.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Result(msgspec.Struct, frozen=True):
 
 class Results:
     """The leaves of a compiled function's result, which are compared with the arguments of its next call.
-    ``subtrees`` and ``kinds`` make this comparison fast; each is computed once, when it is first read."""
+    ``subtrees`` and ``kinds`` are computed once, when they are first read."""
 
     def __init__(self, leaves: Sequence[Result] = ()) -> None:
         self.leaves = tuple(leaves)
@@ -50,17 +50,16 @@ class Results:
 
     @functools.cached_property
     def kinds(self) -> frozenset[tuple[object, str | None]]:
-        """Return the (shape, dtype) pairs that occur among the leaves. With them it is found out quickly that
-        the result has no leaf of a given type."""
+        """Return the (shape, dtype) pairs that occur among the leaves."""
         return frozenset((r.leaf.shape, r.leaf.dtype) for r in self.leaves)
 
 
 class Fed(msgspec.Struct, frozen=True):
-    """An argument that gets a part of the function's own result in the next call.
+    """An argument that may get a subtree of the function's own result in the next call.
 
     Attributes:
       argument: the name of the argument.
-      result: the path of the part in the result; empty for the whole result.
+      result: the path of the subtree in the result; empty for the whole result.
       leaves: path in the call -> leaf of the argument, as it will be in the next call.
     """
 
@@ -70,12 +69,16 @@ class Fed(msgspec.Struct, frozen=True):
 
 
 def fed_back(facts: Facts, results: Results) -> list[Fed]:
-    """Return the arguments of a compiled call that can get parts of the call's ``results`` in the next call,
-    each with the leaves that it will have in that call. ``facts`` is the cache key of the compiled call.
+    """Return the arguments of a compiled call that may get subtrees of the call's result in the next call. A
+    subtree may be passed as an argument if it has the argument's structure and shapes.
 
-    For each argument, it is the first subtree of the result that has the argument's structure and of which no
-    part belongs to an earlier argument. An argument that is a single Python scalar (a learning rate, a
-    temperature) can only get the part at the same position.
+    The arguments are examined in order. Each gets the first matching subtree that does not overlap the
+    subtree of an earlier argument. An argument that is a single Python scalar (a learning rate, a
+    temperature) can only get the subtree at the same position of the result.
+
+    Args:
+      facts: the cache key of the compiled call.
+      results: the leaves of the call's result.
     """
     arguments: dict[str, dict[str, LeafFacts]] = {}
     for path, leaf in facts.leaves.items():
@@ -101,8 +104,8 @@ def fed_back(facts: Facts, results: Results) -> list[Fed]:
 
 
 def same_leaves(leaves: Mapping[str, LeafFacts], results: Results) -> bool:
-    """Return whether a part of an earlier call's result has the leaves of an argument: the same paths, shapes
-    and dtypes. If so, the caller may have passed this part of the result as the argument.
+    """Return whether a subtree of an earlier call's result has the leaves of an argument: the same paths,
+    shapes and dtypes. If so, the caller may have passed this subtree as the argument.
 
     Args:
       leaves: path below the argument -> leaf.
@@ -130,21 +133,18 @@ def _subtrees(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
 
 
 def _plausible(leaves: dict[str, LeafFacts], below: dict[str, Result]) -> bool:
-    """Return whether the user's code may pass a part of the result as an argument of the next call. Shapes
-    must be equal, and for a single leaf also dtypes.
-
-    If there are several leaves, more than half of them must be of the same kind in both: integer or bool, or
-    floating point. So a function that takes integer images and returns normalized ones does not seem to get
-    these as its next images.
+    """Return whether a subtree of the result may be an argument of the next call. All shapes must be equal. A
+    single leaf must have the same dtype; of several, more than half must stay integer or stay floating point.
 
     Args:
       leaves: the argument's leaves in this call, by path below the argument.
-      below: the leaves of the part of the result, by the same paths.
+      below: the leaves of the subtree, by the same paths.
     """
     if any(leaves[s].shape != below[s].leaf.shape for s in leaves):
         return False
     if len(leaves) == 1:
         return all(leaves[s].dtype == below[s].leaf.dtype for s in leaves)
+    # A function from integer images to normalized images does not get its result as the next images.
     kept = sum(_whole(leaves[s].dtype) == _whole(below[s].leaf.dtype) for s in leaves)
     return 2 * kept > len(leaves)
 
@@ -154,9 +154,9 @@ def _whole(dtype: str | None) -> bool:
 
 
 def _as_argument(before: LeafFacts, result: Result) -> LeafFacts:
-    """Return how a leaf of an argument will be in the next call, if the leaf ``result`` of this call's result
-    is passed there. Facts that are unknown about ``result`` (sharding, committedness, ...) are copied from
-    ``before``, the argument's leaf in this call."""
+    """Return how the argument's leaf ``before`` will be in the next call, if the leaf ``result`` of this
+    call's result is passed. Facts that are unknown about ``result`` (sharding, ...) are copied from
+    ``before``."""
     weak = result.leaf.weak_type
     committed = result.committed
     sharding = result.sharding if result.sharding is not None else before.sharding

@@ -12,11 +12,12 @@ _ADDS = frozenset({"append", "extend"})
 
 
 def find(source: str | None, name: str, calls: Collection[int]) -> tuple[int, int] | None:
-    """Return (line of the loop, line that appends) of a loop that contains one of the lines ``calls`` and
-    only adds to the list ``name``. Return None if there is no such loop, or if something may remove items.
+    """Return (line of the loop, line that appends) of a loop that only adds to the list ``name``. The loop
+    contains one of the lines ``calls``. Return None if there is no such loop, or if something may remove
+    items.
 
-    The list must begin as ``[]`` outside of all loops. Its function may not assign ``name`` again, and may
-    call no other methods of the list than ``append`` and ``extend``.
+    The list must begin as ``[]`` outside of all loops. Its function may not assign ``name`` or items of it
+    again, and may call no other methods of the list than ``append`` and ``extend``.
     """
     found = syntax(source)
     for scope in (
@@ -47,11 +48,11 @@ def find(source: str | None, name: str, calls: Collection[int]) -> tuple[int, in
 
 def find_attribute(source: str | None, path: str, calls: Collection[int]) -> tuple[int, int] | None:
     """Return (line of the loop, line that appends) of a loop that calls a method which only adds to a list of
-    its object: ``averager.add(params)`` for the ``path`` ``averager.snapshots``. The loop must contain one of
-    the lines ``calls``. Return None if there is no such loop, or if something may remove items.
+    its object: ``averager.add(params)`` for the ``path`` ``averager.snapshots``. The loop contains one of the
+    lines ``calls``. Return None if there is no such loop, or if something may remove items.
 
     Only one class of the file may use the attribute. Its ``__init__`` must set the list to ``[]``. Nothing
-    else may assign the list or call other methods of it than ``append`` and ``extend``.
+    else may assign the list or items of it, or call other methods of the list than ``append`` and ``extend``.
     """
     found = syntax(source)
     owner, _, name = path.partition(".")

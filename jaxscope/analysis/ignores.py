@@ -37,8 +37,8 @@ class Ignore(msgspec.Struct, frozen=True):
 
 
 def find(source: str) -> list[Ignore]:
-    """Return the ``# jaxscope: ignore`` comments of a text, in order of lines. Never raises. After the first
-    line that is not valid Python, a comment applies only to its own line."""
+    """Return the ``# jaxscope: ignore`` comments of a Python text, in order of lines. Never raises. From the
+    first statement on that Python cannot read, a comment applies only to its own line."""
     found: list[Ignore] = []
     reached = 0
     try:
@@ -68,7 +68,7 @@ _NONE = _Nothing()  # the line has no such comment; None stands for a comment wi
 
 def _codes(text: str) -> tuple[str, ...] | None:
     """Return the codes in a ``# jaxscope: ignore[JX101]`` comment on a line of source. Return None if the
-    comment names no codes, so that it applies to all; return ``_NONE`` if the line has no such comment."""
+    comment names no codes and so applies to all. Return ``_NONE`` if the line has no such comment."""
     match = _COMMENT.search(text)
     if match is None:
         return _NONE

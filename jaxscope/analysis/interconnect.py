@@ -36,8 +36,8 @@ Mesh = Sequence[tuple[str, int]]
 
 
 class Links(msgspec.Struct, frozen=True):
-    """How many links connect a chip to the other chips of its slice. A chip at the edge of the slice may have
-    fewer links than a chip inside.
+    """The number of links between a chip and the other chips of its slice. A chip at the edge of the slice
+    may have fewer links than a chip inside.
 
     Attributes:
       least, mean, most: the number of links of the chip with the fewest, of a chip on average, and of the
@@ -85,9 +85,13 @@ class Load(msgspec.Struct, frozen=True):
 
 
 def links_of(machine: Machine, grid: Sequence[int]) -> Links | None:
-    """Return how many links the chips in one slice have. ``grid`` is the number of chips along each axis of
-    the slice. For GPUs it is one link. Return None if it is not known whether the two ends of an axis of such
-    a slice are connected to each other."""
+    """Return the number of links of the chips in one slice; one link for GPUs. Return None if it is unknown
+    whether the two ends of an axis of the slice are connected to each other.
+
+    Args:
+      machine: the machine.
+      grid: the number of chips along each axis of the slice.
+    """
     if machine.platform == GPU:
         return Links(1, 1, 1)
     if machine.wraps == CUBES:
@@ -112,14 +116,15 @@ def parts_of(target: Target) -> int:
 
 
 def reach(target: Target, axes: Sequence[str] | None, mesh: Mesh | None) -> Reach | None:
-    """Return how the groups of devices of a collective along ``axes`` are spread over slices (TPU) or hosts
-    (GPU). Return None if that is unknown, or not the same for all groups.
+    """Return how the groups of devices of a collective are spread over slices (TPU) or hosts (GPU). Return
+    None if this is unknown, or not the same for all groups.
 
     Devices are assumed to be numbered slice by slice (host by host), and to be in this order in the mesh.
 
     Args:
-      axes: mesh axes, or parts of axes (module ``hlo.axes``): ``data:(2)4`` is the part of size 4 of axis
-        ``data`` after a part of size 2; None: unknown.
+      target: the machine and the number of chips.
+      axes: the mesh axes, or parts of axes, along which the collective runs; None: unknown. ``data:(2)4`` is
+        the part of size 4 of axis ``data`` after a part of size 2 (module ``hlo.axes``).
       mesh: (axis, size) in mesh order; None: unknown.
     """
     parts = parts_of(target)
@@ -146,8 +151,7 @@ def reach(target: Target, axes: Sequence[str] | None, mesh: Mesh | None) -> Reac
 
 def _stride(axis: str, mesh: Mesh) -> tuple[int, int] | None:
     """Return (size, stride) of a mesh axis, or of a part of an axis such as ``data:(2)4``. The stride is the
-    distance in device order between neighbors along the axis. Return None if ``mesh``, (axis, size) in mesh
-    order, has no such axis."""
+    distance in device order between neighbors along the axis. Return None if ``mesh`` has no such axis."""
     sub = _SUB.fullmatch(axis)
     name = sub[1] if sub else axis
     place = next((i for i, (n, _) in enumerate(mesh) if n == name), None)
@@ -165,8 +169,8 @@ def _stride(axis: str, mesh: Mesh) -> tuple[int, int] | None:
 def load(
     machine: Machine, target: Target, found: Collective, mesh: Mesh | None, all_devices: bool
 ) -> Load | None:
-    """Return the least time of one execution of a collective, in seconds for each resource that it uses
-    (links, network). Return None if it is unknown.
+    """Return the least time of one execution of the collective ``found``, in seconds for each resource that
+    it uses (links, network). Return None if it is unknown.
 
     Args:
       found: the collective.

@@ -39,11 +39,10 @@ class Jitted(msgspec.Struct, frozen=True):
 
     Attributes:
       call: the text: ``jax.jit(f.init, static_argnums=2)(...)``.
-      statics_unknown: whether further arguments may have to be static: their values are not in the source,
-        only their names.
-      checked: whether the call is one of ``check_grads``. Then jit is around the function that
-        ``check_grads`` gets as an argument, because ``check_grads`` compares numbers and cannot be jitted
-        itself.
+      statics_unknown: whether further arguments may have to be static. The source shows only their names, not
+        their values.
+      checked: whether the call is one of ``check_grads``. It compares numbers and cannot be jitted, so
+        ``call`` has jit around the function that ``check_grads`` gets as an argument.
     """
 
     call: str
@@ -57,8 +56,7 @@ class Jitted(msgspec.Struct, frozen=True):
 
     def jits(self, expression: str) -> bool:
         """Return whether ``expression``, the text of a call in the user's source (``f.init(key, x)``), calls
-        the function that is under jit here.
-        """
+        the function that ``call`` has under jit."""
         name, opened, _ = expression.partition("(")
         return bool(opened and name) and (f"({name})" in self.call or f"({name}," in self.call)
 
@@ -71,7 +69,7 @@ def advice(source: str | None, line: int, library: str | None, *, of_equinox: bo
       source: the text of the file; None: unknown.
       line: the line on which the call begins.
       library: the library that the line calls, such as ``flax``; None: no library.
-      of_equinox: whether the objects of that library are Equinox modules.
+      of_equinox: whether the objects of ``library`` are Equinox modules.
     """
     found = syntax(source)
     if found is None:
@@ -122,7 +120,8 @@ def advice(source: str | None, line: int, library: str | None, *, of_equinox: bo
 def _call_to_jit(
     found: Syntax, calls: list[ast.Call], arrays: set[str], library: str | None
 ) -> ast.Call | None:
-    """Return the one of ``calls``, all on one line, whose function is to be jitted; None if that is unclear.
+    """Return the one of ``calls``, all on one line, whose function is to be jitted; None if it is unclear
+    which.
 
     Args:
       found: the syntax of the file.
@@ -142,8 +141,7 @@ def _call_to_jit(
 
 def _statics(call: ast.Call) -> str:
     """Return the options of jit that make arguments of ``call`` static, as text: ``, static_argnums=2``.
-    Static are the arguments that the source writes out and that are meant for Python: bools, integers,
-    strings, tuples of these. The text is empty if there are none."""
+    Static are the arguments for which ``_for_python`` is True. The text is empty if there are none."""
     numbers = [i for i, a in enumerate(call.args) if _for_python(a)]
     names = [k.arg for k in call.keywords if k.arg is not None and _for_python(k.value)]
     options = f", static_argnums={numbers[0] if len(numbers) == 1 else tuple(numbers)}" if numbers else ""
@@ -167,9 +165,9 @@ def calls(source: str | None, line: int, names: frozenset[str]) -> bool:
 
 
 def further_calls(source: str | None, line: int, names: frozenset[str]) -> tuple[str, ...]:
-    """Return the numbers, as texts, of the other lines of the function around ``line`` that call a function
-    or a method with one of these ``names``. The calls must have as many arguments as the one on ``line``:
-    ``critic.init(key, x)`` beside ``actor.init(key, x)``, but not ``optimizer.init(params)``."""
+    """Return the line numbers, as texts, of calls like the one on ``line``: ``critic.init(key, x)`` beside
+    ``actor.init(key, x)``. These calls are on other lines of the same function, call a function or method
+    with one of ``names``, and have as many arguments."""
     found = syntax(source)
     if found is None:
         return ()
@@ -195,21 +193,21 @@ def calls_a_function(source: str | None, line: int) -> bool:
 
 
 def _for_python(node: ast.expr) -> bool:
-    """Return whether an argument is written out in the source and meant for Python, so that jit needs it as a
-    static argument: a bool, an integer, a string, a tuple of these. A float does not count, because it may be
-    traced. None does not count, because jit treats it as an empty pytree."""
+    """Return whether the source writes an argument as a bool, an integer, a string or a tuple of these. Jit
+    needs such an argument as a static argument."""
     if isinstance(node, ast.UnaryOp):
         return _for_python(node.operand)
     if isinstance(node, ast.BinOp):
         return _for_python(node.left) and _for_python(node.right)
     if isinstance(node, ast.Tuple):
         return bool(node.elts) and all(_for_python(e) for e in node.elts)
+    # A float may be traced. None is an empty pytree for jit.
     return isinstance(node, ast.Constant) and isinstance(node.value, (bool, int, str, bytes))
 
 
 def _of_python(called: ast.expr) -> bool:
-    """Return whether ``called``, the function in a call, is a builtin function or a method of Python's
-    containers and strings: ``len``, ``names.append``. Such a call computes nothing with arrays."""
+    """Return whether the function ``called`` is a builtin or a method of Python's containers and strings:
+    ``len``, ``names.append``. A call of it computes nothing with arrays."""
     if isinstance(called, ast.Attribute):
         return called.attr in OF_CONTAINERS
     return isinstance(called, ast.Name) and called.id in BUILTINS

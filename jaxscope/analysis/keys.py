@@ -1,5 +1,6 @@
-"""Split a recorded cache key of a call (the values that JAX compares to decide whether to compile again) into
-facts, and compare facts as JAX does. There is one fact for each array leaf, static value and setting."""
+"""Split a recorded cache key of a call into facts, and compare facts as JAX does. A cache key has the values
+that JAX compares to decide whether to compile again. There is one fact for each array leaf, static value and
+setting."""
 
 from __future__ import annotations
 
@@ -16,9 +17,8 @@ Contexts = Mapping[str, Mapping[str, str]]
 
 class LeafFacts(NamedTuple):
     """What a cache key records about one array-like leaf of a call's arguments. Two leaves are compared with
-    ``==``.
-
-    A ``schema.keys.Leaf``, from which it is made, has also the path, and an index instead of the sharding.
+    ``==``. It is made from a ``schema.keys.Leaf``, without the path, and with the sharding itself instead of
+    its index.
 
     Attributes:
       type: the class of the Python object: ``jax.Array``, ``numpy.ndarray``, ``float``.
@@ -71,9 +71,9 @@ def flatten(key: Key, contexts: Contexts | None = None) -> Facts:
     """Return the facts of a recorded cache key.
 
     Args:
-      key: the recorded key. Of JAX's settings it has only an id, which stands for all settings together.
+      key: the recorded key. It has one id for all settings of JAX together, not the settings.
       contexts: id -> (name of a setting of JAX -> value). If the id of the key is in ``contexts``, there is
-        one fact for each setting; otherwise the id is the only fact about settings.
+        one fact for each setting. Otherwise the id is the only fact about settings.
     """
     leaves: dict[str, LeafFacts] = {}
     seen: dict[str, int] = {}
@@ -123,16 +123,16 @@ def static_value(item: Static) -> StaticValue: ...
 def static_value(item: None) -> None: ...
 def static_value(item: Static | None) -> StaticValue | None:
     """Convert a static argument of the recording to the form that a ``Cause`` of a cache miss has: text, type
-    and serial number. None gives None."""
+    and serial number. Return None for None."""
     return None if item is None else StaticValue(item.repr, item.type, item.serial)
 
 
 def same_static(a: Static, b: Static) -> bool:
     """Return whether JAX treats two static values as equal, as far as the recording shows.
 
-    If JAX compares them by value, they are equal if text, type and hash are equal (the text may be truncated,
-    the hash is not). If JAX compares them by identity, they are equal if their serial numbers are equal,
-    whatever their contents are. Methods are an exception: their texts must be equal, too.
+    Values that JAX compares by identity are equal if their serial numbers are equal, whatever their contents
+    are. All other values are equal if text, type and hash are equal; the hash counts because the text may be
+    truncated. Methods must be equal in all of these.
     """
     by_identity = a.compares == b.compares == "identity" and a.type == b.type != "method"
     if by_identity and None not in (a.serial, b.serial):
@@ -150,7 +150,8 @@ def other_object(a: Static, b: Static) -> bool:
 
 def differing(old: LeafFacts, new: LeafFacts) -> list[str]:
     """Return the names of the fields that differ between two leaves. A difference that only follows from
-    another one is left out: a NumPy array has no sharding, so only ``type`` counts."""
+    another one is not returned: if an array becomes a NumPy array, ``type`` is returned, and the missing
+    sharding is not."""
     names = []
     for name, a, b in zip(LEAF_FIELDS, old, new, strict=True):
         if a == b:
@@ -170,8 +171,8 @@ def differing(old: LeafFacts, new: LeafFacts) -> list[str]:
 
 
 def placed(s: Sharding) -> tuple[object, ...]:
-    """Return the values that determine on which devices an array is, and how it is split, as a tuple to
-    compare. The memory kind is not part of the tuple."""
+    """Return a tuple that tells on which devices an array is, and how it is split. Two tuples are equal if
+    the placements are equal. The memory kind is not in the tuple."""
     # The text matters only for kinds whose placement is not in the other fields.
     return (s.kind, s.devices, s.mesh, s.spec, None if s.devices is not None else s.text)
 
@@ -209,8 +210,8 @@ def union(before: Mapping[str, object], after: Mapping[str, object]) -> list[str
 
 
 def _free(path: str, taken: Mapping[str, object], seen: dict[str, int]) -> str:
-    """Return ``path`` if it is no key of ``taken``. Otherwise add the next free number to it: ``x`` ->
-    ``x (2)``. ``seen`` is path -> the last number that was added to it; the function updates it."""
+    """Return ``path`` if it is no key of ``taken``. Otherwise append the next free number: ``x (2)``.
+    ``seen`` has the last number that was appended to each path, and is updated."""
     if path not in taken:
         return path
     n = seen.get(path, 1) + 1

@@ -27,8 +27,10 @@ def read_after(
     source: str | None, line: int, column: int | None, name: str, signature: str | None, parameter: str
 ) -> bool:
     """Return whether the source reads a variable after a call that gets this variable as an argument: True
-    for ``out = f(w)`` with a second ``f(w)`` on a later line. All calls of the same function in the file
-    count. Return False if the source does not show this: the call's own statement replaces the variable
+    for ``out = f(w)`` with a second ``f(w)`` on a later line. All calls of the same function in the file are
+    examined, and one such read is enough.
+
+    Return False if the source does not show a read: the call's own statement replaces the variable
     (``w = f(w)``), or the argument is no variable.
 
     Args:
@@ -54,7 +56,7 @@ def read_after(
 
 
 def _read_after(scope: ast.AST, call: ast.Call, passed: ast.expr | None) -> bool:
-    """Return whether a variable is read after ``call``, which gets it as an argument.
+    """Return whether a variable is read after ``call``, which gets the variable as an argument.
 
     Args:
       scope: the function or module that contains the call.
@@ -114,8 +116,8 @@ def _own_names(scope: ast.AST) -> set[str]:
 
 
 def _own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
-    """Yield the syntax nodes of the body of a function or module. Of a function or class that it defines,
-    only the definition itself is yielded, not the nodes inside."""
+    """Yield the syntax nodes in the body of a function or module. Functions and classes in it are yielded,
+    the nodes inside them are not."""
     waiting = list(_body(scope))
     while waiting:
         node = waiting.pop()
@@ -129,9 +131,8 @@ def _nested(scope: ast.AST) -> Iterator[ast.AST]:
 
 
 def _path(scope: ast.AST, call: ast.Call) -> _Path:
-    """Return (owner, statements, index) for each list of statements that leads from ``scope`` to ``call``,
-    from the outermost to the innermost. The owner is the function, loop or other statement that has the list.
-    The index is the position in the list of the statement with the call."""
+    """Return (owner, statements, index) for each list of statements around ``call``, the outermost first. The
+    owner is the statement or function that has the list. The statement at the index contains the call."""
     path: _Path = []
     owner: ast.AST | None = scope
     while owner is not None:
@@ -149,9 +150,9 @@ def _path(scope: ast.AST, call: ast.Call) -> _Path:
 
 
 def _after(statements: Sequence[ast.stmt], variable: list[str]) -> str:
-    """Return what ``statements`` do first with a variable: ``READ``, ``REPLACED`` (they set it, or the
-    function returns), ``BROKEN`` (a ``break`` or ``continue`` comes first) or ``LEFT`` (nothing).
-    ``variable`` has the steps of the variable: ``["state", ".params"]`` for ``state.params``."""
+    """Return what ``statements`` do first with a variable such as ``["state", ".params"]``: ``READ``,
+    ``REPLACED`` (they set it, or return), ``BROKEN`` (``break`` or ``continue`` comes first) or ``LEFT``
+    (nothing)."""
     for statement in statements:
         became = _does(statement, variable)
         if became != LEFT:
@@ -173,9 +174,9 @@ def _does(s: ast.stmt, variable: list[str]) -> str:
 
 
 def _inside(s: ast.stmt, variable: list[str]) -> str:
-    """Return what the statements inside ``s`` (a loop, an ``if``) do with a variable: ``READ``, ``REPLACED``
-    (only if each way through ``s`` replaces it) or ``LEFT`` (nothing certain). ``variable`` has the steps of
-    the variable: ``["state", ".params"]`` for ``state.params``."""
+    """Return what the statements inside ``s`` (a loop, an ``if``) do with a variable such as
+    ``["state", ".params"]``: ``READ``, ``REPLACED`` (each way through ``s`` replaces it) or ``LEFT`` (neither
+    is certain)."""
     if not isinstance(s, _BLOCKS):
         return LEFT
     parts = [part for field in ("body", "orelse", "finalbody") if (part := getattr(s, field, None))]
@@ -187,8 +188,8 @@ def _inside(s: ast.stmt, variable: list[str]) -> str:
 
 
 def _replaces(s: ast.AST, variable: list[str]) -> bool:
-    """Return whether the statement ``s`` sets or deletes a variable or an object that contains it: for
-    ``state.params`` also ``state``. ``variable`` has the steps of the variable: ``["state", ".params"]``."""
+    """Return whether the statement ``s`` sets or deletes a variable such as ``["state", ".params"]``, or an
+    object that contains it (``state``)."""
     if isinstance(s, (ast.For, ast.AsyncFor)):
         targets = list(ast.walk(s.target))
     elif isinstance(s, (ast.While, ast.If)):
@@ -200,9 +201,8 @@ def _replaces(s: ast.AST, variable: list[str]) -> bool:
 
 
 def _reads(node: ast.AST, variable: list[str]) -> bool:
-    """Return whether ``node`` reads a variable, a part of it, or an object that contains it. Reads in nested
-    functions do not count, nor do reads of the shape or dtype of an array. ``variable`` has the steps of the
-    variable: ``["state", ".params"]`` for ``state.params``."""
+    """Return whether ``node`` reads a variable such as ``["state", ".params"]``, a part of it, or an object
+    that contains it. Reads in nested functions and of an array's shape or dtype do not count."""
     if isinstance(node, _CHAIN) and isinstance(node.ctx, ast.Load) and root(node) == variable[0]:
         steps = _steps(node)
         beyond = steps[len(variable) :]
@@ -218,13 +218,13 @@ def _reads(node: ast.AST, variable: list[str]) -> bool:
 
 
 def _reads_freely(function: ast.AST, variable: list[str]) -> bool:
-    """Return whether the body of a nested function reads a variable of the code around it. ``variable`` has
-    the steps of the variable: ``["state", ".params"]`` for ``state.params``."""
+    """Return whether the body of a nested function reads a variable such as ``["state", ".params"]`` from the
+    code around the function."""
     return variable[0] not in _own_names(function) and any(_reads(n, variable) for n in _body(function))
 
 
 def _links(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the parts of a chain of attributes and items, the longest first: ``state.params['w']``,
+    """Yield the beginnings of a chain of attributes and items, the longest first: ``state.params['w']``,
     ``state.params``, ``state``."""
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         yield node

@@ -62,8 +62,8 @@ def reached_level(reached: Sequence[str], phase: str | None = None) -> str:
 
 
 def sharding_level(a: Sharding | None, b: Sharding | None) -> str:
-    """Return the first of JAX's caches that treats the two shardings as different: trace, lower, compile or
-    fast_path. The shardings are known to differ; None means that an argument has no sharding."""
+    """Return the first of JAX's caches that treats the shardings ``a`` and ``b`` as different: trace, lower,
+    compile or fast_path. The shardings differ. None is an argument without a sharding."""
     if a is None or b is None:
         return TRACE if (a or b) and (a or b).mesh else LOWER  # type: ignore[union-attr]
     if a.mesh != b.mesh:
@@ -78,8 +78,8 @@ def sharding_level(a: Sharding | None, b: Sharding | None) -> str:
 
 
 def spec(s: Sharding) -> str | None:
-    """Return the arguments of a sharding's PartitionSpec as text: ``P('d', None)`` -> ``'d'``. Nones at the
-    end are left out, because they have no effect. Return None if the sharding has no PartitionSpec."""
+    """Return the arguments of a sharding's PartitionSpec as text, without Nones at the end, which have no
+    effect: ``P('d', None)`` -> ``'d'``. Return None if the sharding has no PartitionSpec."""
     if s.spec is None:
         return None
     text = s.spec.strip()
@@ -92,8 +92,7 @@ def spec(s: Sharding) -> str | None:
 
 def _split_axes(s: Sharding) -> list[list[str]] | None:
     """Return for each dimension the mesh axes that split it: ``P(('a',), 'b')`` -> ``[["'a'"], ["'b'"]]``.
-    Axes of size 1 are left out, because they split nothing. Return None if the sharding has no
-    PartitionSpec."""
+    Axes of size 1 split nothing and are ignored. Return None if the sharding has no PartitionSpec."""
     if s.spec is None:
         return None
     whole = {name for name, size, _ in s.mesh or () if size == 1}
@@ -125,10 +124,10 @@ def leaf_level(field: str, a: LeafFacts, b: LeafFacts) -> str:
 
 
 def whole_level(name: str) -> str:
-    """Return the first of JAX's caches (trace, lower, compile or fast_path) that misses when a fact of the
-    cache key changes that belongs to no single argument. ``name`` is the name of the fact: ``tree``,
+    """Return the first of JAX's caches (trace, lower, compile or fast_path) that misses when one fact of the
+    cache key changes. The fact belongs to no single argument. Its name is, for example, ``tree``,
     ``function_object``, ``options.inline`` (an option of jit) or ``context.jax_enable_x64`` (a setting of
-    JAX), for example."""
+    JAX)."""
     group, _, option = name.partition(".")
     if name == f"context.{MESH_DEVICES}":
         return COMPILE
@@ -138,9 +137,9 @@ def whole_level(name: str) -> str:
 def differences(before: Facts, after: Facts) -> Iterator[tuple[str, int]]:
     """Yield (first cache that is missed, distance) for every fact that differs between two cache keys.
 
-    The cache is trace, lower, compile or fast_path. The distance tells how much the fact differs: 0 or 1 for
-    static values that are nearly the same (another object with the same text, an equal value of another
-    type), else ``UNLIKE`` (2).
+    The cache is trace, lower, compile or fast_path. The distance tells how much the two values of the fact
+    differ. It is 0 for static values that are different objects with the same text, 1 for static values that
+    are equal but of different types, and ``UNLIKE`` (2) for all other differences.
     """
     if before.leaves != after.leaves:
         for path in union(before.leaves, after.leaves):
@@ -171,9 +170,8 @@ def differences(before: Facts, after: Facts) -> Iterator[tuple[str, int]]:
 
 
 def _unlike(was: Static | None, now: Static | None) -> int:
-    """Return how much two static values differ: 0 (another object with the same text), 1 (an equal value of
-    another type, such as ``np.int64(10)`` and ``10``) or ``UNLIKE`` (everything else). The numbers help to
-    choose the most similar earlier call."""
+    """Return the distance between two static values: 0 (different objects with the same text), 1 (equal
+    values of different types, such as ``np.int64(10)`` and ``10``) or ``UNLIKE`` (everything else)."""
     if was is None or now is None:
         return UNLIKE
     if was.type == now.type and was.repr == now.repr and other_object(was, now):
@@ -198,9 +196,9 @@ def rank(
     tuple belongs to the most similar key. Return None if the tuple is not smaller than ``limit``.
 
     The first number counts the differing facts that are in the key of an earlier cache than ``level``. If it
-    is not 0, that earlier cache cannot have had an entry for this key. The second number counts the other
-    differing facts. The third is the sum of the distances of all these facts (see ``differences``). Because
-    of this sum, an equal config in a new object is nearer than a config with another value.
+    is not 0, the hit of that earlier cache cannot come from the call with the earlier key. The second number
+    counts the other differing facts. The third is the sum of the distances of all differing facts (see
+    ``differences``). This sum makes an equal config in a new object nearer than a config with another value.
 
     Args:
       before, after: the earlier key and the key that missed.
@@ -223,9 +221,9 @@ def rank(
 
 
 def leaf_differences(old: LeafFacts, new: LeafFacts) -> list[str]:
-    """Return the names of the fields that differ between two leaves and that are part of a cache key:
-    ``shape``, ``sharding``, ... If a leaf is a ShapeDtypeStruct, which says little about where an array is,
-    only shape, dtype and weak type count, and on a mesh the sharding."""
+    """Return the names of the fields that differ between two leaves and are part of a cache key: ``shape``,
+    ``sharding``, ... If a leaf is a ShapeDtypeStruct, only shape, dtype and weak type count, and on a mesh
+    also the sharding."""
     names = differing(old, new)
     if STAND_IN in (old.type, new.type):
         # Without a sharding it is lowered for one device: its abstract value then has no mesh.
@@ -237,8 +235,8 @@ def leaf_differences(old: LeafFacts, new: LeafFacts) -> list[str]:
 
 
 def placed_alike(old: LeafFacts, new: LeafFacts) -> bool:
-    """Return whether both leaves are uncommitted arrays on one device each, but on different devices. JAX may
-    move such arrays, so that this difference causes no cache miss."""
+    """Return whether both leaves are uncommitted arrays on one device each, but on different devices. This
+    difference causes no cache miss, because JAX may move uncommitted arrays."""
     a, b = old.sharding, new.sharding
     return (
         a is not None
@@ -263,8 +261,9 @@ def nearest(
       after: the key that missed.
       earlier: the keys to choose from, the latest first.
       level: the first cache that missed: trace, lower, compile or fast_path.
-      unlike: a function that takes the index of a key and returns whether this key is known to have other
-        shapes than ``after``. Such a key is not compared once a key with a single difference is found.
+      unlike: a function that takes an index in ``earlier`` and returns whether this key is known to have
+        other shapes than ``after``. Once a key with a single differing fact is found, keys with other shapes
+        are skipped.
     """
     own = after.whole.get("function_object")
     for same_object in (True, False):

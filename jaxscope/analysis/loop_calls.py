@@ -1,8 +1,8 @@
 """Analyze a call in a loop of the user's source: what the call gets as arguments, and which variables each
 iteration sets.
 
-The functions examine the text of a Python file, and return None if the text does not decide the question.
-Lines are counted from 1; a ``source`` of None means that the source is unknown.
+The functions examine the text of a Python file. If the text does not decide the question, they return None,
+False or an empty result. Lines are counted from 1; a ``source`` of None means that the source is unknown.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class LoopCall(NamedTuple):
 
     @property
     def body(self) -> Sequence[ast.AST]:
-        """Return what the loop repeats: the statements of its body, or the element of a comprehension."""
+        """Return what the loop repeats: the statements of its body, the element of a comprehension, or the
+        key and the value of a dict comprehension."""
         if isinstance(self.loop, (ast.For, ast.While)):
             return self.loop.body
         return [self.loop.key, self.loop.value] if isinstance(self.loop, ast.DictComp) else [self.loop.elt]
@@ -79,12 +80,14 @@ class LoopCall(NamedTuple):
         return [*self.loop.generators, *self.body]
 
     def takes_rows_again(self) -> list[str]:
-        """Return the arrays of which the call gets rows in another order in each iteration of the outer
+        """Return the arrays of which the call gets all rows, in another order, in each iteration of the outer
         loop: ``x`` for ``embed(params, x[rows])``, if ``rows`` is a part of a permutation that the outer loop
         draws.
 
         Return an empty list if the outer loop also uses ``x`` or ``params`` elsewhere, and so may change
-        them, if something else is passed, or if no other statement of the loop reads the result."""
+        them. Return an empty list also if the call gets other arguments than rows, variables and constants,
+        or if no other statement of the loop reads the result.
+        """
         others = [s for k, s in enumerate(self.body) if k != self.statement]
         if self.outer is None or self.feeds_itself or not self.targets & names_read(others):
             return []
@@ -110,20 +113,21 @@ class LoopCall(NamedTuple):
 
     @property
     def feeds_itself(self) -> bool:
-        """Return whether the call's statement sets a name that the call reads, so that a result is the next
-        argument: ``state = step(state)``."""
+        """Return whether the statement with the call sets a name that the call reads, as
+        ``state = step(state)`` does. Then a result of the call is an argument in the next iteration."""
         return bool(self.targets & names_read([self.call]))
 
 
 def find(source: str | None, line: int, column: int | None, name: str) -> LoopCall | None:
-    """Return the call of a function on ``line`` if a loop repeats it; else None. A loop outside the Python
-    function that contains the line does not count.
+    """Return the call of a function on ``line`` if a loop repeats it; else None. Only loops in the innermost
+    function around the line count.
 
     Args:
       source: the text of the file; None: unknown.
+      line: the line on which the call begins.
       column: where the call begins on the line, in bytes; None: unknown.
-      name: the name of the called function. If ``column`` is None, only a call by this name is found; else
-        also a call by another name (``f = step``) that begins there.
+      name: the name of the called function. If ``column`` is given, a call by another name (``f = step``) at
+        this column is found, too.
     """
     call = call_at(source, line, column, name)
     found = syntax(source)
@@ -144,8 +148,15 @@ def find(source: str | None, line: int, column: int | None, name: str) -> LoopCa
 
 def call_at(source: str | None, line: int, column: int | None, name: str) -> ast.Call | None:
     """Return the call of the function ``name`` on ``line``. Return None if there is no such call, or if there
-    are several. ``column`` is where the call begins on the line, in bytes (None: unknown). If it is given, a
-    call by another name that begins there is found, too."""
+    are several.
+
+    Args:
+      source: the text of the file; None: unknown.
+      line: the line on which the call begins.
+      column: where the call begins on the line, in bytes; None: unknown.
+      name: the name of the called function. If ``column`` is given, a call by another name (``f = step``) at
+        this column is found, too.
+    """
     found = syntax(source)
     calls = found.calls.get(line, []) if found is not None else []
     here = [c for c in calls if column is None or c.col_offset == column]
@@ -161,12 +172,14 @@ def call_at(source: str | None, line: int, column: int | None, name: str) -> ast
 
 def maps_over_leaves(source: str | None, line: int, column: int | None, function: str | None = None) -> bool:
     """Return whether the call at ``line`` and ``column`` maps a function over the leaves of a pytree
-    (``jax.tree.map``), or is in a lambda that such a call maps. Return False if that is unknown.
+    (``jax.tree.map``), or is in a lambda that is mapped in this way. Return False if that is unknown.
 
     Args:
       source: the text of the file; None: unknown.
+      line: the line on which the call begins.
       column: where the call begins on the line, in bytes; None: unknown.
-      function: the name of the function that is mapped; None: any function.
+      function: the name of a function. If it is given, the result is whether a call around ``line`` maps this
+        function; None: any function.
     """
     for call in _maps_over_leaves(source) if source is not None else ():
         if not _begins_before(call, line, column):
@@ -204,13 +217,13 @@ def iterated(source: str | None, line: int, column: int | None) -> str | None:
 
 
 def functions_called(source: str | None, first: int, last: int) -> list[tuple[int, int]]:
-    """Return (first line, last line) of each function of the same file that the lines ``first`` to ``last``
-    call by name, directly or through each other. ``next(g)`` counts as a call of the function that made the
-    generator ``g``. For a generator, the lines are those of the loop that yields.
+    """Return (first line, last line) of each function of the file that the lines ``first`` to ``last`` call
+    by name, directly or through other such functions. For a generator, the lines are those of the loop that
+    yields. ``next(g)`` counts as a call of the function that made the generator ``g``.
 
-    Left out are functions with a decorator, such as ``jax.jit``, calls that depend on an ``if`` in a loop,
-    and functions that contain the lines themselves: a method with the name of such a function is more likely
-    that of another object.
+    Ignored are functions with a decorator, such as ``jax.jit``, and calls that depend on an ``if`` in a loop.
+    Ignored are also functions that contain the lines themselves: a call by such a name is more likely one of
+    another object's method.
     """
     found = syntax(source)
     if found is None:
@@ -253,7 +266,7 @@ def _yielding(function: ast.FunctionDef) -> ast.stmt:
 
 
 def _iterables(node: ast.expr) -> Iterator[ast.expr]:
-    """Yield the expressions over whose elements ``node`` iterates, also within calls such as ``list`` or
+    """Yield the expressions over whose elements ``node`` iterates, also through calls such as ``list`` or
     ``map``: ``rows`` for ``list(map(f, rows))``."""
     if isinstance(node, COMPREHENSIONS):
         for generator in node.generators:
@@ -307,8 +320,8 @@ def _begins_before(call: ast.Call, line: int, column: int | None) -> bool:
 
 
 def _repeated(loop: Loop, call: ast.Call) -> LoopCall | None:
-    """Return ``call`` with its position in the body of ``loop``. Return None if the call is not in the body,
-    but in a part that the loop evaluates once, such as ``f()`` in ``for x in f():``."""
+    """Return ``call`` with its position in the body of ``loop``. Return None if the call is in a part that
+    the loop evaluates once, such as ``f()`` in ``for x in f():``, and not in the body."""
     if not isinstance(loop, (ast.For, ast.While)):
         inside = LoopCall(call, loop, None, True)
         return inside if any(contains(n, call) for n in inside.body) else None
@@ -323,8 +336,8 @@ def contains(node: ast.AST, wanted: ast.AST) -> bool:
 
 
 def names_set(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return the names that are set in the syntax nodes, also by setting an item or an attribute: ``state``
-    for ``state.step = 1``."""
+    """Return the names that the syntax nodes set. Setting an item or an attribute counts: ``state`` for
+    ``state.step = 1``."""
     found = set[str]()
     for node in nodes:
         for n in ast.walk(node):
@@ -368,9 +381,8 @@ def collects(signature: str | None) -> str | None:
 
 def _parameters(signature: str | None) -> list[str]:
     """Return the parameters of a signature as text, without annotations and defaults: ``["w", "/", "*args"]``
-    for ``(w: int = 2, /, *args)``. A default may be any text whose brackets are balanced, such as
-    ``<object at 0x7f>``; the end of the signature may be missing."""
-    texts, depth = [""], 0
+    for ``(w: int = 2, /, *args)``. The end of the signature may be missing."""
+    texts, depth = [""], 0  # a default may have commas in brackets, and may be <object at 0x7f>
     for part in _PARTS.findall(signature or ""):
         depth -= part in _CLOSING
         if depth == 0 and part in _CLOSING:
@@ -385,10 +397,15 @@ def _parameters(signature: str | None) -> list[str]:
 
 
 def argument(call: ast.Call, signature: str | None, parameter: str) -> ast.expr | None:
-    """Return the expression that ``call`` passes for ``parameter`` of the called function. Return None if it
-    is unknown, or if the call leaves the parameter out. The parameter ``args[1]`` is the second of the
-    arguments that ``*args`` collects. ``signature`` is the signature of the function as text:
-    ``(w, x, key)``; None: unknown."""
+    """Return the expression that ``call`` passes for a parameter of the called function. Return None if it is
+    unknown, or if the call does not pass the parameter.
+
+    Args:
+      call: the call.
+      signature: the signature of the function as text: ``(w, x, key)``; None: unknown.
+      parameter: the name of the parameter. ``args[1]`` is the second of the arguments that ``*args``
+        collects.
+    """
     for k in call.keywords:
         if k.arg == parameter:
             return k.value
@@ -408,8 +425,8 @@ def argument(call: ast.Call, signature: str | None, parameter: str) -> ast.expr 
 
 
 def reaches_next_iteration(source: str | None, line: int) -> str | None:
-    """Return the variable through which a value that ``line`` reads influences the loop's next iteration.
-    Return None if no such variable is found.
+    """Return the variable that carries a value, read on ``line``, into the next iteration of the loop. Return
+    None if no such variable is found.
 
     For ``action = int(policy(obs)); obs = env.step(action)`` and the line of ``int``, the variable is
     ``obs``: the next iteration cannot begin before the value is read. Only plain variables of the innermost
@@ -449,11 +466,12 @@ def reaches_next_iteration(source: str | None, line: int) -> str | None:
 
 
 def is_put_ahead(source: str | None, line: int) -> bool:
-    """Return whether the array that ``line`` puts on a device is for a later iteration, so that the copy can
+    """Return whether ``line`` puts an array on a device for a later iteration of a loop, so that the copy can
     overlap with a computation.
 
-    The line puts the array into a queue (``queue.append(jax.device_put(batch))``), or into a variable that
-    the loop reads before this line (``state = step(state, x); x = jax.device_put(next(batches))``).
+    The line puts the array into a queue from which the source takes elements
+    (``queue.append(jax.device_put(batch))``). Or it puts the array into a variable that the loop reads before
+    this line (``state = step(state, x); x = jax.device_put(next(batches))``).
     """
     found = syntax(source)
     if found is None:
@@ -480,8 +498,8 @@ def is_put_ahead(source: str | None, line: int) -> bool:
 
 
 def _takes_out(found: Syntax, queue: ast.expr) -> bool:
-    """Return whether the source takes elements out of ``queue``, an expression such as ``self.queue``, at its
-    front."""
+    """Return whether the source takes elements from the front of ``queue``, an expression such as
+    ``self.queue``."""
     name = ast.dump(queue)
     return any(
         isinstance(call.func, ast.Attribute)
@@ -493,9 +511,9 @@ def _takes_out(found: Syntax, queue: ast.expr) -> bool:
 
 
 def set_in_same_iteration(source: str | None, line: int, calls: Collection[int]) -> bool:
-    """Return whether ``line``, in a loop, reads a variable that an earlier line of the same iteration
-    assigned from a call: ``loss`` after ``loss, state = train_step(state, x)``. ``calls`` are the lines whose
-    calls count."""
+    """Return whether ``line``, in a loop, reads a variable that an earlier line of the loop's body assigned
+    from a call: ``loss`` after ``loss, state = train_step(state, x)``. Only calls on the lines ``calls``
+    count."""
     found = syntax(source)
     around = [n for n in found.blocks if n.lineno < line <= (n.end_lineno or 0)] if found is not None else []
     loops = [n for n in around if isinstance(n, (ast.For, ast.While))]
@@ -527,8 +545,9 @@ _SEEDS = frozenset({"key", "PRNGKey"})
 
 def stays_the_same(node: ast.expr, repeated: Sequence[ast.AST]) -> bool:
     """Return whether the expression ``node`` has the same value in all iterations of a loop. This is so for a
-    name that the loop does not set, and for a random key that is created from a constant seed. ``repeated``
-    are the syntax nodes that each iteration evaluates or sets."""
+    random key that is created from a constant seed, for a name that the loop does not set, and for a name
+    that the loop sets to such a key. ``repeated`` are the syntax nodes that each iteration evaluates or
+    sets."""
     if isinstance(node, ast.Call) and last_name(node.func) in _SEEDS:
         return bool(node.args) and all(isinstance(a, ast.Constant) for a in node.args)
     if not isinstance(node, ast.Name):
@@ -549,12 +568,16 @@ def stays_the_same(node: ast.expr, repeated: Sequence[ast.AST]) -> bool:
 
 
 def turns_alone(loop_call: LoopCall, jitted: Collection[str], modules: Collection[str]) -> bool:
-    """Return whether the body of the loop contains nothing but the call of ``loop_call``, calls of JAX and of
-    jitted functions, and harmless calls such as ``append``. Then a scan or a vmap could replace the whole
+    """Return whether the body of the loop makes no other calls than that of ``loop_call``, calls of JAX and
+    of jitted functions, and harmless calls such as ``append``. Then a scan or a vmap could replace the whole
     loop.
 
-    Return False if the body calls other Python functions, has an ``if``, or leaves the loop. ``jitted`` has
-    names of jitted functions, ``modules`` the names by which this source refers to JAX and its modules.
+    Return False also if the body has an ``if`` or leaves the loop.
+
+    Args:
+      loop_call: the call and its loop.
+      jitted: names of jitted functions.
+      modules: the names by which this source refers to JAX and its modules.
     """
     return _only_calls(loop_call, loop_call.body, jitted, modules)
 
@@ -582,8 +605,9 @@ class Scan(NamedTuple):
     """How ``jax.lax.scan`` could replace a loop.
 
     Attributes:
-      output: the condition of the ``if`` whose block remains in Python, because it prints or saves something
-        in some of the iterations: ``i % 100 == 0``. None: the scan can replace the whole loop.
+      output: the condition of an ``if`` that prints or saves something in some of the iterations:
+        ``i % 100 == 0``. The block of this ``if`` remains in Python. None: the scan can replace the whole
+        loop.
     """
 
     output: str | None
@@ -593,9 +617,15 @@ def scan_of(loop_call: LoopCall, jitted: Collection[str], modules: Collection[st
     """Return how a scan could replace the loop around ``loop_call``. Return None if it could not, or if that
     is unknown.
 
-    A scan can replace a loop ``for i in range(n)`` or a loop over random keys whose call gets its own results
-    as arguments. The other statements may only call what ``turns_alone`` allows or convert results to NumPy
-    arrays. One ``if`` is allowed whose condition depends on ``i % n``.
+    A scan can replace a loop ``for i in range(n)`` or a loop over random keys, if the call gets its own
+    results as arguments. The other statements may only call what ``turns_alone`` allows, or convert results
+    to NumPy arrays. One ``if`` without ``else`` is allowed, if its condition depends on ``i % n`` and its
+    block sets no variable that the loop uses.
+
+    Args:
+      loop_call: the call and its loop.
+      jitted: names of jitted functions.
+      modules: the names by which this source refers to JAX and its modules.
     """
     loop = loop_call.loop
     if not isinstance(loop, ast.For) or loop.orelse or not loop_call.always or not loop_call.feeds_itself:

@@ -1,9 +1,9 @@
 """List the machines that a program can be compiled for, and parse the names of targets such as ``v5e:4x4``.
 
-Every figure has the address of a public page that states it. If no page states a figure, it is None (all of a
-TPU v2, the network of a v3, a v4 and an A100). If a figure has ``quoted``, its page could not be opened, and
-another page quotes the figure. All rates are peaks stated by the vendor, the highest if pages differ. They
-are not measurements, and no real program reaches them.
+Every figure has the address of a public page that states it. If no page states a figure, it is None, such as
+the rates of a TPU v2 and the network of a TPU v3, a TPU v4 and an A100. If a figure has ``quoted``, its page
+could not be opened, and another page quotes the figure. All rates are peaks stated by the vendor, the highest
+if pages differ. They are not measurements, and no real program reaches them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Machine(msgspec.Struct, frozen=True):
       usable: bytes of one *device* that a program can use; the compiler reserves the remaining bytes.
       flops: element type (``bf16``, ``int8``, ...) -> peak operations per second, without sparsity.
       hbm: bytes per second between the chip and its memory.
-      links: number of links of one chip.
+      links: number of links of one chip; None for a GPU.
       wraps: along which axes the first and the last chip of a slice are connected: ``CUBES`` (all axes, if
         each has a multiple of 4 chips) or ``RINGS_OF_16`` (axes of 16 chips); None: unknown.
       link: bytes per second that one link of the torus transfers in one direction; for a GPU, bytes per
@@ -155,9 +155,9 @@ def _libtpu(gib: float) -> Figure:
 
 
 def _cores(ops: int, ghz: float, what: str) -> Figure:
-    """Return the peak operations per second of an H100: 132 multiprocessors x 4 units (from a file of XLA) x
-    ``ops`` multiply-adds per clock of one unit x 2 operations x ``ghz``. ``what`` is the element type, as
-    XLA's file names it."""
+    """Return the peak operations per second of an H100: 132 multiprocessors x 4 units x ``ops`` multiply-adds
+    per clock of one unit x 2 operations x ``ghz``. ``what`` is the element type. The numbers are from XLA's
+    file."""
     derived = f"132 x 4 units x {ops} multiply-adds x {ghz:g} GHz ({what})"
     return Figure(132 * 4 * ops * 2 * ghz * 1e9, _XLA_H100, derived)
 
@@ -284,9 +284,9 @@ def parse(text: str) -> Target:
     """Parse the name of a target: ``v5e:4x4``, ``2*v5p:4x4x4`` (two slices), ``h100:8``, ``h100:128x8``.
 
     A TPU slice consists of hosts of 2x2 chips, or is a part of one host. Along its first two axes libtpu
-    (0.0.42, 0.0.50) accepts one chip or an even number of chips. If the pod of a machine is a grid with two
-    axes, a slice must fit into that grid. The compiler may still refuse a slice that passes these checks, if
-    the vendor's page does not list it (see ``unlisted``).
+    (0.0.42, 0.0.50) accepts one chip or an even number of chips. If the chips of a machine form a grid of two
+    axes, a slice must fit into the grid of a whole pod. The compiler may still refuse a slice that passes
+    these checks and is not on the vendor's page (see ``unlisted``).
 
     Raises:
       UsageError: there is no such machine, or it has no such grid; the hint of the error has the most similar
@@ -334,9 +334,9 @@ def _spelled(grid: tuple[int, ...]) -> str:
 
 
 def unlisted(name: str) -> list[str]:
-    """Return slices to suggest if the TPU slice ``name`` is not on the vendor's page: the nearest slices that
-    the page lists. Return an empty list if the page lists ``name``, or if ``name`` is a target of GPUs or no
-    target."""
+    """Return the names of slices to suggest instead of the TPU slice ``name``, if the vendor's page does not
+    list it: the nearest slices that the page lists. Return an empty list if the page lists ``name``, or if
+    ``name`` is a target of GPUs or no target."""
     match = _NAME.fullmatch(name)
     machine = MACHINES.get(match[2]) if match is not None else None
     if match is None or machine is None or machine.platform != TPU or match[3] in machine.grids:
@@ -351,8 +351,9 @@ def known() -> list[str]:
 
 def near(text: str, n: int = 3) -> list[str]:
     """Return up to ``n`` names of targets to suggest for ``text``, a name that the user may have misspelled.
-    If ``text`` names a machine, the result has its targets with the nearest number of chips; else the names
-    with the most similar spelling. Only targets that the vendors' pages list are suggested."""
+    If ``text`` names a machine, the result has the machine's targets with the nearest number of chips.
+    Otherwise it has the names with the most similar spelling. Only targets that the vendors' pages list are
+    suggested."""
     wanted = text.strip().lower()
     name, *rest = re.split(r"[:\-](?=\d|$)", wanted.rpartition("*")[2], maxsplit=1)  # v5litepod-16
     machine = name if name in MACHINES else _like_machine(name)

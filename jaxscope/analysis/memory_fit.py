@@ -77,8 +77,9 @@ class Fit(msgspec.Struct, frozen=True):
       parts: the compiler's breakdown of the used bytes: name -> bytes.
       largest: the largest buffers, if the compiler lists them; else the largest values of the program.
       space: the compiler's name of the memory (``hbm``, ``vmem``); None: not stated.
-      scoped: True if the limit is for a single operation: ``used`` is then what that operation (the only
-        entry of ``largest``) needs, and ``capacity`` is the compiler's limit for one operation.
+      scoped: True if the buffers of a single operation exceed the compiler's limit for one operation. Then
+        ``used`` is the bytes of these buffers, ``capacity`` is the limit, and the operation is the only entry
+        of ``largest``.
     """
 
     fits: bool | None
@@ -108,9 +109,13 @@ def capacity_of(target: Target) -> tuple[int, str] | None:
 
 
 def of_program(target: Target | None, peak: int | None) -> Fit:
-    """Return whether and how a program, compiled without an error for ``target`` (None: unknown), fits into
-    the memory of one device. ``peak`` is the number of bytes that the program needs on one device; None:
-    unknown."""
+    """Return whether and how a program, compiled without an error for ``target``, fits into the memory of one
+    device.
+
+    Args:
+      target: the machine; None: unknown.
+      peak: the number of bytes that the program needs on one device; None: unknown.
+    """
     room = capacity_of(target) if target is not None else None
     if room is None:
         return Fit(None, peak, None, None)
@@ -118,9 +123,14 @@ def of_program(target: Target | None, peak: int | None) -> Fit:
 
 
 def of_message(target: Target | None, message: str) -> Fit:
-    """Return whether and how a program fits, if its compilation for ``target`` (None: unknown) failed for
-    lack of memory. The bytes that the program needs, the bytes that a device has and the largest buffers are
-    read from ``message``, the text of the compiler's error."""
+    """Return the memory figures of a program whose compilation failed for lack of memory; ``fits`` is False.
+    The bytes that the program needs, the bytes that a device has and the largest buffers are read from the
+    error.
+
+    Args:
+      target: the machine for which the program was compiled; None: unknown.
+      message: the text of the compiler's error.
+    """
     scoped = _SCOPED.search(message)
     if scoped is not None:
         return _of_one_operation(scoped)
@@ -186,12 +196,16 @@ def _bytes(number: str, unit: str) -> int:
 
 
 def with_values(found: Fit, lowered: Reading | None) -> Fit:
-    """Return ``found``; if the compiler named no buffer, ``largest`` of the result has the largest values of
-    the lowered program.
+    """Return ``found``. If the program does not fit and the compiler named no buffer, ``largest`` of the
+    result has the largest values of the lowered program.
 
     The compiler names no buffer if the temporaries alone exceed the memory, because it then fails before it
     assigns buffers. Values are not buffers: the compiler's layout may pad them, and several values may share
-    one buffer. ``lowered`` are the contents of the program's StableHLO; None: unknown.
+    one buffer.
+
+    Args:
+      found: whether the program fits.
+      lowered: the contents of the program's StableHLO; None: unknown.
     """
     if found.fits is not False or found.largest or lowered is None:
         return found
@@ -228,7 +242,7 @@ class Contributor(msgspec.Struct, frozen=True):
 
 def contributors(lowered: Reading | None) -> list[Contributor] | None:
     """Return the arguments and results of the user's function with the memory that they need, the largest
-    first. Return None if the program's StableHLO is unknown. If there are several devices, the bytes per
+    first. Return None if the program's StableHLO (``lowered``) is unknown. On several devices, the bytes per
     device of a value without a sharding are unknown."""
     if lowered is None:
         return None
@@ -243,7 +257,7 @@ def contributors(lowered: Reading | None) -> list[Contributor] | None:
 
 
 def peak_of(memory: Memory | None, compiler_peak: int | None) -> int | None:
-    """Return the peak bytes of a program on one device: ``compiler_peak``, or if that is None, an upper bound
+    """Return the peak bytes of a program on one device: ``compiler_peak``, or if it is None, an upper bound
     from the sizes of arguments, results and temporaries in ``memory``. Return None if neither is known."""
     if compiler_peak is not None or memory is None:
         return compiler_peak
@@ -251,12 +265,12 @@ def peak_of(memory: Memory | None, compiler_peak: int | None) -> int | None:
 
 
 def undivided(memory: Memory | None, peak: int | None) -> int | None:
-    """Return the bytes of the compiler's peak that the sizes of arguments, results and temporaries do not
-    explain. Return None if a size is unknown. A negative result means that not all of them are allocated at
-    the same time.
+    """Return the compiler's peak minus (arguments + results + temporaries - aliased bytes), in bytes on one
+    device. Return None if one of these is unknown. The difference is negative if not all of these buffers are
+    allocated at the same time.
 
-    XLA's peak_memory_in_bytes includes constants, but the three sizes do not: a captured f32[1024,1024] makes
-    the peak exactly 4 MiB more than arguments and results (CPU, JAX 0.10.2 and 0.12.0.1). What else the
+    XLA's peak_memory_in_bytes includes constants, but the sizes do not: a captured f32[1024,1024] makes the
+    peak exactly 4 MiB more than arguments and results (CPU, JAX 0.10.2 and 0.12.0.1). What else the
     difference contains is not documented.
 
     Args:

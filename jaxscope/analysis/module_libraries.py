@@ -21,7 +21,7 @@ class Spelling(NamedTuple):
       value_and_grad: the function for a value and its gradient.
       layers: what to write if each iteration has different parameters: the argument that ``scan`` needs
         (``variable_axes={'params': 0}``), or the function to use instead (``hk.layer_stack``); None: neither.
-      maker: the function that creates such layers with stacked parameters; None: there is none.
+      maker: the function that creates layers with stacked parameters for ``scan``; None: there is none.
     """
 
     scan: str = "jax.lax.scan"
@@ -52,9 +52,9 @@ def spelling(library: str | None) -> Spelling:
 
 
 def of_gradients(source: str | None, wrappers: Iterable[str]) -> str | None:
-    """Return the library that computes the gradients of a jitted function, such as ``flax.nnx``. If all
-    gradients in the function's file are computed with one library, it is that library, else the library of
-    the jit around the function. Return None if JAX itself computes them, or if it is unknown.
+    """Return the library that computes the gradients of a jitted function, such as ``flax.nnx``. If one
+    library computes all gradients in the function's file, it is this library. Otherwise it is the library of
+    the jit around the function. Return None if it is JAX itself, or unknown.
 
     Args:
       source: the text of the file that defines the function; None: unknown.
@@ -67,14 +67,14 @@ def of_gradients(source: str | None, wrappers: Iterable[str]) -> str | None:
 
 
 def library_of_name(name: str) -> str | None:
-    """Return the library of a function by its full name: ``flax.nnx`` for ``flax.nnx.jit``. Return None if it
-    is no library in the table ``LIBRARIES``."""
+    """Return the library of a function by the function's full name: ``flax.nnx`` for ``flax.nnx.jit``. Return
+    None if the name begins with no library of the table ``LIBRARIES``."""
     return next((library for library in LIBRARIES if name.startswith(f"{library}.")), None)
 
 
 def nearest(frames: Iterable[Frame]) -> str | None:
-    """Return the library of neural network modules, such as ``flax.nnx``, to which the first of ``frames``
-    inside such a library belongs. Return None if no frame is inside one."""
+    """Return the library of neural network modules, such as ``flax.nnx``, of the first of ``frames`` that is
+    in such a library. Return None if no frame is in one."""
     return next((library for f in frames if (library := _library_of(f.file)) is not None), None)
 
 

@@ -12,11 +12,12 @@ MAKING = frozenset({"__init__", "__new__", "__post_init__", "__setattr__"})
 
 
 def changed(source: str, name: str) -> bool | None:
-    """Return whether the source assigns an attribute of an object of class ``name`` outside the methods that
-    create the object. Return None if the class is not in this source.
+    """Return whether the source assigns an attribute of an object of class ``name`` after the object was
+    created. Return None if the class is not in this source.
 
-    These count: in a method, an assignment to an attribute of ``self``; anywhere, an assignment to an
-    attribute with the name of a field of the class; ``setattr`` with such an object or name.
+    Two kinds of assignments count, except in methods that create the object (``__init__``, ...): in a method
+    of the class to any attribute of ``self``; anywhere in the source to an attribute with the name of a field
+    of the class. ``setattr`` is an assignment, too.
     """
     tree = parsed(source)
     found = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef) and n.name == name] if tree else []
@@ -41,9 +42,9 @@ def changed(source: str, name: str) -> bool | None:
 
 
 def holds_itself(source: str, name: str) -> bool:
-    """Return whether the methods that create an object of the class ``name`` (``__init__``, ``__new__``,
-    ``__post_init__``) assign attributes. A frozen dataclass does not allow this, so the class cannot become
-    one without changes of these methods."""
+    """Return whether a method that creates an object of the class ``name`` (``__init__``, ``__new__``,
+    ``__post_init__``) assigns attributes. A frozen dataclass does not allow this. So the class cannot become
+    one without changes of this method."""
     tree = parsed(source)
     return tree is not None and any(
         isinstance(m, ast.FunctionDef) and m.name in MAKING and _assigned(m)
@@ -54,15 +55,14 @@ def holds_itself(source: str, name: str) -> bool:
 
 
 def _assigned(function: ast.AST) -> list[tuple[str | None, str]]:
-    """Return (name, attribute) of every statement in ``function`` that sets or deletes an attribute:
-    ``name.attribute = ...``, ``del name.attribute``, ``setattr(name, "attribute", ...)``. The name is None if
-    the object is no variable, as in ``f(x).attribute = ...``. The attribute is empty if ``setattr`` gets its
-    name from a variable."""
+    """Return (name, attribute) for each ``name.attribute = ...``, ``del name.attribute`` and
+    ``setattr(name, "attribute", ...)`` in ``function``."""
 
     return [pair for node in ast.walk(function) for pair in _assigned_by(node)]
 
 
 def _assigned_by(node: ast.AST) -> list[tuple[str | None, str]]:
+    # The name is None in ``f(x).attribute = ...``. The attribute is empty in ``setattr(x, variable, ...)``.
     targets: list[ast.expr] = []
     if isinstance(node, (ast.Assign, ast.Delete)):
         targets = list(node.targets)

@@ -1,8 +1,8 @@
 """Find where NumPy or Python draws random numbers in the body of a jitted function.
 
 Such a number is drawn once, while the function is traced, and is a constant afterwards. The functions read
-source as text. A random generator that the function itself creates from a seed is left out, because its
-numbers are meant to be constant.
+source as text. Draws from a random generator that the function itself creates from a seed are ignored,
+because their numbers are meant to be constant.
 """
 
 from __future__ import annotations
@@ -24,9 +24,13 @@ def find(source: str | None, name: str, line: int) -> tuple[int, str, str] | Non
     """Return (line, text, function) of the first place where the function ``name``, or a function of the same
     module that it uses, draws a random number with NumPy or Python: ``(12, "np.random.normal", "augment")``.
 
-    Return None if there is no such place. Return None also if the function uses a callback into Python: the
-    callback runs in each call, and the draw may be in it. ``line`` is the first line of the function, with
-    its decorators.
+    Return None if there is no such place, or if these functions use a callback into Python. The callback runs
+    in each call, and the draw may be in it.
+
+    Args:
+      source: the text of the file; None: unknown.
+      name: the name of the jitted function.
+      line: the first line of the function, with its decorators.
     """
     found = syntax(source)
     if found is None:
@@ -56,8 +60,8 @@ def find(source: str | None, name: str, line: int) -> tuple[int, str, str] | Non
 
 
 def _with_called(tree: ast.Module, function: _Function) -> list[_Function]:
-    """Return ``function`` and the functions of the module that it names in its body, and those that they
-    name: while JAX traces ``function``, they run, too."""
+    """Return ``function`` and the functions of the module that run while JAX traces it: those that it names
+    in its body, directly or through other functions. The search stops at ``MOST`` functions."""
     known = {n.name: n for n in tree.body if isinstance(n, FUNCTION)}
     bodies, left = [function], [function]
     while left and len(bodies) < MOST:

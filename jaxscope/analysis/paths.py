@@ -50,9 +50,9 @@ def common_prefix(paths: Sequence[str]) -> str | None:
 
 
 def excerpt(before: str, after: str, around: int = 24) -> tuple[str, str]:
-    """Shorten two long texts to the section in which they differ, with ``…`` for what is cut. Return (excerpt
-    of ``before``, excerpt of ``after``). Before and after the section, ``around`` equal characters are kept.
-    If neither text is longer than ``2 * around``, both are returned unchanged."""
+    """Shorten two texts to the section in which they differ: (excerpt of ``before``, excerpt of ``after``).
+    ``…`` marks what is cut. Before and after the section, ``around`` equal characters are kept. The end of a
+    long section is cut, too. If neither text is longer than ``2 * around``, both are returned unchanged."""
     if max(len(before), len(after)) <= 2 * around:
         return before, after
     low = 0

@@ -79,7 +79,7 @@ _KIND = re.compile(r"\w{1,60}")
 
 def read(message: str) -> Refusal | None:
     """Parse the message of an exception that JAX raised about the devices or shardings of arrays. Return None
-    if it is not one of these errors."""
+    if it is none of the three kinds of errors."""
     text = message[:MAX_MESSAGE]
     if (found := _AXIS.search(text)) is not None:
         path = _PATH.search(text)

@@ -66,9 +66,13 @@ NOTHING = Texts(None, None)
 
 
 def analyze(hlo_text: str | None, stablehlo_text: str | None, around: Around | None = None) -> Texts:
-    """Analyze the StableHLO and the HLO of a program (None: there is no such text). Never raises: parts that
-    cannot be read are listed in the results' ``problems``. ``around`` has facts from the recording that the
-    texts do not contain."""
+    """Analyze the StableHLO and the HLO of a program. Never raises: what cannot be read is listed in the
+    results' ``problems``.
+
+    Args:
+      hlo_text, stablehlo_text: the two texts; None: there is no such text.
+      around: facts from the recording that the texts do not contain; None: no such facts.
+    """
     around = around or Around()
     hlo = compiled.analyze(hlo_text, mesh=around.mesh) if hlo_text is not None else None
     aliased = _aliased(hlo)
@@ -118,12 +122,12 @@ def _mesh(
 
 
 def _with_weight(c: Collective, stablehlo: lowered.Reading) -> Collective:
-    """Return the collective ``c``; if it gathers a weight of the model, as in fully sharded data parallelism,
-    its ``weight`` is set. That is so if the gathered argument is multiplied with an operand that is split
-    over the same mesh axes. The shardings of the arguments come from the StableHLO, because the HLO may lack
-    them."""
+    """Return the collective ``c``, with ``weight`` set if it gathers a weight of the model, as in fully
+    sharded data parallelism."""
     if c.gathered is None:
         return c
+    # A weight is multiplied with an operand that is split over the axes along which the weight is gathered.
+    # The shardings of the arguments come from the StableHLO, because the HLO may lack them.
     axes = {axis.partition(":")[0] for axis in c.axes or ()}
     others = (a.sharding for a in stablehlo.arguments if a.index in c.gathered.beside)
     split = {
@@ -133,14 +137,8 @@ def _with_weight(c: Collective, stablehlo: lowered.Reading) -> Collective:
 
 
 def _with_constraint(c: Collective, stablehlo: lowered.Reading, hlo: compiled.Program) -> Collective:
-    """Return the collective ``c``, with the user's sharding constraint that makes XLA's partitioner insert
-    the collective, if there is such a constraint.
-
-    The constraint must fit in three ways. An all-gather needs a constraint that does not split over the
-    collective's axes; an all-to-all needs one that splits over them along another dimension. The constraint
-    is on the collective's line, or on the line of the operation that computes the constrained value. The
-    collective's result on one device has the size of the constrained value, or of a value on the way to it.
-    """
+    """Return the collective ``c``, with the user's sharding constraint for which XLA's partitioner inserts
+    it, if one is found. Constraint and collective must agree in line, mesh axes and bytes."""
     if c.origin != "inserted" or c.kind not in ("all-gather", "all-to-all") or not c.bytes:
         return c
     line = (c.source.file, c.source.line) if c.source is not None else None
@@ -148,6 +146,7 @@ def _with_constraint(c: Collective, stablehlo: lowered.Reading, hlo: compiled.Pr
     found: Constraint | None = None
     for one in stablehlo.sharding_constraints:
         here = (one.source.file, one.source.line)
+        # The line of the constraint, or of the operation that computes the constrained value.
         if line not in (here, *one.made_at) and (one.argument is None or c.op_name != one.argument):
             continue
         if c.op_name and one.backward is not None and one.backward is not ("transpose(" in c.op_name):
@@ -156,6 +155,7 @@ def _with_constraint(c: Collective, stablehlo: lowered.Reading, hlo: compiled.Pr
         device = one.bytes // math.prod(one.parts)
         if one.asked.open or wanted is None or (axes is None and wanted):
             continue
+        # After an all-gather the value is not split over the axes. After an all-to-all it is split over them.
         if c.kind == "all-gather":
             fits = not wanted & (axes or set()) and _is_step(c.bytes, device, hlo.num_partitions or 1)
         else:
@@ -170,13 +170,9 @@ def _with_constraint(c: Collective, stablehlo: lowered.Reading, hlo: compiled.Pr
 
 
 def _with_other_operand(collectives: list[Collective], stablehlo: lowered.Reading) -> list[Collective]:
-    """Return ``collectives``, with ``constraint`` set for further all-gathers that a sharding constraint
-    causes.
-
-    If a constraint causes an all-gather of one operand of a matrix product over an axis, the partitioner also
-    gathers the other operand over that axis. The HLO then has only the line of the product, so the constraint
-    of the first all-gather is set for the second one, too.
-    """
+    """Return ``collectives``, with the constraint also set for the all-gather of a matrix product's other
+    operand. If a constraint causes an all-gather of one operand, the partitioner gathers both over the same
+    axes."""
     gathered: dict[tuple[Frame | None, str | None], set[str]] = {}
     for c in collectives:
         if c.constrained_at is not None and c.kind == "all-gather":
@@ -186,6 +182,7 @@ def _with_other_operand(collectives: list[Collective], stablehlo: lowered.Readin
         for line in one.used_at:
             users.setdefault(line, set()).add(one.source)
 
+    # The HLO has only the line of the product, not that of the constraint.
     def with_constraint(c: Collective) -> Collective:
         inserted = c.origin == "inserted" and c.kind == "all-gather" and c.constrained_at is None
         if not inserted or c.source is None or not c.axes:
@@ -200,9 +197,8 @@ def _with_other_operand(collectives: list[Collective], stablehlo: lowered.Readin
 
 
 def _is_step(size: int, whole: int, devices: int) -> bool:
-    """Return whether a collective may be a step of resharding a value over devices: its result is the whole
-    value, or one of n equal parts, where n divides the number of devices. Half and double the size count as
-    equal, because the compiler may convert the element type first.
+    """Return whether a collective's result is the whole of a value, or one of n equal parts, where n divides
+    the number of devices. Half and double the size count, too: XLA may convert the element type first.
 
     Args:
       size: the bytes of the collective's result.
@@ -216,8 +212,8 @@ def _is_step(size: int, whole: int, devices: int) -> bool:
 
 
 def _axes(constraint: Constraint, hlo: compiled.Program) -> set[str] | None:
-    """Return the names of the mesh axes over which a sharding constraint splits its value. Return None if
-    they are unknown."""
+    """Return the names of the mesh axes over which a sharding constraint splits its value; None if
+    unknown."""
     dimensions = _dimensions(constraint, hlo)
     return None if dimensions is None else {axis.partition(":")[0] for d in dimensions for axis in d}
 
@@ -229,11 +225,8 @@ def _dimensions(constraint: Constraint, hlo: compiled.Program) -> tuple[tuple[st
 
 
 def _possible_donations(hlo: compiled.Program, stablehlo: lowered.Reading) -> list[Donation]:
-    """Return further arguments that the user could donate, found only in the compiled program.
-
-    A result that reuses no argument's memory could reuse that of an argument of the same type. So for each
-    type, as many arguments are returned as there are such results, the first ones first.
-    """
+    """Return further arguments that the user could donate, found only in the HLO: for each result that reuses
+    no argument's memory, one argument of the same type."""
     known = {d.argument for d in stablehlo.donation}
     users = {a.index: a for a in stablehlo.arguments if a.role == "user"}
     left: dict[str, int] = {}

@@ -19,15 +19,15 @@ _KEYWORDS = re.compile(r"keywords: (.*)$")
 
 
 def structure(before: Facts, after: Facts, signature: str | None, *, statics_differ: bool) -> list[Cause]:
-    """Return the causes of a cache miss that lie in the structure of the arguments: leaves and containers
-    that were added, removed or changed their kind, and a changed call form (which arguments are passed by
+    """Return the causes of a cache miss in the structure of the arguments: leaves and containers that were
+    added or removed, containers of another kind, and another call form (which arguments are passed by
     position and which by keyword).
 
     Args:
       before, after: the cache keys of the earlier call and of the call that missed a cache.
       signature: the function's parameters as text; None: unknown.
-      statics_differ: whether static values differ. If so, a difference in the text of the tree is a
-        consequence and no separate cause.
+      statics_differ: whether static values differ. If so, a difference in the text of the tree only follows
+        from them and is no cause.
     """
     alike = before.whole is after.whole and before.nodes == after.nodes
     if alike and [*before.leaves] == [*after.leaves]:
@@ -71,17 +71,15 @@ def structure(before: Facts, after: Facts, signature: str | None, *, statics_dif
 
 
 def _reordered(before: list[str], after: list[str]) -> str | None:
-    """Return the container whose keys are in another order in the second call than in the first: ``batch``.
-    Return None if there is none. ``before`` and ``after`` are the paths of the leaves in the two calls; both
-    have the same leaves."""
+    """Return the container, such as ``batch``, whose keys have another order in the second call; None if
+    there is none. ``before`` and ``after`` are the paths of the leaves, the same leaves in both calls."""
     pair = next(((a, b) for a, b in zip(before, after, strict=False) if a != b), None)
     return common_prefix(pair) if pair is not None else None
 
 
 def _keys(node: str, paths: Iterable[str]) -> list[str]:
-    """Return the keys of the container at the path ``node``, in the order of the leaves. ``paths`` are the
-    paths of the leaves. For ``batch`` and the paths ``batch['x'][0]`` and ``batch['y']``, return
-    ``["'x'", "'y'"]``."""
+    """Return the keys of the container at the path ``node``, in the order of the leaves ``paths``. For
+    ``batch`` and the paths ``batch['x'][0]`` and ``batch['y']``, return ``["'x'", "'y'"]``."""
     n = len(tokens(node))
     steps = dict.fromkeys(tokens(p)[n] for p in paths if below(p, {node}))
     return [step.removeprefix(".").removeprefix("[").removesuffix("]") for step in steps]
@@ -104,9 +102,8 @@ def _container(kind: str | None) -> Container | None:
 
 
 def _whole_nodes(paths: list[str], has: Facts, lacks: Facts) -> dict[str, list[str]]:
-    """Group the leaves ``paths``, which only one of two cache keys has, by the outermost container that
-    appeared or disappeared with them: path of the container -> paths of its leaves. Containers with one leaf
-    are left out.
+    """Group the leaves that only the cache key ``has`` has by their outermost container that is only in this
+    key: path of the container -> paths of its leaves. Containers with one leaf are not in the result.
 
     Args:
       paths: the paths of the leaves.
@@ -125,8 +122,8 @@ def _whole_nodes(paths: list[str], has: Facts, lacks: Facts) -> dict[str, list[s
 
 
 def _instead(facts: Facts, path: str) -> Value | None:
-    """Return the container or the static value that a call passes at ``path``, where another call passes a
-    leaf. Return None if it passes neither. ``facts`` is the cache key of the call."""
+    """Return the container or the static value that a call passes at ``path``, where the other call passes a
+    leaf. Return None if it passes neither. ``facts`` is the cache key of the first call."""
     node = facts.nodes.get(path)
     if node is not None:
         return Container(node)
@@ -135,12 +132,11 @@ def _instead(facts: Facts, path: str) -> Value | None:
 
 
 def _nodes(before: Facts, after: Facts, moved: set[str]) -> list[tuple[str, str | None, str | None]]:
-    """Return (path, kind before, kind after) of the containers whose kind differs between two keys, such as a
-    list that became a tuple. A kind is None if the key has no container at this path. Of nested containers,
-    only the outermost is returned.
+    """Return (path, kind before, kind after) of each outermost container whose kind differs between two keys,
+    such as a list that became a tuple. A kind is None if the key has no container at the path.
 
-    ``moved`` are the paths of the leaves that appeared or disappeared. A container that did so together with
-    a leaf is left out, because there is a cause for the leaf already.
+    Containers that appeared or disappeared together with a leaf are not returned. ``moved`` has the paths of
+    these leaves.
     """
     if not (before.nodes and after.nodes) or before.nodes == after.nodes:
         return []
@@ -166,8 +162,8 @@ def _nodes(before: Facts, after: Facts, moved: set[str]) -> list[tuple[str, str 
 def _same_arguments(
     before: Facts, after: Facts, came: list[str], went: list[str], signature: str | None
 ) -> Cause | None:
-    """Return the cause of a cache miss if the two calls pass the same arguments, but by keyword instead of by
-    position, or with a default written out. Return None if the arguments differ.
+    """Return the cause of a cache miss if both calls pass the same arguments, but one passes an argument by
+    keyword instead of by position, or writes out a default. Return None if the arguments differ.
 
     Args:
       before, after: the two cache keys.

@@ -34,11 +34,11 @@ class Remat(msgspec.Struct, frozen=True):
     """One array that XLA replicates on every device to change its sharding.
 
     Attributes:
-      name: the instruction that has the array, at that stage of the compilation; the final text rarely
+      name: the instruction that has the array when XLA prints the warning; the compiled program rarely
         contains it. None: not found.
-      before, after: the array's shardings over the axes of the mesh (``P('data', None)``), else as XLA prints
-        them; None: not found.
-      bytes: bytes of the global array, which every device then has, with the padding of uneven shards; None:
+      before, after: the array's two shardings, over the axes of the mesh (``P('data', None)``) or as XLA
+        prints them; None: not found.
+      bytes: bytes of the global array, which every device gets, with the padding of uneven shards; None:
         unknown.
       source: the line of the user's code; None: unknown.
       text: the warning, shortened.
@@ -56,7 +56,7 @@ def find(
     warnings: Sequence[str], hlo_text: str | None, mesh: Sequence[tuple[str, int]] | None
 ) -> list[Remat]:
     """Parse XLA's warnings of involuntary full rematerialization, and return each different one once.
-    Warnings about attempts that the partitioner made but did not use are left out.
+    Warnings about partitions that XLA tried and did not use are ignored.
 
     Args:
       warnings: the texts of the warnings.
@@ -111,8 +111,8 @@ def _spelled(text: str, read: shardings.Spelled) -> str:
 
 
 def _whole(shape: str, sharding: shardings.Spelled) -> int | None:
-    """Return the bytes of a whole array, from the HLO shape of its part on one device and its sharding.
-    Return None if they are unknown."""
+    """Return the bytes of a whole array, from its sharding and the HLO shape of the part on one device; None
+    if unknown."""
     parsed = shapes.parse(shape)
     one = shapes.total_bytes(parsed)
     if one is None or sharding.tiles is None or not isinstance(parsed, shapes.Array):
@@ -123,9 +123,9 @@ def _whole(shape: str, sharding: shardings.Spelled) -> int | None:
 
 
 def _source(instruction: Instruction, module: Module) -> Frame | None:
-    """Return the line of the user's code for ``instruction``, as a warning prints the instruction. It is the
-    line of its ``stack_frame_id``, else the line that all instructions with the same op_name in ``module``
-    (the compiled program) have. Return None if these have several lines, or none."""
+    """Return the line of the user's code for an instruction that a warning prints: the line of its
+    ``stack_frame_id``, else the line that all instructions of ``module`` with its op_name have. None if
+    unknown."""
     frame = frame_id(instruction)
     if frame is not None and (found := module.frames.blamed(frame)) is not None:
         return found
@@ -140,8 +140,8 @@ def _source(instruction: Instruction, module: Module) -> Frame | None:
 
 
 def _shortened(text: str) -> str:
-    """Return a warning with at most MAX_TEXT characters. The advice at its end is removed, as it is the same
-    in every warning."""
+    """Return a warning with at most MAX_TEXT characters, without the advice at its end, which is always the
+    same."""
 
     for end in _ENDS:
         text = text.partition(end)[0]

@@ -23,7 +23,7 @@ class Removed(NamedTuple):
     Attributes:
       name: ``jax.tree_map``, ``Array.device()``, or ``jax.numpy.clip(a_min=)`` for an argument.
       instead: what to write instead; empty if there is no replacement.
-      version: the release that removed the name (with ``deprecated``, that deprecated it), or ``NEVER`` (the
+      version: the release that removed the name, or deprecated it if ``deprecated`` is True; ``NEVER`` (the
         text ``never``) if no release had the name.
       changelog: the release under which JAX's changelog lists the removal; None: it is not in the changelog.
       deprecated: True if JAX still has the name, but it does less than its replacement.
@@ -364,8 +364,8 @@ def release(version: str) -> tuple[int, ...]:
 
 
 def _is_past(version: str, jax: str | None) -> bool:
-    """Return whether the version ``jax`` of JAX lacks a name that the release ``version`` removed. Return
-    True also if ``jax`` is None (unknown), or if ``version`` is NEVER (no release had the name)."""
+    """Return whether the version ``jax`` of JAX no longer has a name that the release ``version`` removed.
+    True also if ``jax`` is None (unknown), or if no release had the name (NEVER)."""
     return jax is None or version == NEVER or release(version) <= release(jax)
 
 
@@ -388,8 +388,8 @@ def _named(message: str) -> str:
 
 
 def _name(name: str) -> Removed | None:
-    """Return what is known about a removed name of JAX: the entry of ``name``, or of a removed module that
-    contains it. Return None if neither was removed."""
+    """Return the entry of a removed name of JAX, or of a removed module that contains it. None if neither was
+    removed."""
     while name:
         if name in NAMES:
             return _removed(name, *NAMES[name])
@@ -398,8 +398,8 @@ def _name(name: str) -> Removed | None:
 
 
 def _argument(function: str, argument: str, line: Line) -> Removed | None:
-    """Return what is known about a removed argument of a function of JAX that ``line`` calls. Return None if
-    no such argument is known.
+    """Return the entry of a removed argument of a function of JAX that ``line`` calls. Return None if no such
+    argument is known.
 
     Args:
       function: the function's name in the error, without its module: ``clip``; ``_clip`` for the method

@@ -28,12 +28,13 @@ class Repeated(msgspec.Struct, frozen=True):
       needed: the flops that would remain if nothing were repeated.
       devices: number of devices.
       lines: the lines with repeated products, the line with the most repeated flops first.
-      constraint: the user's sharding constraint, on an array that such a line computes or reads, that does
-        not split the array over ``axes``; None: there is none.
-      axes: the mesh axes that split an argument of the program, but not the array of the constraint or the
-        rows that ``rows_taken`` takes. Without these, the mesh axes that split no argument.
+      constraint: the user's sharding constraint that causes the repetition; None: there is none. One of
+        ``lines`` computes or reads its array, and it does not split the array over ``axes``.
+      axes: the mesh axes over which the array of ``constraint``, or the rows of ``rows_taken``, are not
+        split, although these axes split an argument of the program. Without such a cause, the mesh axes that
+        split no argument.
       rows_taken: the line that takes rows by index (``x[i]``) from an array that is split over ``axes``, so
-        that each device gets all these rows; None: there is none, or a constraint is the cause.
+        that each device gets all of these rows; None: there is none, or a constraint is the cause.
     """
 
     flops: int
@@ -50,8 +51,8 @@ def find(texts: Texts) -> Repeated | None:
     unknown.
 
     The lowered program has the flops of the whole arrays, the compiled program those of one device. If the
-    flops of one device times the number of devices are more than the flops of the whole arrays, devices
-    repeat each other's products. Only lines are compared whose flops are in both texts.
+    flops of one device times the number of devices are more than those of the whole arrays, devices repeat
+    each other's products. Only lines are compared whose flops are known in both texts.
     """
     hlo, lowered = texts.hlo, texts.stablehlo
     devices = (hlo.num_partitions or 1) * (hlo.replica_count or 1) if hlo is not None else 1
@@ -89,10 +90,10 @@ def find(texts: Texts) -> Repeated | None:
 
 
 def _rows_taken(collectives: Sequence[Collective], devices: int) -> tuple[Frame | None, tuple[str, ...]]:
-    """Return (line, mesh axes) of the most bytes that the partitioner adds up over all ``devices`` because
-    the line takes rows, by index, from an array whose rows are split over these axes; (None, ()) if there
-    are none. Each device contributes the rows that it has, and gets all of them. If only some of the devices
-    add up rows, the indices are split over the others, as those of an embedding can be."""
+    """Return (line, mesh axes) of the largest row lookup that gives all ``devices`` all rows; (None, ()) if
+    there is none. The line takes rows by index from an array whose rows are split over the axes."""
+    # The partitioner adds up the rows over the devices. If it does so over only some of the devices, the
+    # indices are split over the others, as those of an embedding can be.
     found = [
         (c.bytes * (c.executions or 1), c.source, tuple(c.axes))
         for c in collectives
@@ -106,11 +107,11 @@ def _rows_taken(collectives: Sequence[Collective], devices: int) -> tuple[Frame 
 
 
 def _constraint(texts: Texts, lines: list[Frame]) -> tuple[Constraint | None, tuple[str, ...]]:
-    """Return (a sharding constraint, the mesh axes over which it does not split its array).
+    """Return (sharding constraint, mesh axes over which it does not split its array) that explains repeated
+    products on ``lines``. The axes split an argument of the program. (None, ()) if there is none.
 
-    Of the constraints on arrays that one of ``lines`` computes or reads, and that leave out mesh axes that
-    split arguments of the program, it is the one on the largest array; (None, ()) if there is none. If mesh
-    axes split nothing at all, return (None, these axes).
+    If mesh axes split neither an argument nor an array with a constraint, return (None, these axes). Of
+    several constraints, the one on the largest array is returned.
     """
     lowered = texts.stablehlo
     if lowered is None:

@@ -28,9 +28,9 @@ class Uses(NamedTuple):
     result: ``("[1]", "['x']")``.
 
     Attributes:
-      paths: the parts that are used. A path may go on inside an array: ``("[1]", "['x']", "[-1]")`` for the
-        last element of the array ``['x']``, ``("[1]", "['x']", "[::10]")`` for every tenth element.
-      names: (path, variable) of the parts that a call assigns to a variable.
+      paths: the parts that are used. A path may continue inside an array: ``("[1]", "['x']", "[-1]")`` for
+        the last element of the array ``['x']``, ``("[1]", "['x']", "[::10]")`` for every tenth element.
+      names: (path, variable) of the parts that are assigned to a variable.
     """
 
     paths: frozenset[Path]
@@ -46,8 +46,8 @@ def steps(path: str) -> Path | None:
 
 def of_calls(source: str | None, line: int, column: int | None, name: str) -> Uses | None:
     """Return which parts of its result the calls of a function use. All calls in the file by the same name
-    count. Return None if the source does not decide it, for example because the function is also passed to
-    another.
+    are examined. Return None if the source does not show all uses, for example because the function is also
+    passed to another function.
 
     Args:
       source: the text of the file; None: unknown.
@@ -87,7 +87,7 @@ class _Uses:
 
     Attributes:
       paths: the parts that are used.
-      names: (path, variable) of the parts that a call assigns to a variable.
+      names: (path, variable) of the parts that are assigned to a variable.
     """
 
     def __init__(self, tree: ast.Module, parents: dict[ast.AST, ast.AST]) -> None:
@@ -156,9 +156,8 @@ class _Uses:
                 self.of_value(node, path)
 
     def _index(self, index: ast.expr) -> str | None:
-        """Return the step of a constant index: ``['x']``, ``[-1]`` or ``[::10]``. Return None if the index is
-        not constant. A variable that has the same integer in the whole file counts as this integer. Of
-        several indices, as in ``x[-1, 0]``, the first one counts."""
+        """Return the step of a constant index: ``['x']``, ``[-1]`` or ``[::10]``; None if the index is not
+        constant. Of several indices, as in ``x[-1, 0]``, the first counts."""
         if isinstance(index, ast.Tuple) and index.elts:
             index = index.elts[0]
         if isinstance(index, ast.Slice):
@@ -170,8 +169,8 @@ class _Uses:
         return f"[{value!r}]" if isinstance(value, (str, int)) and not isinstance(value, bool) else None
 
     def _constant(self, node: ast.expr | None) -> object:
-        """Return the value of a constant expression; None for no expression; the expression itself if it is
-        not constant."""
+        """Return the value of a constant expression, or of a variable that has the same integer in the whole
+        file. Return None for no expression, and ``node`` itself if it is not constant."""
         if isinstance(node, ast.Name):
             if node.id in self._other_bindings:
                 return node
@@ -207,15 +206,15 @@ class _Uses:
 
 
 def rows_read(leaf: Path, uses: Collection[Path], rows: int, leaves: Collection[Path] = ()) -> int:
-    """Return how many rows (elements along the first axis) of one array the paths ``uses`` read at most.
+    """Return the most rows (elements along the first axis) of one array that the paths ``uses`` may read.
     Return ``rows`` if that is unknown.
 
     Args:
       leaf: the path of the array in the result.
       uses: the paths of the parts of the result that are used.
       rows: the number of rows of the array.
-      leaves: the paths of all arrays of the result. An attribute that is no step of them is a method or a
-        property, which may read everything.
+      leaves: the paths of all arrays of the result. An attribute that is no step of these paths is a method
+        or a property, which may read everything.
     """
     found = 0
     for use in uses:
@@ -230,9 +229,9 @@ def rows_read(leaf: Path, uses: Collection[Path], rows: int, leaves: Collection[
 
 
 def _is_another(mine: str, step: str, k: int, leaves: Collection[Path]) -> bool:
-    """Return whether ``step`` certainly leads to another part of the result than ``mine``. ``mine`` is the
-    step number ``k`` of an array's path, ``step`` the same step of a path that is used. A step by position
-    and a step by name (``[0]`` and ``.x``) may mean the same, as may ``[1]`` and ``[-1]``."""
+    """Return whether ``step`` of a used path certainly leads to another part of the result than ``mine``, the
+    step number ``k`` of an array's path. ``[0]`` and ``.x`` may be the same part, as may ``[1]`` and
+    ``[-1]``."""
     if mine == step:
         return False
     if mine[0] == step[0] == ".":
@@ -252,8 +251,9 @@ def _rows(step: str, rows: int) -> int:
 
 
 def named(leaf: Path, names: Sequence[tuple[Path, str]]) -> str:
-    """Return the path of an array by the variable that has it: ``record['x']``. If no variable is known, the
-    path begins with ``result``: ``result[1]['x']``. ``names`` has (path, variable) pairs."""
+    """Return the path of an array for a message, beginning with the variable that has it: ``record['x']``. If
+    no variable is known, it begins with ``result``: ``result[1]['x']``. ``names`` has (path, variable)
+    pairs."""
     best = max(
         (n for n in names if leaf[: len(n[0])] == n[0]), key=lambda n: len(n[0]), default=((), "result")
     )

@@ -7,7 +7,7 @@ wraps a function of the same name is no evidence.
 
 The module also answers other questions about lines of source, such as whether a line runs once, in a loop or
 only in some iterations. Lines are counted from 1. A ``source`` of None means that the source is unknown; the
-answer is then False or None.
+result is then False, None or empty.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Maker(NamedTuple):
 
 
 class Makers:
-    """The lines of one source file that create function objects, such as ``jax.jit(f)``. There are none if
-    the source is not Python, or too long."""
+    """The lines of one source file that create function objects, such as ``jax.jit(f)``. No lines are found
+    if the source is not Python, or too long."""
 
     def __init__(self, source: str) -> None:
         self._defined = set[tuple[str, int]]()
@@ -94,8 +94,8 @@ class Makers:
                 self._calls.setdefault((around, name), []).append(span)
 
     def where_defined(self, name: str, begins: int) -> Maker | None:
-        """Return the line ``begins`` if it both defines a function and wraps it (by jit or a similar
-        function); else None. Such a line begins a ``def`` with a decorator, or has a lambda inside a call of
+        """Return the line ``begins`` if it both defines a function and wraps it by jit or a similar function;
+        else None. It is the first line of a ``def`` with a decorator, or has a lambda that is an argument of
         jit.
 
         Args:
@@ -105,12 +105,12 @@ class Makers:
         return Maker(begins, True) if (name, begins) in self._defined else None
 
     def where_called(self, name: str, site: int) -> Maker | None:
-        """Return the line that wraps the function ``name`` (by jit or a similar function), in the same Python
+        """Return the line that wraps the function ``name`` by jit or a similar function, in the same Python
         function as the line ``site``, which calls the wrapped function. Return None if there is no such line,
         or if there are several.
 
         The line is certain if the wrapping expression is part of the call, as in
-        ``jax.jit(partial(name, 2))(x)``. Otherwise it is likely.
+        ``jax.jit(partial(name, 2))(x)``. Otherwise it is only likely.
         """
         inside = [n for n, (first, last) in enumerate(self._functions) if first <= site <= last]
         calls = self._calls.get((inside[-1] if inside else MODULE, name), [])
@@ -192,9 +192,9 @@ def imports(source: str | None, line: int) -> bool:
 def runs_once(source: str | None, line: int) -> bool:
     """Return whether the source shows that ``line`` runs only once.
 
-    The line must be outside loops and comprehensions. It must be at module level, or in a function that is
-    called from one line only, which itself runs once. If such a line creates many copies of arrays, their
-    loop is in the library that the line calls, not in the user's code.
+    The line must be outside loops and comprehensions. It must be at module level, or in a function whose only
+    call is on a line that runs once. If a line that runs once creates many copies of arrays, the loop is in
+    the library that the line calls, not in the user's code.
     """
     found = syntax(source)
     if found is None or not any(spans(n, line) for n in found.tree.body):
@@ -219,7 +219,7 @@ def _runs_once(found: Syntax, line: int, deepest: int) -> bool:
 
 def _called_at(found: Syntax, name: str) -> int | None:
     """Return the line of the only call of the function ``name``, directly or as in ``app.run(name)``. Return
-    None if the file does not call the function, or mentions it more than once."""
+    None if the file does not call the function, or mentions its name more than once."""
     mentions = [
         n for n in ast.walk(found.tree) if isinstance(n, (ast.Name, ast.Attribute)) and last_name(n) == name
     ]
@@ -236,8 +236,8 @@ _RUN = frozenset({"run", "Fire"})  # app.run(main), asyncio.run, fire.Fire call 
 
 
 def in_a_loop(source: str | None, line: int) -> bool:
-    """Return whether ``line`` is in a loop or a comprehension of the Python function that contains the line.
-    Loops around that function do not count."""
+    """Return whether ``line`` is in a loop or a comprehension of the innermost Python function around the
+    line. Loops around this function do not count."""
     around = _blocks(source, line)
     begins = max((n.lineno for n in around if isinstance(n, SCOPES)), default=0)
     return any(isinstance(n, _LOOPS) and n.lineno >= begins for n in around)
@@ -285,8 +285,9 @@ def loops_around(source: str | None, line: int, *, comprehensions: bool = False)
 
 
 def waits_before(source: str | None, line: int) -> bool:
-    """Return whether the innermost loop around ``line`` calls ``block_until_ready`` before it: the program
-    waits for the device on purpose, for example to measure a time, and the value is then ready."""
+    """Return whether the innermost loop around ``line`` calls ``block_until_ready`` on an earlier line. Then
+    the program waits for the device on purpose, for example to measure a time, and the value on ``line`` is
+    ready."""
     found, around = syntax(source), loop_around(source, line)
     if found is None or around is None:
         return False
@@ -309,8 +310,8 @@ def counts_only(source: str | None, line: int) -> bool:
 
 
 def ends_the_loop(source: str | None, line: int) -> bool:
-    """Return whether ``line`` is the condition of a ``while``, or of an ``if`` in a loop that leaves the loop
-    or the function with ``break`` or ``return``."""
+    """Return whether ``line`` is in the condition of a ``while``, or of an ``if`` in a loop whose block
+    leaves the loop or the function with ``break`` or ``return``."""
     found = syntax(source)
     around = (
         [n for n in ast.walk(found.tree) if isinstance(n, (ast.If, ast.While))] if found is not None else []
@@ -327,9 +328,9 @@ def creates_for_each_call(source: str | None, created: int, called: int) -> bool
     """Return whether the line ``created`` creates a new function object for each call on the line ``called``,
     so that each object is called only once. Return False if that is unknown.
 
-    The answer is True if both lines are in the same Python function, and every loop around ``called`` is also
-    around ``created``. If ``created`` is inside a function such as ``make_step``, a line that calls
-    ``make_step()`` counts as well as ``created``.
+    This is so if both lines are in the same Python function, and every loop around ``called`` is also around
+    ``created``. If ``created`` is inside a function such as ``make_step``, each line that calls
+    ``make_step()`` is also examined in place of ``created``.
     """
     found = syntax(source)
     if found is None:
@@ -369,7 +370,7 @@ def spans(node: ast.stmt | ast.expr, line: int) -> bool:
 
 
 def begins_at(node: ast.stmt | ast.expr) -> int:
-    """Return the first line of ``node``, for a function that of its first decorator."""
+    """Return the first line of ``node``. The decorators of a function belong to it."""
     decorators = node.decorator_list if isinstance(node, FUNCTION) else []
     return min([node.lineno, *(d.lineno for d in decorators)])
 
@@ -379,7 +380,7 @@ _CALLBACKS = frozenset({"pure_callback", "io_callback"})
 
 
 def callback_around(source: str | None, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-    """Return the innermost def around ``line`` if the source passes it to JAX as a callback:
+    """Return the innermost def around ``line`` if the source passes this def to JAX as a callback:
     ``jax.debug.callback(show, x)``, ``io_callback(partial(show, 2), None, x)``; else None."""
     found = syntax(source)
     defs = [n for n in _blocks(source, line) if isinstance(n, FUNCTION)]
@@ -420,8 +421,8 @@ def widens(source: str | None, line: int) -> bool:
 
 
 def kept_from_iteration_before(source: str | None, line: int) -> bool:
-    """Return whether ``line``, in a loop, reads a variable that still has its value from the iteration
-    before: the loop sets the variable only after ``line``, from another variable (``kept = loss``)."""
+    """Return whether ``line``, in a loop, reads a variable that still has its value from the previous
+    iteration. The loop sets the variable only after ``line``, from another variable (``kept = loss``)."""
     loops = [n for n in _blocks(source, line) if isinstance(n, (ast.For, ast.While))]
     around = [n for n in loops if n.lineno < line]
     if not around:
@@ -441,8 +442,9 @@ def kept_from_iteration_before(source: str | None, line: int) -> bool:
 
 
 def depends_on_a_condition(source: str | None, line: int) -> bool:
-    """Return whether only some iterations of the innermost loop around ``line`` reach it, because of an
-    ``if`` inside the loop."""
+    """Return whether an ``if`` in the innermost loop around ``line`` decides whether an iteration reaches the
+    line. The line is in a block of the ``if``, or after an ``if`` that contains ``continue`` or
+    ``return``."""
     found, loop = syntax(source), loop_around(source, line)
     if found is None or loop is None:
         return False
@@ -472,13 +474,14 @@ def keeps_its_value(source: str | None, line: int) -> bool:
 
 def reached_now_and_then(source: str | None, line: int) -> bool:
     """Return whether the source shows that only some iterations of a loop reach ``line``. There are two
-    cases.
+    cases:
 
-    The line is inside an ``if`` whose condition has a remainder (``i % 50``) or a name that the ``if`` sets
-    (``if now() > due: due = ...``); or it is after such an ``if`` that contains ``continue`` or ``return``.
+    1. The line is inside an ``if`` whose condition has a remainder (``i % 50``) or a name that the ``if``
+    sets (``if now() > due: due = ...``); or the line is after such an ``if`` that contains ``continue`` or
+    ``return``.
 
-    Or the innermost loop around the line contains another loop that is not in an ``if``. Most iterations are
-    then those of this inner loop, which do not reach the line.
+    2. The innermost loop around the line contains another loop that is not in an ``if``. Most iterations are
+    those of this inner loop, which do not reach the line.
     """
     found = syntax(source)
     if found is None:
@@ -512,8 +515,8 @@ def _is_periodic(node: ast.If, line: int) -> bool:
 
 def _wrapped(call: ast.Call) -> Iterator[ast.expr]:
     """Yield the expressions that a call of ``jit`` or a similar function gets as arguments: ``f`` and ``2``
-    for ``jit(partial(f, 2))``. An argument that is itself such a call, here ``partial(f, 2)``, is replaced by
-    its own arguments."""
+    for ``jit(partial(f, 2))``. The arguments of nested calls such as ``partial(f, 2)`` are yielded instead of
+    the calls."""
     for argument in [*call.args, *(k.value for k in call.keywords)]:
         if isinstance(argument, ast.Call):
             if last_name(argument.func) in WRAP:
@@ -523,8 +526,7 @@ def _wrapped(call: ast.Call) -> Iterator[ast.expr]:
 
 
 def _loops_of_each_iteration(loop: ast.AST) -> Iterator[ast.For | ast.While]:
-    """Yield the loops in the body of ``loop`` that each iteration runs, because they are not in an ``if``.
-    The loop of an evaluation is often in an ``if``."""
+    """Yield the loops in the body of ``loop`` that are not in an ``if``, so that each iteration runs them."""
     for n in ast.iter_child_nodes(loop):
         if isinstance(n, (ast.For, ast.While)):
             yield n
@@ -533,8 +535,8 @@ def _loops_of_each_iteration(loop: ast.AST) -> Iterator[ast.For | ast.While]:
 
 
 def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
-    """Yield the syntax nodes inside a function, loop or module, in the order of the source. Of a function or
-    class that it defines, only the definition itself is yielded, not the nodes inside."""
+    """Yield the syntax nodes inside a function, loop or module, in the order of the source. Functions and
+    classes in it are yielded, the nodes inside them are not."""
     for child in ast.iter_child_nodes(scope):
         yield child
         if not isinstance(child, (*SCOPES, ast.ClassDef)):
@@ -542,8 +544,8 @@ def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
 
 
 def last_name(node: ast.AST) -> str | None:
-    """Return the last part of a dotted name: ``jit`` for ``jax.jit``. Return None if the expression is no
-    dotted name."""
+    """Return the last part of a dotted name: ``jit`` for ``jax.jit`` and for ``f().jit``. Return None if the
+    expression is neither a name nor an attribute."""
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else None

@@ -198,9 +198,13 @@ _TILES = re.compile(r"devices=\[([\d,]+)\](?:<=\[([\d,]+)\](?:T\(([\d,]+)\))?|([
 
 
 def _tiles(text: str, rank: int, devices: tuple[int, ...]) -> Layout | None:
-    """Parse the text inside the braces of an OpSharding of an array with ``rank`` dimensions: ``replicated``
-    or ``devices=[4,1,2]<=[8] last_tile_dim_replicate``. Return None if the text cannot be read. ``devices``
-    are the device ids, in the order of the device assignment."""
+    """Parse the text inside the braces of an OpSharding: ``replicated`` or
+    ``devices=[4,1,2]<=[8] last_tile_dim_replicate``. Return None if the text cannot be read.
+
+    Args:
+      rank: the number of dimensions of the array.
+      devices: the device ids, in the order of the device assignment.
+    """
     if text.startswith("replicated"):
         return _whole(rank, devices)
     if text.startswith("maximal"):
@@ -253,8 +257,8 @@ def shard_shape(shape: Sequence[int], parts: Sequence[int]) -> tuple[int, ...]:
 
 
 def cells(s: Sharding, shape: Sequence[int]) -> list[Cell] | None:
-    """Return for each device, in the order of the device assignment, which part of an array of this shape it
-    has. Return None if the sharding cannot be read."""
+    """Return for each device which part of an array of shape ``shape`` it has, in the order of the device
+    assignment. Return None if the sharding cannot be read."""
     found = layout(s, len(shape))
     if found is None or any(count < 1 for count in found.parts):
         return None
@@ -271,8 +275,8 @@ def cells(s: Sharding, shape: Sequence[int]) -> list[Cell] | None:
 
 
 def missing_axes(s: Sharding) -> list[tuple[str, int]]:
-    """Return (name, size) of the mesh axes along which a NamedSharding has copies of the array. Axes of size
-    1 are left out."""
+    """Return (name, size) of the mesh axes along which a NamedSharding has copies of the array, except axes
+    of size 1. Return an empty list if the sharding has no mesh or cannot be read."""
     mesh, spec = grid(s), spec_axes(s.spec)
     if mesh is None or spec is None:
         return []

@@ -59,18 +59,18 @@ class Intent(msgspec.Struct, frozen=True):
 
 
 class Disagreement(msgspec.Struct, frozen=True):
-    """A difference between two shardings of an argument or result: the one that the user requested, the one
-    in the compiled program, and the actual one of the caller's array.
+    """A difference between two of the three shardings of an argument or result: the one that the user
+    requested, the one in the compiled program, and the actual one of the caller's array.
 
     Attributes:
       kind: ``not_as_asked`` (the compiled sharding differs from the requested one) or ``moved`` (the sharding
-        of the caller's argument differs from the one that the program requires, so that each call copies the
-        argument).
+        of the caller's argument differs from the compiled one, so that each call copies the argument).
       wanted, got: the requested and the compiled sharding; for ``moved`` the compiled and the actual
         sharding.
       reason: why the two shardings differ, as one clause; None: unknown.
-      times: the bytes of the array on one device, divided by those with the requested sharding: 4 if the
-        array was to be split in 4 and is replicated. None: unknown, or ``moved``.
+      times: the bytes of the array on one device with the compiled sharding, divided by those with the
+        requested sharding: 4 if the array was to be split in 4 and is replicated. None: unknown, or
+        ``moved``.
     """
 
     kind: str
@@ -111,8 +111,8 @@ def of_spec(spec: Spec, devices: str | None, memory_kind: str | None = None) -> 
 
 def left_open(spec: Spec, compiled: Sharding | None, rank: int) -> bool:
     """Return whether a sharding constraint with open dimensions (``P.UNCONSTRAINED``) permits the sharding
-    ``compiled``: it splits every dimension into a multiple of the requested number of parts. Return True also
-    if a number of parts is unknown.
+    ``compiled``. It does so if ``compiled`` splits every dimension into a multiple of the requested number of
+    parts. Return True also if a number of parts is unknown.
 
     Args:
       spec: the constraint. If it has no open dimension, the result is False.
@@ -129,7 +129,7 @@ def left_open(spec: Spec, compiled: Sharding | None, rank: int) -> bool:
 
 def parts(s: Sharding, rank: int) -> tuple[int, ...] | None:
     """Return into how many parts a sharding splits each dimension of an array with ``rank`` dimensions.
-    Return None if that is unknown. The devices need not be known."""
+    Return None if that is unknown. The result may be known even if the devices are not."""
     layout = sh.layout(s, rank)
     if layout is not None:
         return layout.parts
@@ -172,8 +172,11 @@ def _devices_by_part(layout: sh.Layout) -> tuple[object, ...]:
 
 def disagreement(i: Intent) -> Disagreement | None:
     """Return how the requested, the compiled and the actual sharding of an argument or result differ. Return
-    None if they agree or are unknown. If the compiled sharding differs both from the requested one and from
-    the actual one of the caller's argument, only the first difference is returned."""
+    None if they agree or are unknown.
+
+    ``not_as_asked`` is returned rather than ``moved`` if both are true. An argument with a sharding
+    constraint is ``not_as_asked`` only if the program splits it into fewer parts than the constraint does.
+    """
     if i.shape is None or i.dropped:
         return None
     rank = len(i.shape)
@@ -212,9 +215,13 @@ def _times(wanted: Sharding, got: Sharding, rank: int) -> int | None:
 
 
 def spelled(s: Sharding, rank: int | None = None) -> str:
-    """Write a sharding as short text for a sentence: ``P('data')``, ``replicated``, ``on cpu:0``. ``rank`` is
-    the number of dimensions of the array; None: unknown. If it is given, a sharding over several devices that
-    splits no dimension is ``replicated``, unless each device has a part of a sum."""
+    """Write a sharding as short text for a sentence: ``P('data')``, ``replicated``, ``on cpu:0``.
+
+    Args:
+      s: the sharding.
+      rank: the number of dimensions of the array; None: unknown. If it is given, a sharding over several
+        devices that splits no dimension is written ``replicated``, unless each device has a part of a sum.
+    """
     if s.kind == "SingleDeviceSharding":
         where = f"on {s.text}"
         return where if _memory(s) is None else f"{where} in {s.memory_kind}"

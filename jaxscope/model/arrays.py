@@ -29,12 +29,14 @@ NEAR = 0.9  # a snapshot with this share of the bytes of the largest snapshot co
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Live arrays that have the same path, shape, dtype and sharding. A field that is None is unknown.
+    """Live arrays that have the same path, shape, dtype and sharding. A field is None if it is unknown,
+    unless its description says otherwise.
 
     Attributes:
       path: the variable that leads to the arrays, ``state.params[*]``; None: no variable was found.
+      count: number of arrays.
       shape, dtype: shape and dtype of each array; None: they differ.
-      global_bytes: bytes of all arrays of the group, without copies on several devices.
+      global_bytes: sum of the global sizes of the arrays. Copies on several devices count once.
       device_bytes: bytes that all arrays of the group together take on each device that holds them.
       sharding: the sharding of the arrays.
       replication: number of devices that hold the same part of an array.
@@ -42,7 +44,7 @@ class Group(msgspec.Struct, frozen=True):
       committed: whether the arrays are committed to their devices.
       layout: the order of the axes in memory.
       origin: the user's line that created the arrays; None: unknown, or several lines.
-      held: the objects that refer to the arrays, in words; None: they were not searched for.
+      held: the objects that refer to the arrays, in words; None: jaxscope did not search for them.
       shared: number of these arrays that use the memory of other arrays in the snapshot.
       all_bytes: bytes on all devices of the process together, without the arrays in ``shared``.
     """
@@ -65,8 +67,8 @@ class Group(msgspec.Struct, frozen=True):
 
     @property
     def own_bytes(self) -> int | None:
-        """Return the group's bytes on each device, without arrays that use the memory of other arrays. Return
-        None if ``device_bytes`` is unknown."""
+        """Return ``device_bytes`` without the arrays that use the memory of other arrays: the share of the
+        arrays that have their own memory, times ``device_bytes``. None if ``device_bytes`` is unknown."""
         if self.device_bytes is None or not self.shared:
             return self.device_bytes
         return self.device_bytes * max(0, self.count - self.shared) // max(1, self.count)
@@ -92,8 +94,10 @@ class Snapshot(msgspec.Struct, frozen=True):
       memory: the figures of each device's allocator: bytes in use, peak, limit.
       cut: whether the search for variables that lead to the arrays stopped at a limit.
       error, site: if memory ran out, the error message and the user's line; else None.
-      parts: number of further arrays that use the memory of these arrays and to which no variable leads.
-      lengths: number of items of each container that leads to arrays, by path.
+      parts: number of further live arrays, in no group: no variable leads to them, and they use the memory of
+        arrays in the groups.
+      lengths: number of items of each container that leads to arrays, by path; for the paths in ``bounded``,
+        the maximum length.
       bounded: the paths of containers that have a maximum length.
     """
 
@@ -115,15 +119,16 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     @property
     def known_bytes(self) -> int:
-        """Return the bytes of the arrays on all devices together. If the devices of an array are unknown,
-        only one copy of it is counted, so that the result is a lower bound."""
+        """Return the bytes of the arrays on all devices together. An array whose devices are unknown counts
+        only once, even if several devices hold copies. So the result is a lower bound."""
         unknown = sum(g.global_bytes or 0 for g in self.groups if g.all_bytes is None)
         return sum(self.by_device.values()) + unknown
 
     @property
     def unnamed_share(self) -> float | None:
-        """Return the fraction of the bytes that belongs to arrays without a path (no variable leads to them).
-        Return None if there are no bytes, or if a size is unknown."""
+        """Return the fraction of the bytes that belongs to arrays without a path (no variable leads to
+        them). Copies of an array on several devices count once. None if there are no bytes, or if a size
+        is unknown."""
         sizes = [(g.path is None, g.global_bytes) for g in self.groups]
         if any(b is None for _, b in sizes):
             return None
@@ -144,8 +149,8 @@ def of_main(run: Run) -> list[Snapshot]:
 
 
 def of_failure(run: Run) -> Snapshot | None:
-    """Return the latest snapshot (list of live arrays) that was taken because memory ran out. Return None if
-    memory did not run out. Only the process that the user started is considered."""
+    """Return the latest snapshot (list of live arrays) that was taken because memory ran out, of the process
+    that the user started. None if memory did not run out."""
     main = run.main
     failed = (
         None if main is None else next((e for e in reversed(main.snapshots) if e.error is not None), None)
@@ -155,11 +160,12 @@ def of_failure(run: Run) -> Snapshot | None:
 
 def fullest(found: list[Snapshot]) -> Snapshot | None:
     """Return the snapshot (list of live arrays) in ``found`` that shows best what the memory is used for.
-    Return None if ``found`` is empty.
+    None if ``found`` is empty.
 
-    It is the latest of the snapshots with the most bytes. But a snapshot with slightly fewer bytes is
-    preferred if variables lead to more of its arrays. (While a call returns, a snapshot also has the results
-    of the call, to which no variable refers yet.)
+    Only snapshots with at least NEAR (0.9) of the most bytes are considered. Of these, snapshots are dropped
+    in which a clearly larger share of the bytes belongs to arrays without a variable: while a call returns,
+    no variable refers to its results yet. The result is the remaining snapshot with the most bytes, the
+    latest if there are several.
     """
     most = max((s.bytes or 0 for s in found), default=0)
     near = [s for s in found if (s.bytes or 0) >= NEAR * most]
@@ -169,8 +175,8 @@ def fullest(found: list[Snapshot]) -> Snapshot | None:
 
 
 def read(process: Process, event: ArraysSeen) -> Snapshot:
-    """Return the Snapshot (list of all live arrays) that ``process`` recorded as ``event``, and compute the
-    bytes on each of its devices. Arrays that JAX could not allocate are left out."""
+    """Return the Snapshot (list of all live arrays) of ``event``, which ``process`` recorded, with the bytes
+    on each device. Arrays that JAX could not allocate are left out."""
     addressable = sh.device_ids(event.addressable)
     own = None if addressable is None else set(addressable)
     by_device: dict[int, int] = dict.fromkeys(addressable or (), 0)
@@ -213,12 +219,11 @@ def read(process: Process, event: ArraysSeen) -> Snapshot:
 
 
 def _failed(group: Group, devices: Collection[int], peaks: Mapping[int, int]) -> bool:
-    """Return whether JAX could not allocate the arrays of ``group``, on ``devices``: one array alone is
-    larger than the most bytes that its device has ever had in use. ``peaks`` is {id of a device: these
-    bytes}.
+    """Return whether JAX could not allocate the arrays of ``group``: one array alone has more bytes than one
+    of its ``devices`` ever had in use. ``peaks`` is {device id: most bytes that were ever in use}.
 
-    A GPU allocates when it runs the program, after the call has returned. The array of a failed allocation is
-    live until its variable is, has its full size, and raises the error wherever it is used (JAX 0.11, H200).
+    A GPU allocates after the call has returned. So an array whose allocation failed is live and has its full
+    size until its variable is deleted (JAX 0.11, H200).
     """
     if group.device_bytes is None or group.memory_kind not in (None, "device"):
         return False
@@ -226,12 +231,12 @@ def _failed(group: Group, devices: Collection[int], peaks: Mapping[int, int]) ->
 
 
 class Sum(msgspec.Struct, frozen=True):
-    """Those arrays of a snapshot (list of all live arrays) that have a property in common, for example the
-    variable that leads to them.
+    """Groups of a snapshot (list of all live arrays) that have something in common, such as the variable that
+    leads to their arrays.
 
     Attributes:
-      name: the value of that property; None: arrays to which no variable leads.
-      groups: the arrays.
+      name: what they have in common, such as the variable; None: no variable leads to the arrays.
+      groups: the groups of arrays.
       bytes: bytes on all devices of the process; None: unknown.
     """
 
@@ -249,9 +254,8 @@ class Sum(msgspec.Struct, frozen=True):
 
 
 def sums(s: Snapshot, name: Callable[[Group], str | None]) -> list[Sum]:
-    """Return the groups of arrays in the snapshot ``s``, put together by a property: a Sum for each value of
-    ``name(group)``, the most bytes first. ``name`` is, for example, ``tree_of`` (the variable that leads to
-    the arrays)."""
+    """Return a Sum for each value of ``name(group)`` over the groups of the snapshot ``s``, the most bytes
+    first. With ``tree_of`` as ``name``, arrays are summed by the variable that leads to them."""
     found: dict[str | None, list[Group]] = {}
     for g in s.groups:
         found.setdefault(name(g), []).append(g)
@@ -260,11 +264,11 @@ def sums(s: Snapshot, name: Callable[[Group], str | None]) -> list[Sum]:
 
 
 def tree_of(g: Group) -> str | None:
-    """Return the variable that leads to the arrays of ``g``, with its first attribute, if it has one.
+    """Return the first variable in the path of ``g``, with an attribute directly after it. None if no
+    variable leads to the arrays.
 
     ``state.params['block0']['w']`` -> ``state.params``; ``opt_state[*].mu['w']`` -> ``opt_state``. Reports
     sum up bytes by this name, because it mostly stands for all parameters or the whole optimizer state.
-    Return None if no variable leads to the arrays.
     """
     if g.path is None:
         return None
@@ -279,9 +283,10 @@ _OF_BATCH = {"batch", "batches", "inputs", "targets", "labels", "images", "token
 
 
 def kind_of(run: Run) -> Callable[[Group], str]:
-    """Return a function that takes a group of arrays and returns PARAMETERS, OPTIMIZER, BATCH or OTHER. The
-    words in the path of the group decide (``params``, ``opt_state``, ``batch``). Arrays without such a word
-    are a batch if the line that created them has copied arrays from the host to a device several times."""
+    """Return a function that takes a group of arrays and returns PARAMETERS, OPTIMIZER, BATCH or OTHER. It
+    decides by the words in the path of the group (``params``, ``opt_state``, ``batch``). Without such a word,
+    the result is BATCH if the line that created the arrays has copied arrays from the host to a device
+    several times."""
     sent = {
         e.site.place
         for p in run.processes.values()
@@ -304,8 +309,8 @@ def kind_of(run: Run) -> Callable[[Group], str]:
 
 
 def _group(g: ArrayGroup, table: list[Sharding]) -> tuple[Group, tuple[int, ...] | None]:
-    """Return (Group, ids of its devices) for ``g``, a group of arrays as a snapshot recorded it. The ids are
-    None if unknown. ``table`` has the shardings of the snapshot, to which ``g.sharding`` is an index."""
+    """Return ``g``, a recorded group of arrays, as (Group, ids of its devices or None if unknown).
+    ``g.sharding`` is an index into ``table``, the shardings of the snapshot."""
     sharding = table[g.sharding] if g.sharding is not None and 0 <= g.sharding < len(table) else None
     devices = None if sharding is None else sh.device_ids(sharding.devices)
     shape = None if g.shape is None else [d for d in g.shape if isinstance(d, int) and d >= 0]
@@ -346,15 +351,16 @@ Seen = tuple[float, int, int]  # step or seconds of a snapshot, number of arrays
 
 class Growth(msgspec.Struct, frozen=True):
     """A container that has more arrays in each snapshot (list of live arrays) than in the previous one, or
-    one array that becomes larger. ``group`` has the arrays in the last snapshot.
+    one array that becomes larger.
 
     Attributes:
+      group: the array, or one group of the arrays in the container; from the last snapshot, if it is there.
       path: the path of the container, ``history[*]``, or of the array; None: no variable leads to the arrays.
       seen: (position, number of arrays, bytes) in each snapshot. The position is the step; if steps are not
         counted, the seconds since the run began.
       in_steps: whether the positions are steps.
-      held: the objects that refer to the arrays, in words, if the arrays have no path; None: these objects
-        were not searched for.
+      held: the objects that refer to the arrays, in words, if no variable leads to the arrays; None: jaxscope
+        did not search for them.
     """
 
     group: Group
@@ -366,26 +372,27 @@ class Growth(msgspec.Struct, frozen=True):
 
     @property
     def more_arrays(self) -> float:
-        """Return the number of new arrays per step (or per second). The number is 0 if one array becomes
-        larger."""
+        """Return the number of new arrays per step (per second if steps are not counted). It is 0 if one
+        array becomes larger."""
         (first, had, _), (last, has, _) = self.seen[0], self.seen[-1]
         return (has - had) / (last - first)
 
     @property
     def more_bytes(self) -> float:
-        """Return the number of additional bytes per step (or per second)."""
+        """Return the number of additional bytes per step (per second if steps are not counted)."""
         (first, _, had), (last, _, has) = self.seen[0], self.seen[-1]
         return (has - had) / (last - first)
 
 
 def growing(run: Run) -> list[Growth]:
     """Return the containers and arrays that grew from each snapshot (list of live arrays) to the next: likely
-    memory leaks.
+    memory leaks. The ones that gain most bytes per step (or second) come first.
 
-    The ones that grow fastest (bytes per step or second) come first. A container or array must have grown in
-    at least FEWEST snapshots at different steps (FEWEST_BY_TIME at different times, if steps are not
-    counted), and must still exist in the second half of the run. All arrays of a container are added up,
-    because they may have different shapes. Containers with a maximum length are left out.
+    A container or array must have grown in at least FEWEST snapshots at different steps, steadily
+    (``_steady``), and must still exist in the second half of the run. If steps are not counted,
+    FEWEST_BY_TIME snapshots are needed. All arrays of a container are added up, because they may have
+    different shapes. Containers with a maximum length, and lists that are only being filled, are left out
+    (``_fills_up``).
     """
     found = []
     for process in run.processes.values():
@@ -413,16 +420,14 @@ def growing(run: Run) -> list[Growth]:
 def _series(
     snapshots: list[tuple[float, Snapshot]], gaining: set[str], *, from_none: bool
 ) -> tuple[dict[object, list[Seen]], dict[object, Group]]:
-    """Return how containers of arrays grow or shrink in ``snapshots``: ({key: [(position, number of arrays,
-    bytes), ...]}, {key: latest group of arrays}). A key stands for a container (``_holder`` makes the keys).
-    Its list has an entry for each snapshot.
+    """Return two dicts by container of arrays: {key: [(position, number of arrays, bytes) in each snapshot
+    that has the container]} and {key: one of its groups of arrays}. ``_holder`` makes the keys.
 
     Args:
       snapshots: (position, snapshot) in order of time. The position is the step, or the time in seconds if
         steps are not counted.
       gaining: the paths of containers that have more items in the last snapshot than in the first.
-      from_none: whether to add an entry with 0 arrays, for the snapshot before the first one that has the
-        container.
+      from_none: whether to add an entry with 0 arrays for the last snapshot before the container appeared.
     """
     series: dict[object, list[Seen]] = {}
     latest: dict[object, Group] = {}
@@ -444,9 +449,8 @@ def _series(
 
 
 def _gaining(first: Snapshot, last: Snapshot) -> set[str]:
-    """Return the paths of containers that have more keys or indices in the snapshot ``last`` than in the
-    snapshot ``first``. (A snapshot is a list of all live arrays.) If containers are nested, ``_holder`` uses
-    these paths to tell which container grows."""
+    """Return the paths of the containers that have more keys or indices in the snapshot ``last`` than in
+    ``first``. ``_holder`` uses them to tell which one of nested containers grows."""
     keys: tuple[dict[str, set[str]], ...] = ({}, {})
     for snapshot, found in zip((first, last), keys, strict=True):
         for g in snapshot.groups:
@@ -458,29 +462,25 @@ def _gaining(first: Snapshot, last: Snapshot) -> set[str]:
 
 
 def _at_steps(recorded: list[Snapshot]) -> list[tuple[float, Snapshot]]:
-    """Return (step, last snapshot of that step) for each step in ``recorded``, snapshots (lists of live
-    arrays), in order of the steps. The snapshot at the exit of the program is left out: it may follow the
-    last step without growth in between."""
+    """Return (step, last snapshot of that step) in order of the steps. The snapshot at the exit of the
+    program is left out: it may follow the last step without growth in between."""
     by_step = {s.step: s for s in recorded if s.step is not None and s.why != "exit"}
     return [(step, by_step[step]) for step in sorted(by_step)]
 
 
 def _at_times(run: Run, recorded: list[Snapshot]) -> list[tuple[float, Snapshot]]:
-    """Return (seconds since the run began, snapshot) for each snapshot (list of live arrays) in ``recorded``,
-    in order of time. The snapshot at the exit of the program is left out: it may follow another one without
-    growth in between."""
+    """Return (seconds since the run began, snapshot) in order of time. The snapshot at the exit of the
+    program is left out: it may follow another one without growth in between."""
     found = ((run.seconds_at(s.t_ns), s) for s in recorded if s.why != "exit")
     return [(at, s) for at, s in found if at is not None]
 
 
 def _holder(g: Group, gaining: set[str]) -> object:
-    """Return a key that identifies the container of the arrays ``g`` in all snapshots (lists of all live
-    arrays) of the run.
+    """Return a key for the container of the arrays ``g``, the same in all snapshots of the run.
 
-    The key is the beginning of ``g.path`` up to the outermost container that has ``[*]`` there instead of an
-    index, or that is in ``gaining`` (it has more items in the last snapshot than in the first):
-    ``history[*]`` of ``history[*].params``. Without such a container, it is the path of the array with ``*``
-    for each number. If no variable leads to the arrays, it is a tuple with the line that created them and
+    The key is the path of the outermost container that is in ``gaining``, or that has ``[*]`` instead of an
+    index: ``history[*].params`` -> ``history[*]``. Without such a container, it is the path of the arrays,
+    with ``*`` for each number. If no variable leads to the arrays, it has the line that created them and
     their dtype.
     """
     if g.path is None:
@@ -494,12 +494,12 @@ def _holder(g: Group, gaining: set[str]) -> object:
 
 
 def _fills_up(path: str, seen: list[Seen], snapshots: list[tuple[float, Snapshot]]) -> bool:
-    """Return whether the container at ``path`` will stop growing, so that it is not reported as a leak.
+    """Return whether the container at ``path`` will stop growing, so that it is no leak: it has a maximum
+    length (``deque(maxlen=9)``), or it is a preallocated list (its length never changed) that is filled with
+    arrays.
 
-    That is so if it has a maximum length (``deque(maxlen=9)``), or if its length never changed and is at
-    least the number of arrays in ``seen``: it is a preallocated list that is being filled with arrays.
-    ``seen`` has (step or seconds, number of arrays, bytes) for each snapshot (list of all live arrays) with
-    the container; ``snapshots`` has (step or seconds, snapshot).
+    ``seen`` has (step or seconds, number of arrays, bytes) for each snapshot with the container;
+    ``snapshots`` has (step or seconds, snapshot).
     """
     container = path.removesuffix("[*]").removesuffix(".<cache>")
     filled = [at for at, n, _ in seen if n]
@@ -514,10 +514,9 @@ def _fills_up(path: str, seen: list[Seen], snapshots: list[tuple[float, Snapshot
 
 
 def _rising(seen: list[Seen]) -> list[Seen]:
-    """Return the last part of ``seen``, in which the number of arrays of a container rises from entry to
-    entry. If the container has one array all the time, return the last part in which the bytes rise. If
-    nothing rises, return only the last entry. ``seen`` has (step or seconds, number of arrays, bytes) for
-    each snapshot."""
+    """Return the last part of ``seen`` in which the number of arrays rises from entry to entry, or else, for
+    a single array, in which its bytes rise. If nothing rises, return only the last entry. An entry is (step
+    or seconds, number of arrays, bytes)."""
     start = len(seen) - 1
     while start > 0 and seen[start - 1][1] < seen[start][1]:
         start -= 1
@@ -528,12 +527,13 @@ def _rising(seen: list[Seen]) -> list[Seen]:
 
 
 def _steady(seen: list[Seen], in_steps: bool) -> bool:
-    """Return whether a container grew for long enough, and is not about to stop growing. ``seen`` has its
-    (position, number of arrays, bytes) in each snapshot. Positions are steps, or seconds if not ``in_steps``.
+    """Return whether a container grew for long enough, and is not about to stop growing. ``seen`` has
+    (position, number of arrays, bytes) for each snapshot. A position is a step if ``in_steps``, else a time
+    in seconds.
 
-    It must have grown during at least LEAST_STEPS steps; if steps are not counted, it must have gained at
-    least LEAST_STEPS arrays, or be one array that became larger. In the second half of the snapshots, it must
-    have grown at least half as fast as in the first half.
+    The container must have grown during at least LEAST_STEPS steps. If steps are not counted, it must have
+    gained at least LEAST_STEPS arrays, or be one array that became larger. In the second half of the
+    snapshots, it must have grown at least half as fast as in the first half.
     """
     (first, had, _), (last, has, _) = seen[0], seen[-1]
     if (last - first if in_steps else has - had or LEAST_STEPS) < LEAST_STEPS:

@@ -20,9 +20,12 @@ PLACES = 4  # the most lines that call a function, each with a value of its own
 
 
 def one_for_each_place(f: Function, value_of: Callable[[Key], Hashable], *, callers: bool = True) -> bool:
-    """Return whether each place in the program (a line with its callers) that calls ``f`` passes always the
-    same value, and there are few such places. For example, one line passes a training set and another line a
-    test set. Recompiles for such values are unavoidable.
+    """Return whether a few places (2 to PLACES) call ``f``, and each place always passes the same value.
+    Example: one line passes the training set, another line the test set. Recompiles for such values are
+    unavoidable.
+
+    A place is a line of the program together with its callers. The result is False if the key or the line of
+    a call is unknown.
 
     Args:
       value_of: returns the value to compare from the cache key of a call.
@@ -42,14 +45,13 @@ def one_for_each_place(f: Function, value_of: Callable[[Key], Hashable], *, call
 
 
 def object_for_each_place(f: Function) -> bool:
-    """Return whether only a few lines call ``f``, each line always calls the same function object, and the
-    objects compute different things. Example: a factory made an update function for each of two optimizers,
-    and each function is called at a line of its own. If True, no line creates the function again in each
-    call.
+    """Return whether a few lines call ``f``, and each line always calls the same function object. Example: a
+    factory made an update function for each of two optimizers, and each is called at its own line. If True,
+    no line creates the function again in each call.
 
-    For a bound method, the lines that led to the call count, too. For example, two lines fit two trainers,
-    and both trainers call their own method at the same line of ``fit``. The result is False if two objects
-    were compiled to one program, because they then compute the same.
+    For a bound method, a line with other callers is another place: two trainers may call their own method at
+    the same line of ``fit``. The result is False if two objects were compiled to one program: they compute
+    the same.
     """
     if any(c.key is None or c.key.function_object is None for c in f.compilations):
         return False
@@ -61,8 +63,8 @@ def object_for_each_place(f: Function) -> bool:
 
 def for_each_leaf(run: Run, c: Compilation) -> bool:
     """Return whether the program makes the call ``c`` for each leaf of a pytree, so that the arguments may
-    differ in shape. ``jax.tree.map`` made the call (directly, through a lambda or through a function of the
-    program), or a loop over the layers of a model (``for_each_layer``)."""
+    differ in shape. The call is then made by ``jax.tree.map`` (directly, through a lambda or through a
+    function of the program), or by a loop over the layers of a model (``for_each_layer``)."""
     if c.site is None or c.missed is None:
         return False
     text = sources.of(run)
@@ -76,13 +78,13 @@ def for_each_leaf(run: Run, c: Compilation) -> bool:
 
 
 def for_each_layer(run: Run, c: Compilation) -> bool:
-    """Return whether a loop or comprehension passes its function the layers of a model one by one, as ``c``
-    does: ``[read(w) for w in weights]``.
+    """Return whether the call ``c`` is in a loop or comprehension over the layers of a model: ``[read(w) for
+    w in weights]``.
 
-    Arrays are taken for layers if the arrays that one argument had in the calls at this place have different
-    ranks (weights and biases), or the last axis of each is as long as the first axis of the next one, and if
-    another function was called with arrays of all these shapes in one argument. Other arrays, such as
-    batches of different lengths, are not.
+    The shapes of one argument, in all calls at this place, must look like layers. They have different ranks
+    (weights and biases), or the last axis of each is as long as the first axis of the next. Also, another
+    function must have been called with arrays of all these shapes in one argument. So batches of different
+    lengths are no layers.
     """
     if c.site is None or c.missed is None or c.key is None:
         return False
@@ -109,8 +111,9 @@ def for_each_layer(run: Run, c: Compilation) -> bool:
 
 
 def _of_layers(shapes: Sequence[tuple[int | str, ...]]) -> bool:
-    """Return whether arrays with the different ``shapes`` may be the layers of a model: see
-    ``for_each_layer``."""
+    """Return whether ``shapes``, all different, may be those of the layers of a model: their ranks differ, or
+    the last axis of each is as long as the first axis of the next. Neither the first nor the last axes of all
+    may be equally long."""
     if any(len({shape[axis] for shape in shapes if shape}) < 2 for axis in (0, -1)) or not all(shapes):
         return False  # a batch of images and their labels, or a scalar beside an array
     if len({len(shape) for shape in shapes}) > 1:
@@ -119,7 +122,7 @@ def _of_layers(shapes: Sequence[tuple[int | str, ...]]) -> bool:
 
 
 def _passed_together(run: Run, f: Function, shapes: Sequence[tuple[int | str, ...]]) -> bool:
-    """Return whether another function than ``f`` was called with arrays of all these ``shapes`` in one
+    """Return whether a function other than ``f`` was called with arrays of all these ``shapes`` in one
     argument, such as the parameters of a model."""
     for c in run.compilations.values():
         if c.function is f or c.key is None:
@@ -134,9 +137,9 @@ def _passed_together(run: Run, f: Function, shapes: Sequence[tuple[int | str, ..
 
 
 def static_for_each_place(f: Function, path: str | None) -> bool:
-    """Return whether only a few places call ``f``, and each place always passes the same static value at the
-    argument path ``path``: for example, two models, each with its own optimizer. If ``path`` is None, no
-    value is compared, so that only the number of places decides."""
+    """Return whether a few places call ``f``, and each place always passes the same static value at the
+    argument path ``path``. Example: two models, each with its own optimizer. If ``path`` is None, no value is
+    compared: only the number of places decides."""
 
     def value_at(key: Key) -> Hashable:
         found = (s for s in key.static if path is not None and (s.path == path or below(s.path, {path})))

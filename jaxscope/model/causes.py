@@ -33,9 +33,12 @@ OF_INPUTS = frozenset(
 
 def compared(run: Run, c: Compilation) -> Comparison | None:
     """Compare the cache key of call ``c`` with the earlier key of the same function that differs least.
-    Return the comparison, with the causes why ``c`` missed a cache. Return None if the key of ``c`` was not
-    recorded. The result is cached, and computed again only if the call has since reached another phase
-    (trace, lower, compile)."""
+    Return the comparison, with the causes of the cache miss. If there is no earlier key, the only cause is
+    ``first``. Return None if the key of ``c`` was not recorded.
+
+    The result is cached, and computed again only if ``c`` has since reached another phase (trace, lower,
+    compile).
+    """
     level = c.level
     known = run.comparisons.get(c.id)
     if known is not None and known.level == level:
@@ -70,9 +73,9 @@ def of(run: Run, c: Compilation) -> list[Cause]:
 
 
 def further_back(run: Run, c: Compilation) -> int | None:
-    """Return the number (3 for ``f#3``) of the earlier compilation whose cache key is compared with that of
-    ``c``, if a report should name it. Return None if there is no such compilation, or if no other compilation
-    of the function lies between the two."""
+    """Return the number of the earlier compilation with which ``c`` is compared: 3 for ``f#3``. Return None
+    if there is no such compilation, or if it is the one directly before ``c``, so that a report need not name
+    it."""
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
     if before is None:
@@ -90,21 +93,22 @@ def further_back(run: Run, c: Compilation) -> int | None:
 
 
 def created_again(run: Run, c: Compilation) -> bool:
-    """Return whether ``c`` was compiled only because its function, or a static argument, is a new object that
+    """Return whether ``c`` was compiled only because its function or a static argument is a new object that
     does the same as the earlier one. JAX cannot know that: it compares such objects with ``==`` or ``is``.
 
-    Return False if the shapes or types of the inputs or results of ``c`` differ, too: ``c`` would then need
-    its own program in any case.
+    The result is False if an input (such as a shape or dtype) or a result of ``c`` changed, too: ``c`` would
+    then need its own program in any case.
     """
     return reason(run, c).kind in CREATED_AGAIN and not _has_other_results(run, c)
 
 
 def reason(run: Run, c: Compilation) -> Cause:
-    """Return the cause without which call ``c`` would not have been compiled.
+    """Return the cause without which call ``c`` would not have been compiled. Mostly that is the decisive
+    cause.
 
-    That is the decisive cause, with one exception. The decisive cause may be that a function or a static
-    object was created again, while ``c`` also has new inputs: shapes, dtypes, containers, shardings or static
-    values. Then ``c`` would have been compiled with the old object, too, and the first new input is returned.
+    Exception: the decisive cause is a function or static object that was created again, and an input (shape,
+    dtype, container, sharding or static value) has certainly changed, too. Then the changed input is
+    returned, because ``c`` would have been compiled with the old object as well.
     """
     decisive, *others = of(run, c)
     if decisive.kind not in CREATED_AGAIN:
@@ -115,10 +119,10 @@ def reason(run: Run, c: Compilation) -> Cause:
 
 def changed_input(run: Run, c: Compilation) -> Cause | None:
     """Return the change of an input (shape, dtype, sharding, ...) that would make ``c`` recompile even if its
-    function object were created only once. Return None if no input changed, or if the function object of
-    ``c`` was not created for this call alone.
+    function object were created only once. Return None if no input changed, or if the function object was not
+    created for this call alone.
 
-    If arrays changed their sizes along no common axis, return None as well: these are probably the parameters
+    Return None also if arrays changed their sizes along no common axis. They are then probably the parameters
     of models of several sizes, each of which needs its own program.
     """
     decisive, found = of(run, c)[0], reason(run, c)
@@ -128,9 +132,8 @@ def changed_input(run: Run, c: Compilation) -> Cause | None:
 
 
 def _created_for_this_call(run: Run, c: Compilation, new: Cause) -> bool:
-    """Return whether the function object of ``c`` was created for this call alone. Example: a lambda in the
-    body of a loop or function, which calls the lambda directly or through other functions. ``new`` is the
-    cause of ``c`` (of kind ``new_function``)."""
+    """Return whether the function object of ``c`` was created for this call alone, such as a lambda in the
+    body of the loop that calls it. ``new`` is the cause of ``c``, of kind ``new_function``."""
     line = new.detail.line if isinstance(new.detail, NewFunction) else None
     return line is not None and any(
         at.file == line.file and creates_for_each_call(sources.of(run)(at.file), line.line, at.line)
@@ -139,8 +142,8 @@ def _created_for_this_call(run: Run, c: Compilation, new: Cause) -> bool:
 
 
 def _along_one_axis(found: list[Cause]) -> bool:
-    """Return whether all arrays whose shape changed have changed along the same axis. The result is True if
-    no shape changed. ``found`` are the causes why one call missed a cache."""
+    """Return whether all arrays whose shape changed have changed along a common axis; True if no shape
+    changed. ``found`` are the causes why one call missed a cache."""
     shapes = [
         (cause.before.shape, cause.after.shape)
         for cause in found
@@ -158,9 +161,8 @@ def _along_one_axis(found: list[Cause]) -> bool:
 
 def _has_other_results(run: Run, c: Compilation) -> bool:
     """Return whether the results of ``c`` have other paths, shapes or dtypes than those of the earlier call
-    with which ``c`` is compared. Then their two function objects compute different things, and each needs a
-    program of its own. Example: two functions that create the parameters of two networks of one class. The
-    result is also False if a result of one of the calls is unknown."""
+    with which ``c`` is compared; False if they are unknown. If True, the two function objects compute
+    different things. Example: two functions that create the parameters of two networks of one class."""
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
     made, was = (_results(o) if o is not None else None for o in (c, before))
@@ -174,12 +176,11 @@ def _results(c: Compilation) -> list[tuple[object, ...]] | None:
 
 def is_of_another_object(run: Run, c: Compilation) -> bool:
     """Return whether ``c`` compiled another function than the earlier calls, so that it is no recompile. Both
-    functions have the same definition in the source: for example, a factory made two function objects, or two
-    calls pass different functions as the static argument of one function.
+    have the same definition in the source. Example: a factory made two function objects, or two calls pass
+    different functions as a static argument.
 
-    The result is True if each line of the program always uses the same object, and also if two function
-    objects get equal inputs but return results with other paths, shapes or dtypes. If the inputs differ, too,
-    the results prove nothing.
+    The result is True if each place of the program always uses the same object. It is also True if two
+    function objects get equal inputs and return results with other paths, shapes or dtypes.
     """
     cause = of(run, c)[0]
     if cause.kind == "new_function":
@@ -192,11 +193,11 @@ def is_of_another_object(run: Run, c: Compilation) -> bool:
 
 
 def recompiled(run: Run, c: Compilation) -> bool:
-    """Return whether ``c`` is a recompile: it traced or compiled its function again, or failed while tracing
-    it again.
-
-    Like ``recompilations``, but for a single call, so that a live view can show each new call at once.
+    """Return whether ``c`` traced or compiled its function again, or failed while tracing it again.
     ``.lower()``, ``.compile()`` and traces inside another trace do not count.
+
+    A live report can call this for each new call. ``recompilations`` needs all calls, and leaves out failed
+    traces.
     """
     if c.reached == ["fast_path"] or c.entry in ("aot", "nested"):
         return False
@@ -219,11 +220,8 @@ def recompiled(run: Run, c: Compilation) -> bool:
 
 def _only_goes_on(c: Compilation, done: int) -> bool:
     """Return whether ``c`` ran only phases that no earlier compilation of the function has run. ``done`` are
-    the phases that the earlier compilations ran, as bits: 1 traced, 2 lowered, 4 compiled.
-
-    After ``f.eval_shape(x)``, which traces, and ``f.lower(x)``, which lowers, a call only compiles: that is
-    not a recompile.
-    """
+    the phases of the earlier ones, as bits: 1 traced, 2 lowered, 4 compiled. Example: the first call after
+    ``f.lower(x)`` only compiles, which is no recompile."""
     return c.reached_phases != 0 and c.reached_phases & done == 0
 
 
@@ -240,7 +238,7 @@ def recompilations(function: Function, run: Run) -> list[Compilation]:
     - the first compilation of another function with the same definition (``is_of_another_object``);
     - ``.lower()`` and ``.compile()``, and a call after them that runs only the phases still missing;
     - the first call after ``.eval_shape()`` or ``jax.eval_shape``, which only trace;
-    - traces inside the trace of another function;
+    - traces inside the trace of another function, and traces that failed;
     - the first two programs (forward and backward) that JAX compiles for a function under ``jax.grad``.
     """
     before: dict[object, set[object]] = {}
@@ -272,9 +270,9 @@ def recompilations(function: Function, run: Run) -> list[Compilation]:
 
 @cached_until_changed
 def traced_by(function: Function, run: Run) -> dict[str, str]:
-    """Return {id of a compilation: id of an earlier call} for the compilations of ``function`` that only
-    compiled what the earlier call had traced. One call of ``jax.grad(f)`` makes JAX trace ``f`` and then
-    compile two programs. Each of these three is a ``Compilation``, but they count as one call."""
+    """Return {compilation id: id of an earlier call} for the compilations of ``function`` that only compiled
+    what the earlier call had traced. A call of ``jax.grad(f)`` makes JAX trace ``f`` and then compile two
+    programs. These are three objects ``Compilation``, which count as one call."""
     traces: dict[str, Compilation] = {}  # the latest trace under a transform, by process
     found = {}
     for c in function.compilations:
@@ -287,9 +285,9 @@ def traced_by(function: Function, run: Run) -> dict[str, str]:
 
 
 def _compiled_since(run: Run, c: Compilation, trace: Compilation) -> bool:
-    """Return whether the program of ``c`` was already compiled once after ``trace``, the call that made the
-    trace which ``c`` uses. Then ``c`` belongs to a later call of the user: that call found the trace in a
-    cache, but missed another cache."""
+    """Return whether, after the call ``trace``, JAX already compiled a program under the same transform as
+    ``c``. Then ``c`` belongs to a later call of the user, which found the trace in a cache, but missed
+    another cache."""
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
     return (
@@ -303,9 +301,9 @@ def _compiled_since(run: Run, c: Compilation, trace: Compilation) -> bool:
 
 @cached_until_changed
 def recompiles(function: Function, run: Run) -> list[Compilation]:
-    """Return one compilation for each call that recompiled ``function``. Under ``jax.grad``, one call may
-    compile several times: the function ``recompilations`` returns all these compilations. For the time of all
-    recompiles, add up the seconds of what ``recompilations`` returns."""
+    """Return one compilation for each call of the user that recompiled ``function``. For the seconds of
+    all recompiles, use ``recompilations`` instead: it has several compilations for one call under
+    ``jax.grad``."""
     found = recompilations(function, run)
     known, of_calls = {c.id for c in found}, traced_by(function, run)
     return [c for c in found if of_calls.get(c.id) not in known]
@@ -323,8 +321,8 @@ def reasons(function: Function, run: Run) -> dict[str, list[tuple[Compilation, C
 
 
 def _objects(c: Compilation) -> set[object]:
-    """Return what identifies the function object and the static objects in the cache key of ``c``: a set of
-    (id of the process, number of the object in it)."""
+    """Return {(id of the process, number of the object)} for the function object and the static objects in
+    the cache key of ``c``."""
     if c.key is None:
         return set()
     numbers = {c.key.function_object, *(s.serial for s in c.key.static)} - {None}
@@ -332,21 +330,20 @@ def _objects(c: Compilation) -> set[object]:
 
 
 def _served_by(c: Compilation) -> object:
-    """Return a value that stands for the cache in which JAX looks for the call ``c``: two calls of one
-    function have equal values if JAX looks for them in the same cache. Compilations in different processes
-    have different values, and so have compilations under different transforms (grad, vmap, ...)."""
+    """Return a value that is equal for two calls of one function if JAX looks for them in the same cache. It
+    differs between processes, and between transforms (grad, vmap, ...)."""
     return (c.process.id, _transformed(c)) if c.entry == "transform" else c.process.id
 
 
 def _transform_key(c: Compilation, trace: Compilation | None) -> object:
-    """Return a value that is equal for all programs that one call under a transform makes JAX compile, to
-    count them as one recompile. A call of ``jax.grad(f)`` compiles a forward and a backward program with
-    equal keys. Return None if ``c`` is not under a transform; each compilation then counts.
+    """Return a value that is equal for all programs that one call under a transform makes JAX compile, so
+    that they count as one recompile: the forward and the backward program of ``jax.grad(f)``. None if ``c``
+    is not under a transform.
 
     Args:
       trace: the latest call before ``c`` that traced the function under a transform. If ``c`` compiles that
-        trace, the number of the call is part of the value: static arguments are not in the key of ``c``, so
-        that programs of different traces may have equal keys.
+        trace, the number of the call is part of the value: the key of ``c`` has no static arguments, so that
+        programs of different traces may have equal keys.
     """
     if c.entry != "transform" or c.key is None or c.missed is None:
         return None
@@ -359,9 +356,9 @@ def _traced_under_transform(c: Compilation) -> bool:
 
 
 def _continues(c: Compilation, trace: Compilation) -> bool:
-    """Return whether ``c`` compiled what the call ``trace`` traced, so that one call of the user led to both.
-    That is so if ``c`` is under a transform (grad, vmap, ...), traced nothing itself, and its lines on the
-    stack are among those of ``trace``."""
+    """Return whether ``c`` compiled what the call ``trace`` traced, both in one call of the user: ``c`` is
+    under a transform (grad, vmap, ...), traced nothing itself, and its lines on the stack are among those of
+    ``trace``."""
     if c.entry != "transform" or _traced_under_transform(c):
         return False
     lines, around = ({f.place for f in o.lines} for o in (c, trace))
@@ -369,15 +366,14 @@ def _continues(c: Compilation, trace: Compilation) -> bool:
 
 
 def _newer_trace(c: Compilation, other: Compilation, trace: Compilation | None) -> Compilation | None:
-    """Return the call ``other`` if it is in the process of ``c`` and traced its function under a transform
-    (grad, vmap, ...). Otherwise return ``trace``, the latest such call found before."""
+    """Return ``other`` if it is in the process of ``c`` and traced its function under a transform (grad,
+    vmap, ...). Otherwise return ``trace``."""
     return other if other.process is c.process and _traced_under_transform(other) else trace
 
 
 def _latest_trace(c: Compilation) -> Compilation | None:
-    """Return the latest call before ``c``, in the same process, that traced the function of ``c`` under a
-    transform (grad, vmap, ...). Return None if there is no such call, or if ``c`` itself is not under a
-    transform."""
+    """Return the latest call before ``c``, in the same process, that traced the function under a transform
+    (grad, vmap, ...). None if there is no such call, or if ``c`` is not under a transform."""
     trace: Compilation | None = None
     for other in c.function.compilations if c.entry == "transform" else ():
         if other is c:
@@ -387,9 +383,9 @@ def _latest_trace(c: Compilation) -> Compilation | None:
 
 
 def _trace_since(c: Compilation, before: Compilation) -> Compilation | None:
-    """Return the call that traced what ``c`` compiles under a transform (``jax.grad``), if it came after the
-    call ``before``. Return None otherwise. The reason why that call traced is then also the reason why ``c``
-    compiled."""
+    """Return the call that traced what ``c`` compiles under a transform (``jax.grad``). The cause of that
+    trace is then also the cause of ``c``. None if there is no such call, or if it came before the call
+    ``before``."""
     trace = _latest_trace(c)
     if trace is None or trace.call < before.call or before.entry != c.entry or not _continues(c, trace):
         return None
@@ -397,10 +393,9 @@ def _trace_since(c: Compilation, before: Compilation) -> Compilation | None:
 
 
 def _transformed(c: Compilation) -> object:
-    """Return a value that stands for the transform (``grad``, ``vmap``) under which ``c`` was called: calls
-    of one function under the same transform have equal values. The recording does not name the transform, so
-    the value consists of things that differ between transforms: the lines on the stack, the paths and ranks
-    of the arguments, the function object, and whether the call traced."""
+    """Return a value that is equal for calls of one function under the same transform (``grad``, ``vmap``).
+    The recording does not name the transform. So the value has what differs between transforms: the lines on
+    the stack, the paths and ranks of the arguments, the function object, and whether the call traced."""
     lines = [f.place for f in c.lines]
     traced = c.reached_phases & 1 or c.phase == TRACE
     # Another rank means another transform: vmap on a line that had grad before.
@@ -410,13 +405,12 @@ def _transformed(c: Compilation) -> object:
 
 def _nearest(run: Run, c: Compilation, key: Key, facts: Facts, level: str) -> int | None:
     """Return the position, in the index ``key_index.of(run, c)``, of the earlier key of the function that
-    differs least from ``key``, the cache key of ``c``. Return None if there is no earlier key.
+    differs least from ``key``, the key of ``c`` (``facts`` is its flattened form). None if there is no
+    earlier key.
 
-    ``facts`` is ``key`` in flattened form. The latest LOOK_BACK keys are compared. Of the older keys, those
-    are compared that have the same shapes or the same static values as ``key`` (the latest LOOK_FURTHER of
-    each). A function may have hundreds of keys that differ in shapes or static values, but few that differ in
-    dtypes, settings or containers only. ``level`` is the cache in which the call was not found: trace, lower,
-    compile or fast_path.
+    The latest LOOK_BACK keys are compared, and older keys with the same shapes or static values (the latest
+    LOOK_FURTHER of each). ``level`` is the cache that did not have the call: trace, lower, compile or
+    fast_path.
     """
     index = key_index.of(run, c)
     end, hashes = index.before(c.call), index.hashes(c.call, key)
@@ -435,8 +429,8 @@ def _nearest(run: Run, c: Compilation, key: Key, facts: Facts, level: str) -> in
 
 def _fitting(c: Compilation) -> list[key_index.Fits]:
     """Return conditions for the earlier compilations with which ``c`` may be compared, the strictest first.
-    The caller uses the first condition that any earlier compilation fulfills. The first ones require that JAX
-    looks for both calls in the same cache; the last one accepts every compilation."""
+    The caller uses the first condition that any of them fulfills. The last condition accepts every
+    compilation."""
 
     def same_caches(o: Compilation) -> bool:
         return o.entry == c.entry or {o.entry, c.entry} <= _DIRECT
@@ -465,9 +459,9 @@ def _one_object(a: Compilation, b: Compilation) -> bool:
 
 
 def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) -> causes.Circumstances:
-    """Return facts that are not in the cache key of call ``c``, such as the wrappers of the function and its
-    effects. They help to explain why ``c`` was not found in a cache that has the earlier call ``before``.
-    ``level`` is the cache: trace, lower, compile or fast_path."""
+    """Return facts that are not in the cache key of ``c`` but help to explain the miss, such as the
+    function's wrappers and effects. ``before`` is the earlier call with which ``c`` is compared. ``level`` is
+    the cache that did not have ``c``: trace, lower, compile or fast_path."""
     seen = c.function.seen
     now, then = c.missed, before.missed
     assert now is not None and then is not None
@@ -496,9 +490,8 @@ def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) ->
 
 
 def _effects(c: Compilation) -> list[str]:
-    """Return the names of the effects of the jaxpr that ``c`` runs. JAX runs no function with effects on its
-    fast path. If none are recorded for the call, return the effects of the latest earlier trace of the
-    function."""
+    """Return the names of the effects of the jaxpr that ``c`` runs, or else those of the latest earlier trace
+    of the function. JAX runs no function with effects on its fast path."""
     if c.missed is not None and c.missed.effects:
         return list(c.missed.effects)
     for o in reversed(c.function.compilations):
@@ -508,12 +501,12 @@ def _effects(c: Compilation) -> list[str]:
 
 
 def _created_at(run: Run, c: Compilation) -> tuple[Frame, bool] | None:
-    """Return (user's line that created the function object of ``c``, whether that is certain). Return None if
-    the line is unknown.
+    """Return (user's line that created the function object of ``c``, whether that is certain). None if
+    unknown.
 
-    If nothing wraps the function, the line is that of the lambda or def. Otherwise it is the line on the
-    stack that wraps the function (``jax.grad(f)``), or else, for a function defined inside another function,
-    the line of its definition.
+    The line is that of the lambda or def if no other line wraps the function. Otherwise it is the line on the
+    stack that wraps it (``jax.grad(f)``). If there is none, a function inside a function gets the line of its
+    definition.
     """
     seen = c.function.seen
     if not seen.file or seen.line is None:

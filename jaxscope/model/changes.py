@@ -1,7 +1,7 @@
 """Compare two compiled programs: figures, collectives, fusions, donation, constants, rematerializations.
 
-The result for a part (such as the collectives) is None if one of the programs does not have this part in its
-recording. An empty result means that there is no difference.
+The result for a kind of figures (such as the collectives) is None if they were not recorded for one of the
+programs. An empty result means that there is no difference.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ class Entry(msgspec.Struct, frozen=True):
     """A constant, a donated argument or a rematerialized value that differs between two programs.
 
     Attributes:
-      name: its name or path.
+      name: the name of the constant or value, or the path of the argument.
       before, after: a text about it in the first and in the second program; None: the program does not have
         it.
-      bytes_before, bytes_after: its bytes in these programs; None: unknown.
+      bytes_before, bytes_after: the bytes that it takes in these programs; None: unknown.
     """
 
     name: str
@@ -76,9 +76,8 @@ class Entry(msgspec.Struct, frozen=True):
 class Changes(msgspec.Struct, frozen=True):
     """The differences of two compiled programs.
 
-    The attributes after ``before`` and ``after`` are lists: of figures (such as a count) that differ, or of
-    single things that differ. A list is empty if the programs do not differ in it; None: unknown for one of
-    the programs.
+    Each attribute after ``before`` and ``after`` is a list: figures (such as a count) that differ, or single
+    things that differ. It is empty if nothing differs, and None if it is unknown for one of the programs.
 
     Attributes:
       before, after: the ids of the two programs; None: only the other run has the program.
@@ -115,20 +114,21 @@ class Changes(msgspec.Struct, frozen=True):
 
     @property
     def same(self) -> bool:
-        """Return whether the two programs are equal, both before and after XLA compiled them. Equal ids mean
-        the same StableHLO, options and target. Equal ids alone do not suffice: another version of XLA, or
-        other flags, may compile the same StableHLO differently."""
+        """Return whether the two programs have equal ids (the same StableHLO, options and target) and no
+        known difference. Equal ids do not suffice: another XLA version, or other flags, may compile the same
+        StableHLO differently."""
         return self.before == self.after and not any(self.parts.values())
 
     @property
     def parts(self) -> dict[str, list[Difference] | list[Changed] | list[Entry] | None]:
-        """Return the attributes that have differences, as a dict: ``{"ops": [...], "memory": None, ...}``."""
+        """Return all attributes but ``before`` and ``after``, as a dict: ``{"ops": [...], "memory": None,
+        ...}``."""
         return {f: getattr(self, f) for f in self.__struct_fields__[2:]}
 
 
 def between(run_a: Run, a: Program, run_b: Run, b: Program) -> Changes:
-    """Return the differences of program ``b`` of ``run_b`` from program ``a`` of ``run_a``. Source lines are
-    compared only if both runs are the same, because the source may have changed between two runs."""
+    """Return the differences between program ``a`` of ``run_a`` and program ``b`` of ``run_b``. Source lines
+    are compared only if both runs are the same, because the source may have changed between two runs."""
     before, after = run_a.texts_of(a), run_b.texts_of(b)
     old, new = metrics.of(run_a, a), metrics.of(run_b, b)
     hlo = _both(_readable(before.hlo), _readable(after.hlo))
@@ -161,7 +161,7 @@ def _both(x: T | None, y: T | None) -> tuple[T, T] | None:
 
 
 def _readable(p: Compiled | None) -> Compiled | None:
-    """Return ``p``, the compiled text of a program, or None if no instruction was found in it."""
+    """Return ``p``, the analyzed HLO text of a program, or None if ``p`` is None or has no instruction."""
     return p if p is not None and p.instructions else None
 
 
@@ -169,9 +169,9 @@ def _readable(p: Compiled | None) -> Compiled | None:
 
 
 def _entries(before: Named, after: Named) -> list[Entry]:
-    """Return an entry for each name whose text differs between two programs. ``before`` and ``after`` are
-    {name: (text, bytes)} of their constants, donated arguments or rematerialized values. A name whose bytes
-    alone differ gets no entry."""
+    """Return an Entry for each name whose text differs between two programs. ``before`` and ``after`` are
+    {name: (text, bytes)} of their constants, donated arguments or rematerialized values. Bytes are not
+    compared."""
     found = []
     for name in dict.fromkeys([*after, *before]):
         x, y = before.get(name), after.get(name)
@@ -183,8 +183,8 @@ def _entries(before: Named, after: Named) -> list[Entry]:
 
 
 def _named(things: Iterable[tuple[str, str, int | None]]) -> Named:
-    """Return {name: (text, bytes)} for ``things``, which are (name, text, bytes or None if unknown). A
-    repeated name becomes ``name (2)``."""
+    """Return {name: (text, bytes)} for ``things``: (name, text, bytes or None if unknown). A name that occurs
+    again becomes ``name (2)``."""
     found: dict[str, tuple[str, int | None]] = {}
     seen: Counter[str] = Counter()
     for name, text, size in things:
@@ -232,8 +232,8 @@ def _collectives(p: Compiled) -> list[Item]:
 def items(before: Sequence[Item], after: Sequence[Item], *, one_source: bool) -> list[Changed]:
     """Return the collectives or fusions that were added, removed or changed, those with the most bytes first.
 
-    Items that are equal in both programs are left out. An item of the first program and an item of the second
-    program with the same kind and the same line are one changed item.
+    Items that are equal in both programs are left out. If an item of the first program and an item of the
+    second one differ but have the same kind and line, they are returned as one changed item.
 
     Args:
       before, after: all collectives, or all fusions, of the first and of the second program.
@@ -253,23 +253,22 @@ def items(before: Sequence[Item], after: Sequence[Item], *, one_source: bool) ->
 
 
 def _cancel(gone: Counter[Item], came: Counter[Item], key: Key) -> None:
-    """Remove from both counters the collectives or fusions that both programs have, because they did not
-    change. Items are the same if ``key(item)`` is equal. The counters hold the items of the first (``gone``)
-    and of the second program (``came``)."""
+    """Remove from both counters the collectives or fusions with an equal ``key(item)``: they did not change.
+    ``gone`` counts items of the first program, ``came`` items of the second one."""
     for _ in _alike(gone, came, key):
         pass
 
 
 def _paired(gone: Counter[Item], came: Counter[Item], key: Key) -> list[Changed]:
-    """Match collectives or fusions of the first program (``gone``) with those of the second one (``came``)
-    that have an equal ``key(item)``, such as the same line. Remove the pairs from both counters, and return
-    those pairs whose items differ."""
+    """Return as changed the pairs of an item of ``gone`` and an item of ``came`` that have an equal
+    ``key(item)``, such as the same line, but differ. Remove all pairs with an equal key from both
+    counters."""
     return [Changed(x, y, n) for x, y, n in _alike(gone, came, key) if x != y]
 
 
 def _alike(gone: Counter[Item], came: Counter[Item], key: Key) -> Iterator[tuple[Item, Item, int]]:
-    """Yield (item of ``gone``, item of ``came``, number of such pairs) for items with equal ``key(item)``,
-    and remove the pairs from both counters. The counters hold the collectives or fusions of two programs."""
+    """Yield (item of ``gone``, item of ``came``, number of such pairs) for items with an equal ``key(item)``,
+    and remove these pairs from both counters. An item is a collective or a fusion."""
     waiting: dict[Hashable, list[Item]] = {}
     for item in gone:
         waiting.setdefault(key(item), []).append(item)
@@ -302,8 +301,7 @@ def _line(i: Item) -> Hashable:
 
 
 def _weight(c: Changed) -> tuple[Hashable, ...]:
-    """Return a key to sort changes by: the change ``c`` with the most bytes in one call of the program comes
-    first."""
+    """Return a key to sort changes by: the most bytes in one call of the program come first."""
     item = c.after or c.before
     assert item is not None
     total = (item.bytes or 0) * (item.executions or 1) * c.count

@@ -67,24 +67,25 @@ def of_run(run: Run) -> Death | None:
 
 
 def without_memory(c: Compilation) -> bool:
-    """Return whether memory ran out while the program that ``c`` compiled ran. The error message says so.
+    """Return whether memory ran out in the program that ``c`` compiled. The error message tells that: it
+    names the HLO module of the program (``jit_step``).
 
-    The line that raised the error need not be the call: a GPU runs a program later than the call returns, and
-    the next line that needs a result raises the error. So the message is searched for the name of the HLO
-    module (``jit_step``; the module's own name may be ``jit(step)``).
+    The line of the error does not tell: a GPU runs a program after the call has returned, and the error is
+    raised at the next line that needs a result.
     """
     process = c.process
     messages = [e.error for e in reversed(process.snapshots) if e.error is not None]
     if process.died is not None and no_memory(process.died.message):
         messages.append(process.died.message)
     named = next((found[1] for text in messages if (found := _EXECUTABLE.search(text))), None)
+    # The module's own name may be ``jit(step)``.
     module = c.compiled.module if c.compiled is not None else None
     return bool(named and module) and _NOT_IN_NAMES.sub("_", module or "").strip("_") == named
 
 
 def removed_name(run: Run) -> Removed | None:
-    """Return the name whose removal from JAX made the program fail (``jax.tree_map``). Return None if the
-    program did not fail, or failed for another reason."""
+    """Return the name whose removal from JAX made the program fail: ``jax.tree_map``. None if the program did
+    not fail, or failed for another reason."""
     main = run.main
     if main is None or main.died is None:
         return None
@@ -95,11 +96,12 @@ def removed_name(run: Run) -> Removed | None:
 
 
 def donors(run: Run, message: str) -> list[tuple[Compilation, str]]:
-    """Return (call, argument path) of the donated arguments that may be the deleted array of an error.
+    """Return (call, argument path) of the donated arguments that may be the array that was deleted according
+    to the error ``message``. At most MOST are returned, the latest call first.
 
-    Arguments are matched by shape and dtype, because the message has nothing else. At most MOST are returned,
-    the latest first. The list is empty if ``message`` is about another error than "Array has been deleted
-    with shape=float32[4,4]" or "... deleted or donated".
+    A message such as "Array has been deleted with shape=float32[4,4]" selects the arguments with this shape
+    and dtype; "... deleted or donated" selects all donated arguments. Return an empty list for any other
+    message.
     """
     match = _DELETED.search(message)
     if match is None:
@@ -119,7 +121,7 @@ def donors(run: Run, message: str) -> list[tuple[Compilation, str]]:
 
 
 def aval(c: Compilation, path: str) -> str:
-    """Return the type of the argument ``path`` of call ``c`` as text: ``f32[4,4]``. Return ``?`` if it is
+    """Return the type of the argument ``path`` of call ``c`` as text: ``f32[4,4]``; ``?`` if it is
     unknown."""
     leaves = c.key.arguments if c.key is not None else []
     leaf = next((leaf for leaf in leaves if leaf.path == path), None)

@@ -24,7 +24,7 @@ class Uneven(msgspec.Struct, frozen=True):
     """Devices that hold parts or copies of the same arrays, but different numbers of bytes.
 
     Attributes:
-      look: the list of live arrays from which this was computed.
+      look: the snapshot (list of live arrays) from which this was computed.
       by_device: {device id: bytes of the live arrays on it to which a variable leads}.
       fullest, emptiest: ids of the devices with the most and the fewest bytes.
       groups: the arrays that are on ``fullest`` and not on ``emptiest``, the largest first.
@@ -78,13 +78,12 @@ class Want(msgspec.Struct, frozen=True):
 
 def uneven(look: Snapshot) -> Uneven | None:
     """Return the devices that hold parts or copies of the same arrays, but different numbers of bytes.
-    ``look`` is a list of all live arrays at one moment. Return None if all these devices hold the same number
-    of bytes.
+    ``look`` is a list of all live arrays at one moment. Return None if these devices hold equally many bytes.
 
-    Return None also if only a small part of all bytes is in arrays on several devices: the program then uses
-    mainly one device. Arrays to which no variable leads do not count, because they may be released at the
-    next moment: a result that is not assigned yet, or part of a reference cycle that Python has not
-    collected.
+    Return None also if less than SPREAD of all bytes is in arrays on several devices: the program then mainly
+    uses one device. Only arrays to which a variable leads are counted in the bytes of a device. Other arrays
+    may be released at any moment: a result that is not assigned yet, or part of a reference cycle that Python
+    has not collected.
     """
     placed = [(g, ids) for g in look.groups if (ids := _ids(g)) is not None]
     sharing: set[int] = set()
@@ -133,18 +132,18 @@ def host_memory(process: Process) -> int | None:
 
 
 def stated_capacity(c: Compilation) -> int | None:
-    """Return the bytes of memory of a device of the program of ``c``, as the device's allocator states them.
-    If the devices have different sizes, return the smallest. Return None if the allocator of one of the
-    devices states no limit."""
+    """Return the bytes of memory of one device of the program of ``c``, as its allocator states them. If the
+    devices have different sizes, return the smallest. None if the devices are unknown, or if the allocator of
+    one of them states no limit."""
     ids = sh.device_ids(c.compiled.devices) if c.compiled is not None else None
     stated = capacities(c.process) if ids else {}
     return min(stated[d] for d in ids) if ids and all(d in stated for d in ids) else None
 
 
 def capacity_of(c: Compilation) -> tuple[int, int, bool] | None:
-    """Return the memory for the program of ``c``: (bytes, number of devices that share them, whether they are
-    memory of the host). ``(85_000_000_000, 1, False)`` for a GPU; ``(16_000_000_000, 8, True)`` for eight CPU
-    devices of a host. Return None if it is unknown."""
+    """Return the memory for the program of ``c``: (bytes, number of devices that share these bytes, whether
+    they are memory of the host). ``(85_000_000_000, 1, False)`` for a GPU; ``(16_000_000_000, 8, True)`` for
+    eight CPU devices of a host. Return None if the bytes are unknown."""
     stated = stated_capacity(c)
     if stated is not None:
         return stated, 1, False
@@ -161,8 +160,8 @@ def wants(run: Run) -> list[Want]:
 
 
 def want(c: Compilation) -> Want | None:
-    """Return the memory that the program of ``c`` needs and that its devices have. Return None if one of the
-    two is unknown."""
+    """Return the memory that the program of ``c`` needs and that its devices have. None if either is
+    unknown."""
     if c.compiled is None or c.compiled.memory is None:
         return None
     peak, capacity = peak_bytes(c.compiled.memory), capacity_of(c)
@@ -170,12 +169,9 @@ def want(c: Compilation) -> Want | None:
 
 
 def _beside(c: Compilation) -> int | None:
-    """Return the bytes that other live arrays take while the program of ``c`` runs, on its fullest device.
-
-    The live arrays are those of the last snapshot (list of all live arrays) before the compilation, or else
-    of the first snapshot of the process. Arguments of the program are subtracted, because the peak of the
-    program includes them. Return None if the bytes are unknown.
-    """
+    """Return the bytes that other live arrays take, while the program of ``c`` runs, on the device where they
+    take most. None if unknown. The last snapshot before the compilation is used, or else the first snapshot
+    of the process."""
     assert c.compiled is not None and c.compiled.memory is not None
     before = [e for e in c.process.snapshots if e.t_ns <= c.t_ns]
     event = before[-1] if before else (c.process.snapshots or [None])[0]  # type: ignore[list-item]
@@ -187,13 +183,14 @@ def _beside(c: Compilation) -> int | None:
         return None
     in_use = {m.device: m.in_use for m in look.memory if m.in_use is not None}
     held = max((in_use.get(d, look.by_device.get(d, 0)) for d in ids), default=0)
+    # The peak of the program includes its arguments, so they are not counted again here.
     return max(0, held - (c.compiled.memory.argument_bytes or 0))
 
 
 def _ran(c: Compilation) -> bool:
-    """Return whether the program that the call ``c`` compiled also ran. The result is False if the program
-    was compiled ahead of time, if an exception that this call raised ended the user's program, or if memory
-    ran out in it."""
+    """Return whether the program that the call ``c`` compiled also ran. It did not if it was compiled ahead
+    of time, if memory ran out in it, or if an exception raised at the line of the call ended the user's
+    program."""
     if c.entry != "call":
         return False
     if deaths.without_memory(c):

@@ -50,7 +50,8 @@ class FunctionDiff(msgspec.Struct, frozen=True):
       counts: the numbers that differ: {name: (before, after)}; the names are ``traces``, ``lowerings``, ...
         (COUNTS).
       causes: the causes that made the function recompile more often in one run than in the other.
-      programs: the differences of the compiled programs, for each pair of programs that differs.
+      programs: the differences of the compiled programs, one ``Changes`` for each pair of programs that
+        differs.
     """
 
     before: Function | None
@@ -67,8 +68,8 @@ class FunctionDiff(msgspec.Struct, frozen=True):
 
     @property
     def moved(self) -> bool:
-        """Return whether the function has different ids in the two runs: its file, line or wrappers changed.
-        The function of the first run and the one of the second run were then matched by name."""
+        """Return whether the function has different ids in the two runs, because its file, line or wrappers
+        changed. It was then found in both runs by its name."""
         return self.before is not None and self.after is not None and self.before.id != self.after.id
 
     @property
@@ -119,8 +120,9 @@ class CompilationDiff(msgspec.Struct, frozen=True):
 
 
 def runs(a: Run, b: Run, only: tuple[Sequence[Function], Sequence[Function]] | None = None) -> RunDiff:
-    """Return the differences of run ``b`` from run ``a``. If ``only`` is given, only these functions of ``a``
-    and of ``b`` are compared, and the properties of the runs (arguments, JAX version) are not."""
+    """Return the differences between run ``a`` and run ``b``. If ``only`` is given, it has the functions of
+    ``a`` and those of ``b`` to compare, and the properties of the runs (arguments, JAX version) are not
+    compared."""
     old, new = only or (list(a.functions.values()), list(b.functions.values()))
     found = [_function(a, x, b, y) for x, y in matched(old, new)]
     found.sort(key=lambda f: (not f.differs, not f.function.user, -_seconds(f), f.function.id))
@@ -128,7 +130,7 @@ def runs(a: Run, b: Run, only: tuple[Sequence[Function], Sequence[Function]] | N
 
 
 def compilations(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> CompilationDiff:
-    """Return the differences of compilation ``b`` of ``run_b`` from compilation ``a`` of ``run_a``."""
+    """Return the differences between compilation ``a`` of ``run_a`` and compilation ``b`` of ``run_b``."""
     p, q = run_a.programs.get(a.program or ""), run_b.programs.get(b.program or "")
     program = None if p is None or q is None else changes.between(run_a, p, run_b, q)
     return CompilationDiff(a, b, keys(run_a, a, run_b, b), program, (a.reached, b.reached))
@@ -137,9 +139,8 @@ def compilations(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> Comp
 def matched(
     old: Sequence[Function], new: Sequence[Function]
 ) -> list[tuple[Function | None, Function | None]]:
-    """Match the functions of the first run (``old``) with those of the second one (``new``). Return pairs
-    (function in the first run, the same function in the second run), with None in place of a function that a
-    run does not have."""
+    """Return pairs (function of the first run, the same function in the second run) for the functions ``old``
+    and ``new`` of the two runs. In a pair, None stands for a function that one of the runs does not have."""
     pairs: list[tuple[Function | None, Function | None]] = []
     left, right = list(old), list(new)
 
@@ -206,9 +207,12 @@ def programs_of(run: Run, f: Function) -> list[Program]:
 
 
 def changed_programs(run: Run, f: Function) -> tuple[int, int] | None:
-    """Find the last recompile of ``f`` that has another program than the compilation right before it. Return
-    the numbers of these two compilations: ``(3, 4)`` stands for ``f#3`` and ``f#4``. Return None if there is
-    no such recompile. The forward and the backward program of one call of ``jax.grad(f)`` do not count."""
+    """Return the numbers of two successive compilations of ``f`` with different programs, of which the second
+    one is a recompile: ``(3, 4)`` stands for ``f#3`` and ``f#4``. If there are several such pairs, return the
+    last. None if there is none.
+
+    The forward and the backward program of one call of ``jax.grad(f)`` are no such pair.
+    """
     again = {c.id for c in recompilations(f, run)}
     numbered = [(n, c) for n, c in run.numbered(f) if c.program in run.programs]
     pairs = [
@@ -218,8 +222,9 @@ def changed_programs(run: Run, f: Function) -> tuple[int, int] | None:
 
 
 def _programs(a: Run, x: Function, b: Run, y: Function) -> list[Changes]:
-    """Return the differences of the compiled programs of one function: ``x`` in the run ``a``, ``y`` in the
-    run ``b``. Programs of the two runs are compared in pairs; equal pairs are left out."""
+    """Return the differences between the compiled programs of ``x`` in run ``a`` and of ``y`` in run ``b``,
+    which are the same function. Programs are compared in pairs. Equal pairs are left out; programs without a
+    partner are included."""
     old, new = programs_of(a, x), programs_of(b, y)
     there = {q.id: q for q in new}
     alike = [(p, there[p.id]) for p in old if p.id in there]
@@ -237,9 +242,9 @@ def _programs(a: Run, x: Function, b: Run, y: Function) -> list[Changes]:
 
 
 def keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] | None:
-    """Return how the cache key of compilation ``b`` of ``run_b`` differs from that of ``a`` of ``run_a``: one
-    Cause for each difference. ``run_a`` and ``run_b`` may be the same. Return None if one of the keys was not
-    recorded."""
+    """Return the differences between the cache key of compilation ``a`` of ``run_a`` and that of compilation
+    ``b`` of ``run_b``, one Cause for each. ``run_a`` and ``run_b`` may be the same. Return None if one of the
+    keys was not recorded."""
     if a.key is None or b.key is None:
         return None
     before, after = key_index.facts_of(run_a, a), key_index.facts_of(run_b, b)
@@ -260,12 +265,9 @@ def keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] 
 
 
 def _anywhere(facts: Facts, both: Collection[str]) -> Facts:
-    """Return ``facts``, a flattened cache key, without the values that mean nothing in another process. Keys
-    of two runs can then be compared.
-
-    Left out are ids of objects, hashes (those of texts depend on PYTHONHASHSEED), and settings that the other
-    process does not have. ``both`` has the names of the settings that both keys have.
-    """
+    """Return the flattened cache key ``facts`` without what means nothing in another process: ids of objects,
+    hashes (they depend on PYTHONHASHSEED), and settings that only one of the processes has. ``both`` has the
+    names of the settings of both processes."""
     return Facts(
         facts.leaves,
         {p: msgspec.structs.replace(s, serial=None, hash=None) for p, s in facts.static.items()},
@@ -287,9 +289,9 @@ def _facts(a: Run, b: Run) -> dict[str, tuple[str | None, str | None]]:
 
 
 def _words(argv: list[str]) -> list[str]:
-    """Return ``argv``, the command line of a run, without the interpreter and without its flags ``-B`` and
-    ``-u``. These flags do not change the behavior of the program, and ``jaxscope run`` may have added them.
-    ``["python", "-B", "train.py", "--lr", "1"]`` -> ``["train.py", "--lr", "1"]``"""
+    """Return the command line ``argv`` of a run without the interpreter and its flags ``-B`` and ``-u``:
+    ``["python", "-B", "train.py", "--lr", "1"]`` -> ``["train.py", "--lr", "1"]``. These flags do not change
+    what the program does, and ``jaxscope run`` may have added them."""
     flags = next(
         (n for n, word in enumerate(argv) if n and (word in ("-m", "-c", "-") or word[:1] != "-")), len(argv)
     )

@@ -1,8 +1,7 @@
 """Compare the figures of two runs of a program, and decide for each whether it is better, worse or equal.
 
 The figures are counts, bytes, and lower bounds on the time of a call on target machines. Measured seconds are
-not compared. A function may have several compiled programs: of each figure (``model.metrics``), the largest
-value of all its programs is compared.
+not compared. If a function has several compiled programs, the largest value of each figure is compared.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ def _memory(m: metrics.SavedMetrics) -> Figures | None:
 
 def _wire(m: metrics.SavedMetrics) -> Figures | None:
     """Return the bytes that a device sends in one call of a program, by mesh axes: ``{"data": 4096, ...}``.
-    ``m`` has all figures of the program. Return None if the bytes are unknown."""
+    ``m`` has all figures of the program. None if unknown."""
     traffic = m.traffic if isinstance(m, ProgramMetrics) else None
     return None if traffic is None else {axes: t.wire_bytes for axes, t in traffic.items()}
 
 
 def _bound(m: metrics.SavedMetrics) -> Figures | None:
     """Return the lower bound on the seconds of one call of a program, as ``{"least": seconds}``. ``m`` has
-    all figures of the program. Only a program for a target (a machine given by ``--target``) has a lower
-    bound. Return None for any other program, or if the bound is unknown."""
+    all figures of the program. None if unknown, or if the program is not for a target (a machine given by
+    ``--target``)."""
     bounds = m.bounds if isinstance(m, ProgramMetrics) else None
     return None if bounds is None else {"least": bounds.least}
 
@@ -61,7 +60,8 @@ class Fact(msgspec.Struct, frozen=True):
       figure: the name of the figure within the metric, both values and the unit.
       verdict: whether the second run is BETTER, WORSE or EQUAL.
       function: the function to which the figure belongs; None: it belongs to the run.
-      target: the accelerator for which the program was compiled; None: the devices that ran it.
+      target: the accelerator for which the program of the figure was compiled; None: the devices that ran the
+        program, or a figure of no program.
     """
 
     part: str
@@ -72,8 +72,8 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 def facts(found: RunDiff) -> list[Fact]:
-    """Return the figures that ``found``, a comparison of two runs, compares: first those of the whole runs,
-    then those of the user's functions. Functions that only one of the runs has are left out."""
+    """Return the figures of the two compared runs ``found``, each with a verdict: first those of the whole
+    runs, then those of the user's functions. Functions that only one of the runs has are left out."""
     both = [f for f in found.functions if f.before is not None and f.after is not None and f.function.user]
     return [
         *_judged(COUNTS, _counts(found.before), _counts(found.after)),
@@ -83,8 +83,8 @@ def facts(found: RunDiff) -> list[Fact]:
 
 
 def verdict(found: Iterable[Fact]) -> str:
-    """Return one verdict for the figures ``found``: BETTER or WORSE if all figures that differ have this
-    verdict, MIXED if some are better and some are worse, EQUAL if no figure differs."""
+    """Return one verdict for all of ``found``: BETTER or WORSE if all figures that differ have this verdict,
+    MIXED if some are better and some are worse, EQUAL if no figure differs."""
     seen = {f.verdict for f in found} - {EQUAL}
     return MIXED if len(seen) > 1 else next(iter(seen), EQUAL)
 
@@ -100,8 +100,7 @@ def _judged(
     both runs.
 
     Args:
-      metric: the group of figures, with two rules: which values are better, and which relative change is
-        ignored.
+      metric: the group of figures. It says which values are better, and which relative change is ignored.
       before, after: the values in the first and in the second run by name of the figure; None: unknown.
       function, target: what the figures belong to (see ``Fact``).
     """
@@ -134,11 +133,11 @@ def _transferred(run: Run) -> dict[str, float]:
 
 
 def _transfers(run: Run, name: str, attribute: str) -> dict[str, float]:
-    """Return the number (``attribute`` is ``count``) or the bytes (``bytes``) of all transfers of the run,
-    for each direction.
+    """Return the number or the bytes of all transfers of the run for each direction. ``attribute`` is
+    ``count`` or ``bytes``; ``name`` is the beginning of the names in the result. Empty if transfers were not
+    recorded.
 
-    Example: ``_transfers(run, "bytes", "bytes")`` -> ``{"bytes_to_host": 4096, "bytes_to_devices": 1024}``.
-    ``name`` is the beginning of the names in the result. The dict is empty if transfers were not recorded.
+    ``_transfers(run, "bytes", "bytes")`` -> ``{"bytes_to_host": 4096, "bytes_to_devices": 1024}``
     """
     if not transfers.counted(run):
         return {}
@@ -168,8 +167,8 @@ def _of_function(found: RunDiff, f: FunctionDiff) -> Iterator[Fact]:
 
 
 def _by_target(run: Run, f: Function) -> dict[str | None, list[Program]]:
-    """Return the compiled programs of ``f`` by name of the target (a machine given by ``--target``). The key
-    None has the programs for the devices on which the run took place."""
+    """Return the compiled programs of ``f`` by name of their target (a machine given by ``--target``). The
+    key None has the programs for the devices on which the run took place."""
     found: dict[str | None, list[Program]] = {None: programs_of(run, f)}
     for g, programs in target_programs.of_run(run):
         for p in programs if g is f else ():
@@ -178,8 +177,8 @@ def _by_target(run: Run, f: Function) -> dict[str | None, list[Program]]:
 
 
 def _largest(metric: Metric, programs: Sequence[ProgramMetrics]) -> Figures | None:
-    """Return the largest value of each figure of the group ``metric`` in ``programs``, by name of the figure.
-    Return None if the figures of one of the programs are unknown."""
+    """Return the largest value of each figure of ``metric`` in ``programs``, by name of the figure; None as a
+    value if one program's value is unknown. Return None if all figures of one of the programs are unknown."""
     found: dict[str, float | None] = {}
     for program in programs:
         figures = metric.extract(program)

@@ -89,9 +89,12 @@ class Fold:
         self._open: dict[str, Compilation] = {}  # compilations with a phase in progress
 
     def apply(self, event: ev.AnyEvent | ev.Unknown, log: str = "") -> Compilation | None:
-        """Add ``event`` to the records. Return the compilation that the event is about, or None if it is
-        about none. ``log`` is the name of the log that has the event. It distinguishes processes that had the
-        same pid."""
+        """Add ``event`` to the records. Return the compilation to which it belongs; None if it belongs to
+        none.
+
+        ``log`` is the name of the log that has the event. It tells processes apart that had the same pid, one
+        after the other.
+        """
         self.version += 1
         handler = _HANDLERS.get(type(event))
         if handler is None or isinstance(event, ev.Unknown):
@@ -110,9 +113,9 @@ class Fold:
         return found
 
     def _without_process(self, event: ev.AnyEvent | ev.Unknown) -> None:
-        """Add ``event``, which belongs to no process of the program, to the records. Such events are: the end
-        of the program, events about XLA's output on stderr, news about a compiler for a target (a machine
-        given by ``--target``), and events of unknown kinds."""
+        """Add ``event``, which belongs to no process of the program, to the records: the end of the program,
+        XLA's output on stderr, a compilation for a target (a machine given by ``--target``), or an unknown
+        kind of event."""
         if isinstance(event, ev.Unknown):
             self.unknown[event.kind] = self.unknown.get(event.kind, 0) + 1
         elif isinstance(event, ev.ProgramExited):
@@ -125,18 +128,20 @@ class Fold:
             self._target(event)
 
     def count(self, log: str, numbers: Sequence[int]) -> None:
-        """Add the current values of the counts that grow without events (calls, steps, fast-path misses).
-        ``numbers`` are the contents of the counts file beside the log with the name ``log`` (see
-        ``log.counts``). The event that introduced a count has the index of this count in the file, as its
-        field ``cell``."""
+        """Update the counts that grow without events (calls, steps, fast-path misses).
+
+        ``numbers`` are the contents of the counts file of the log with the name ``log`` (see ``log.counts``).
+        Each count was introduced by an event. The field ``cell`` of this event is the index of the count in
+        ``numbers``.
+        """
         for cell, event in list(self._cells.get(log, {}).items()):
             field = "index" if isinstance(event, ev.Step) else "count"
             if 0 <= cell < len(numbers) and numbers[cell] > getattr(event, field):
                 self.apply(msgspec.structs.replace(event, **{field: numbers[cell]}), log)
 
     def _process(self, event: ev.Event, log: str) -> Process:
-        """Return the process that wrote ``event`` into the log with the name ``log``. Create it at its first
-        event, and update the times at which it was seen."""
+        """Return the process that wrote ``event`` into the log with the name ``log``, after an update of its
+        last time and its JAX process index. The process is created at its first event."""
         process = self._by_log.get(log) if log else self._by_pid.get(event.pid)
         if process is None or (not log and isinstance(event, ev.RunStarted) and process.started is not None):
             name = str(event.pid)
@@ -412,7 +417,7 @@ class Fold:
         Args:
           phase: trace, lower or compile.
           event: the event of the end, with the seconds of the phase.
-          reached: whether the phase ran and succeeded. If not, it failed, or used an earlier trace.
+          reached: True: the phase ran and succeeded. False: it failed, or an earlier trace was used.
         """
         if c.phase == phase:
             c.phase = None
@@ -444,14 +449,14 @@ def _no_texts(_: Program) -> Texts:
 
 
 def _now(process: Process, c: Compilation) -> None:
-    """Store in call ``c`` how many steps and calls its process, ``process``, has counted so far. The step of
-    ``c`` is later found from these numbers."""
+    """Store in call ``c`` the number of steps and calls that ``process``, which made ``c``, has counted so
+    far. They later tell in which step ``c`` was."""
     c.marks, c.calls = process.step or 0, process.calls
 
 
 def _insert(compilations: list[Compilation], c: Compilation) -> None:
-    """Insert the call ``c`` into ``compilations``, which is in order of time. Its place may not be the end,
-    because logs are read one by one."""
+    """Insert the call ``c`` into ``compilations``, which is in order of time. The place may be before the
+    end, because the logs of several processes are read one after the other."""
     key = (c.t_ns, c.process.pid, c.call)
     at = len(compilations)
     while at > 0:

@@ -18,10 +18,9 @@ FAR = 200  # a line so many lines below the first line of a function is not in t
 
 
 def find_functions(run: Run, text: str) -> list[Function]:
-    """Return the functions of ``run`` that match ``text`` (a qualified name, a name, the ending of a name,
-    ``file:line`` or an id); several functions, such as lambdas, can match.
-
-    If functions of the user match, functions of libraries are left out.
+    """Return the functions of ``run`` that match ``text``: a qualified name, a name, the ending of a name, a
+    file, ``file:line`` or an id. Several functions, such as lambdas, can match. If functions of the user
+    match, those of libraries are left out.
 
     Raises:
       UsageError: nothing matches; the hint lists similar names.
@@ -48,10 +47,11 @@ def find_functions(run: Run, text: str) -> list[Function]:
 
 
 def find_compilations(run: Run, text: str) -> tuple[list[Function], int | None]:
-    """Return what a text such as ``train_step#4`` names: (functions, number of the compilation).
+    """Return (functions, number of the compilation) for a text such as ``train_step#4``. The number is None
+    if ``text`` has no ``#``.
 
-    The number is None if ``text`` has no ``#``. If several functions have the name, all are returned, and at
-    least one of them has a compilation with this number.
+    If several functions have the name, all are returned, and at least one of them has a compilation with this
+    number.
 
     Raises:
       UsageError: no such function, or no such number.
@@ -72,8 +72,8 @@ def find_compilations(run: Run, text: str) -> tuple[list[Function], int | None]:
 
 
 def matches(f: Function, pattern: str) -> bool:
-    """Return whether ``pattern`` matches the function ``f``. ``pattern`` is a name, the ending of a name,
-    ``file:line``, an id, or a shell pattern (``train_*``)."""
+    """Return whether ``pattern`` matches the function ``f``. ``pattern`` is a name, the ending of a name, a
+    file, ``file:line``, an id, or a shell pattern (``train_*``)."""
     wanted = pattern.strip()
     if wanted == f.id or _exact(f, wanted) or _ending(f, wanted) or _place(f, wanted):
         return True
@@ -82,8 +82,8 @@ def matches(f: Function, pattern: str) -> bool:
 
 
 def is_called(f: Function, text: str) -> bool:
-    """Return whether ``text`` is a complete name or the id of ``f``, or ``file:line`` of its first line. The
-    complete names of a method are ``train.A.step``, ``A.step`` and ``step``."""
+    """Return whether ``text`` is a complete name, the id, the file or the first line (``file:line``) of
+    ``f``. The complete names of a method are ``train.A.step``, ``A.step`` and ``step``."""
     wanted = text.strip()
     names = [f.seen.qualname, f"{f.seen.module or ''}.{f.seen.qualname}"]
     names += [name.replace(".<locals>", "") for name in names]
@@ -91,8 +91,8 @@ def is_called(f: Function, text: str) -> bool:
 
 
 def has_twin(run: Run, f: Function) -> bool:
-    """Return whether another function of the run has the name, file and line of ``f``. Both were then created
-    by the same function (a decorator, a factory), and reports need more than the name to distinguish them."""
+    """Return whether another function of the run has the same name, file and line as ``f``: a decorator or
+    factory created both. Reports then need more than the name to tell them apart."""
     place = f.seen.name, f.seen.file, f.seen.line
     return any(
         g is not f and (g.seen.name, g.seen.file, g.seen.line) == place for g in run.functions.values()
@@ -112,8 +112,8 @@ def _ending(f: Function, text: str) -> bool:
 
 
 def _place(f: Function, text: str) -> bool:
-    """Return whether ``text`` is the file of ``f`` or its first line, ``file:line``. The end of the file's
-    path suffices: ``train.py`` for ``/home/me/train.py``."""
+    """Return whether ``text`` is the file of ``f``, or ``file:line`` with the first line of ``f``. The end of
+    the file's path suffices: ``train.py`` for ``/home/me/train.py``."""
     if not f.seen.file:
         return False
     name, _, line = text.rpartition(":")
@@ -127,9 +127,9 @@ def _place(f: Function, text: str) -> bool:
 
 
 def _around(functions: list[Function], text: str) -> list[Function]:
-    """Return those of ``functions`` that probably contain the line ``text`` (``train.py:12``); empty if
-    ``text`` is no line. Only the first lines of functions are known. So these are the functions whose first
-    line (often that of a decorator) is the nearest one above the line."""
+    """Return the functions that probably contain the line ``text`` (``train.py:12``): those whose first line
+    is the nearest one above it. Only first lines (often of a decorator) are known. Empty if ``text`` is no
+    line."""
     name, _, line = text.rpartition(":")
     if not name or not line.isdecimal():
         return []

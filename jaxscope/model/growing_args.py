@@ -34,8 +34,10 @@ def arguments(run: Run, f: Function) -> frozenset[str]:
 
 def mostly(run: Run, misses: Sequence[Miss]) -> bool:
     """Return whether the function itself lengthened the argument in most of the latest recompiles. The advice
-    is then to allocate the argument with its final size, not to pad it to a few sizes. ``misses`` are the
-    recompiles of one function in order of time: (call, its cause of kind ``shape``)."""
+    is then to allocate the argument with its final size, not to pad it to a few sizes.
+
+    ``misses`` are recompiles of one function, in order of time: (call, its cause of kind ``shape``).
+    """
     latest = misses[-LATEST:]
     half = (len(latest) + 1) // 2
     others = (1 for c, cause in latest if not by_itself(run, c, cause))
@@ -43,12 +45,11 @@ def mostly(run: Run, misses: Sequence[Miss]) -> bool:
 
 
 def by_itself(run: Run, c: Compilation, cause: Cause) -> bool:
-    """Return whether ``c`` recompiled because the function itself made its argument longer: the argument is a
-    result of an earlier call. ``cause`` is the change of the argument's shape.
+    """Return whether ``c`` recompiled because the function itself made its argument longer: the argument is
+    the result of an earlier call. ``cause`` is the change of the argument's shape.
 
-    That is so if the argument has the tree, shapes and dtypes of the result of an earlier call, and is longer
-    than the argument of that call. The result is False if the argument is known to have been created at a
-    line other than those of the two calls.
+    The argument must have the tree, shapes and dtypes of the result of an earlier call, and be longer than
+    the argument of that call. The result is False if another line is known to have created the argument.
     """
     comparison = causes.compared(run, c)
     if cause.kind != "shape" or cause.path is None or comparison is None:
@@ -61,9 +62,8 @@ def by_itself(run: Run, c: Compilation, cause: Cause) -> bool:
 
 
 def _by_itself(run: Run, c: Compilation, comparison: Comparison, name: str) -> bool:
-    """Return whether the argument ``name`` of ``c`` is the lengthened result of an earlier call.
-    ``by_itself`` calls this function and caches the result. ``comparison`` compares the cache key of ``c``
-    with an earlier key."""
+    """Return whether the argument ``name`` of ``c`` is the lengthened result of an earlier call (see
+    ``by_itself``). ``comparison`` has the flattened cache key of ``c``."""
     now = _argument(comparison.facts, name)
     index = key_index.of(run, c)
     for at in index.latest(index.before(c.call), LOOK_BACK, _ran):
@@ -88,9 +88,8 @@ def _argument(facts: Facts, name: str) -> dict[str, LeafFacts]:
 
 
 def _longer(before: dict[str, LeafFacts], now: dict[str, LeafFacts]) -> bool:
-    """Return whether an argument became longer from one call (``before``) to another (``now``): no dimension
-    of any of its leaves became shorter, and at least one became longer. Both are {path below the argument:
-    leaf}."""
+    """Return whether an argument became longer from the call ``before`` to the call ``now``, both {path below
+    the argument: leaf}: at least one dimension became longer, and none became shorter."""
     if before.keys() != now.keys():
         return False
     pairs = []

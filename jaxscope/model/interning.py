@@ -22,8 +22,8 @@ _UNLIKE = frozenset(
 
 
 def _fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
-    """Return the names of those fields of the event type ``kind`` whose equal values are kept only once. Left
-    out are numbers, the fields of all events, and fields whose values differ in almost all events
+    """Return the names of the fields of the event type ``kind`` whose equal values are kept only once.
+    Left out are numbers, the fields that all events have, and fields that differ in almost all events
     (_UNLIKE)."""
     plain = {f.name for f in msgspec.structs.fields(ev.Event)} | _UNLIKE
     return tuple(
@@ -59,9 +59,9 @@ class Shared:
         self._met = 0
 
     def of(self, event: Any) -> None:
-        """Replace the parts of ``event`` (an event, a Key or the Facts of a key; other types stay unchanged)
-        in place by equal objects of earlier events, to save memory. Nobody may change the parts afterwards,
-        because other events have the same objects."""
+        """Replace the field values of ``event`` in place by equal objects of earlier events, to save memory.
+        ``event`` is an event, a Key or the Facts of a key; objects of other types stay unchanged. Nobody may
+        change the values afterwards, because several events share them."""
         table = self._tables.get(type(event))
         if table is None:
             return

@@ -63,8 +63,8 @@ class Threads:
         self._phases: dict[int, list[tuple[int, int, float]]] = {}  # (middle in ns, call, seconds), in order
 
     def own_seconds(self, thread: int, call: int, end: int, seconds: float) -> float:
-        """Add a phase of ``thread``, and return its seconds without the phases of other calls inside it. An
-        inner phase ends first, so it must be added first.
+        """Add a phase of ``thread``. Return its seconds without the phases of other calls inside it. Inner
+        phases end first, so they must be added first.
 
         A phase counts as inside if its middle is inside the other phase. (Times and seconds come from
         different clocks, so the begin of a phase is not exact.)

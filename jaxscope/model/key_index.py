@@ -27,8 +27,8 @@ class Earlier:
 
     Attributes:
       facts: the flattened form of each key.
-      positions: the position of a key by the number of its call. The numbers do not always increase: with
-        several threads, a later call may miss first.
+      positions: {number of the call: position of its key}. With several threads, the call with the lower
+        number may have the higher position.
       entries: the kinds of calls that the keys are from: call, aot, transform, nested.
       shapes, statics: for each key, a hash of the shapes, and a hash of the static values.
       by_shapes, by_static: the positions of the keys by their hash: {hash: [position, ...]}.
@@ -45,8 +45,8 @@ class Earlier:
         self.by_static: dict[int, list[int]] = {}
 
     def add(self, c: Compilation, key: Key, facts: Facts) -> None:
-        """Add ``key``, the cache key of call ``c``, to the index. ``facts`` is the same key in its flattened
-        form."""
+        """Add ``key``, the cache key of call ``c``, to the index. ``facts`` is the flattened form of this
+        key."""
         at = len(self.compilations)
         self.compilations.append(c)
         self.facts.append(facts)
@@ -58,30 +58,32 @@ class Earlier:
         self.by_static.setdefault(self.statics[at], []).append(at)
 
     def before(self, call: int) -> int:
-        """Return the number of keys that were recorded before the key of the call with the number ``call``.
-        Keys at positions (indices) below this number are the earlier ones."""
+        """Return the number of keys that were recorded before the key of the call with the number ``call``:
+        the positions below this number are those of the earlier keys. If the index does not have the call,
+        calls with smaller numbers count as earlier."""
         position = self.positions.get(call)
         return sum(other < call for other in self.positions) if position is None else position
 
     def latest(self, end: int, most: int, fits: Fits | None) -> list[int]:
         """Return the positions (indices) of the latest keys before position ``end``, at most ``most``, the
-        latest first. ``fits`` tells whether the compilation of a key is wanted; if it is None, all are."""
+        latest first. If ``fits`` is given, only keys whose compilation it accepts are returned."""
         return _latest(range(end), most, self._at(range(end), fits))
 
     def hashes(self, call: int, key: Key) -> tuple[int, int]:
-        """Return (hash of the shapes, hash of the static values) of ``key``, the cache key of the call with
-        the number ``call``. If the key is in the index, its hashes are not computed again."""
+        """Return (hash of the shapes, hash of the static values) of ``key``, the cache key of the call
+        with the number ``call``. The hashes are taken from the index if it has the call, and computed
+        otherwise."""
         at = self.positions.get(call)
         return (shapes(key), statics(key)) if at is None else (self.shapes[at], self.statics[at])
 
     def alike(self, hashes: tuple[int, int], end: int, most: int, fits: Fits | None) -> set[int]:
-        """Return the positions (indices) of the latest keys that have the same shapes, or the same static
-        values, as a new key, to compare them with it.
+        """Return the positions (indices) of the latest keys that have the same shapes or the same static
+        values as a new key.
 
         Args:
           hashes: (hash of the shapes, hash of the static values) of the new key.
           end: only keys before this position are returned.
-          most: how many keys with the same shapes, and how many with the same static values, are returned.
+          most: the most keys with the same shapes, and also with the same static values, that are returned.
           fits: returns whether the compilation of a key is wanted; None: all are.
         """
         found: set[int] = set()
@@ -93,8 +95,8 @@ class Earlier:
         return found
 
     def same_shapes(self, key: Key, end: int, fits: Fits) -> int | None:
-        """Return the position (index) of the latest key before position ``end`` with the shapes of ``key``.
-        Return None if there is no such key. ``fits`` tells whether the compilation of a key is wanted."""
+        """Return the position (index) of the latest key before position ``end`` that has the shapes of
+        ``key`` and whose compilation ``fits`` accepts. None if there is no such key."""
         known = self.by_shapes.get(shapes(key), [])
         before = range(bisect_left(known, end))
         found = _latest(before, 1, self._at(known, fits))
@@ -105,14 +107,13 @@ class Earlier:
 
     def with_shapes(self, pairs: Sequence[tuple[str, object]]) -> list[int]:
         """Return the positions (indices), in ascending order, of the keys whose arguments have the paths and
-        shapes ``pairs``: (path, shape) of each argument. Of many such keys, return only the latest
-        LOOK_AT."""
+        shapes ``pairs``: (path, shape) of each argument. At most the latest LOOK_AT are returned."""
         return self.by_shapes.get(hash(tuple(pairs)), [])[-LOOK_AT:]
 
 
 def _latest(numbers: range, most: int, fits: Callable[[int], bool] | None) -> list[int]:
-    """Return at most ``most`` of ``numbers``, the last first. If ``fits`` is given, these are the last
-    numbers for which it returns True; then at most the last LOOK_AT of ``numbers`` are tried."""
+    """Return at most ``most`` of ``numbers``, the last first. If ``fits`` is given, only numbers that it
+    accepts are returned, and only the last LOOK_AT of ``numbers`` are tried."""
     if fits is None:
         return list(reversed(numbers[-most:]))
     found: list[int] = []
@@ -157,8 +158,8 @@ def of(run: Run, c: Compilation) -> Earlier:
 
 
 def facts_of(run: Run, c: Compilation) -> Facts:
-    """Return the cache key of ``c`` in flattened form: it contains the shardings and settings themselves, not
-    an index or id of each. The key of ``c`` must have been recorded. The result is cached."""
+    """Return the cache key of ``c`` in flattened form, with the shardings and settings themselves in place of
+    their indices and ids. The key of ``c`` must have been recorded. The result is cached."""
     key = c.key
     assert key is not None
     settings = run.settings(c.process, key.context)

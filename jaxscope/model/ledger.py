@@ -17,7 +17,8 @@ class Entry(msgspec.Struct, frozen=True):
       cause: the kind of the decisive cause: ``shape``, ``first``, ...
       path: the path of the argument, or the name of the setting; None: the cause has none.
       source: the user's line that made the calls; None: unknown.
-      function: the function; None: the entry is for all functions that are not the user's.
+      function: the function of the user; None: the entry is for all operations outside jit and functions of
+        libraries together.
       count: number of calls that missed a cache. A call that made JAX compile several programs, as under
         ``jax.grad``, counts once.
       trace_seconds, lower_seconds, compile_seconds: the seconds of these calls, without what other calls
@@ -39,9 +40,8 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def entries(run: Run) -> list[Entry]:
-    """Return the seconds of all compilations by cause, function and line, each sum as an Entry, the largest
-    sum first. Left out are calls that missed only the C++ fast path, and traces inside the trace of another
-    function."""
+    """Return the seconds of all compilations summed by cause, function and line, the largest sum first. Left
+    out are calls that missed only the C++ fast path, and traces inside the trace of another function."""
     groups: dict[tuple[object, ...], list[Compilation]] = {}
     for c in run.compilations.values():
         if c.reached == ["fast_path"] or c.entry == "nested":

@@ -38,15 +38,15 @@ class Spent(msgspec.Struct, frozen=True):
     """The seconds that the main thread spent at one line doing one thing, such as waiting for a device.
 
     Attributes:
-      doing: what it did: ``compiling``, ``waiting``, ... (see ``LineTime``).
+      doing: what the thread did: ``compiling``, ``waiting``, ... (see ``LineTime``).
       line: the user's line (its field ``function`` is the function that contains the line).
       seconds: the wall time, in seconds.
       blocked: the part of ``seconds`` in which the thread slept: it waited for a device, a lock or a file.
       samples: the number of samples of which ``seconds`` is the sum.
-      callers: the user's lines that led to ``line``, innermost first. If several call stacks did, these lines
-        are those of the stack with the most time.
-      library: the installed package whose Python code took most of the time; None: none, or ``doing`` is not
-        ``python``.
+      callers: the user's lines that led to ``line``, innermost first; of several call stacks, those of the
+        stack with the most time.
+      library: the installed package whose Python code ran in the stack with the most time; None: it was code
+        of the user or of the standard library, or ``doing`` is not ``python``.
     """
 
     doing: str
@@ -59,15 +59,14 @@ class Spent(msgspec.Struct, frozen=True):
 
 
 def measured(run: Run) -> LineTimes | None:
-    """Return the times of the main thread by line that were measured in the main process. Return None if
-    nothing was measured."""
+    """Return the times of the main thread of the main process by line. None if nothing was measured."""
     return run.main.line_times if run.main is not None else None
 
 
 @cached_until_changed
 def by_line(run: Run) -> list[Spent]:
     """Return how long the main thread did each thing (waiting, compiling, ...) at each of the user's lines,
-    the longest time first. The list is empty if nothing was measured."""
+    the longest time first. Empty if nothing was measured."""
     found: dict[tuple[str, str, int], list[LineTime]] = {}
     for doing, entry in entries(run):
         found.setdefault((doing, entry.stack[0].file, entry.stack[0].line), []).append(entry)
@@ -77,10 +76,11 @@ def by_line(run: Run) -> list[Spent]:
 
 @cached_until_changed
 def entries(run: Run) -> list[tuple[str, LineTime]]:
-    """Return the recorded times, each as (what the main thread did, the time). The samples show no Python
-    code of JAX in calls of compiled functions and operations; such calls are recognized because JAX compiled
-    something at the same place. If the thread slept during Python code (it waited for a lock, a file or a
-    device) or in an operation (it waited for a device), the time of the sleep is a separate entry."""
+    """Return the recorded times of the main thread, each as (what the thread did, the time).
+
+    Calls of compiled functions and operations are recognized by their place: JAX compiled something there. If
+    the thread slept in such an operation or in Python code, the time of the sleep is a separate entry.
+    """
     times = measured(run)
     if times is None:
         return []
@@ -123,9 +123,9 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
 
 
 def seconds_at(run: Run, lines: Collection[tuple[str, int]]) -> float | None:
-    """Return the seconds that the main thread spent on operations outside jit and on waiting for values while
-    it was at one of ``lines``, each (file, number), or in a function that one of them called. Return None if
-    nothing was measured, or if there are too few samples."""
+    """Return the seconds that the main thread spent on operations outside jit and on waiting for values, at
+    one of ``lines`` or in a function called there. ``lines`` are (file, number). Return None if nothing was
+    measured, or if there are too few samples."""
     found = [
         t
         for doing, t in entries(run)
@@ -136,8 +136,8 @@ def seconds_at(run: Run, lines: Collection[tuple[str, int]]) -> float | None:
 
 def seconds_in_loop(run: Run, stack: Sequence[Frame]) -> float | None:
     """Return the seconds that the main thread spent on operations outside jit and on waiting for values in
-    the innermost loop around a line of ``stack``, the user's frames with the innermost first. Return None if
-    there is no loop, if nothing was measured, or if there are too few samples."""
+    one loop: the innermost loop around a line of ``stack``. ``stack`` has the user's frames, the innermost
+    first. Return None if there is no loop, if nothing was measured, or if there are too few samples."""
     around = next((list(_around(run, [frame])) for frame in stack if list(_around(run, [frame]))), [])
     inside = [
         t
@@ -148,17 +148,20 @@ def seconds_in_loop(run: Run, stack: Sequence[Frame]) -> float | None:
 
 
 def _seconds(times: Sequence[LineTime]) -> float | None:
-    """Return the seconds of ``times`` together; None if their error is large. The error of a sample is at
-    most the time between two samples, 0.2 s, but a call of C code that waits is one sample, however long."""
+    """Return the sum of the seconds of ``times``; None if its error is large. A sample has an error of at
+    most 0.2 s, the time between two samples. But a call of C code that waits is one sample, however long."""
     seconds, samples = sum(t.seconds for t in times), sum(t.samples for t in times)
     return seconds if samples >= FEWEST or seconds >= LONG_S else None
 
 
 def running_seconds(run: Run, function: Function) -> float | None:
-    """Return the seconds that the main thread spent in calls of the jitted ``function``, and on waiting for
-    values where no other jitted function of the user can be the reason: in a loop that calls no other one,
-    or after the call, in a function (or the script) that calls no other one. Return None if nothing was
-    measured, or if there are too few samples."""
+    """Return the seconds that the main thread spent in calls of the jitted ``function`` and on waiting for
+    its values. Return None if nothing was measured, or if there are too few samples.
+
+    A wait counts only if no other jitted function of the user can be its reason. Either it is in a loop that
+    calls ``function`` and no other jitted function. Or it follows a call of ``function`` in a function (or
+    the script) that calls no other jitted function.
+    """
     calls = [
         c
         for c in run.compilations.values()
@@ -201,9 +204,9 @@ class Loop(msgspec.Struct, frozen=True):
 
     Attributes:
       line: the first line of the loop (its field ``function`` is the function that contains the loop).
-      last: the number of its last line.
-      calls: whether it calls jitted functions of the user.
-      times: the times, each with what the thread did. Those in functions that the loop calls are included.
+      last: the number of the last line of the loop.
+      calls: whether the loop calls jitted functions of the user.
+      times: the times in the loop and in the functions that it calls.
     """
 
     line: Frame
@@ -213,8 +216,8 @@ class Loop(msgspec.Struct, frozen=True):
 
     @property
     def seconds(self) -> float:
-        """Return the sum of the seconds without those in which the thread slept: it may have waited for a
-        device."""
+        """Return the sum of the seconds in which the thread did not sleep. (While it slept, it may have
+        waited for a device.)"""
         return sum(t.seconds - t.blocked for t in self.times)
 
     @property
@@ -232,12 +235,13 @@ class Loop(msgspec.Struct, frozen=True):
 
 
 def loops(run: Run, times: list[LineTime], least: float) -> list[Loop]:
-    """Return the loops in which at least ``least`` seconds of ``times`` were spent.
+    """Return the loops in which at least ``least`` seconds of ``times`` were spent (without sleep). Times
+    outside of loops are left out.
 
-    Of nested loops, only one is returned: the innermost one that has at least the part MOST of the seconds of
-    the loop around it. If some of the loops around the line of a time call jitted functions, the other loops
-    are ignored for this time. A loop in a function counts as nested in the loop that calls the function. A
-    time without a loop on its stack is left out.
+    If an inner loop has at least the part MOST of the seconds of the loop around it, only the inner loop is
+    returned, otherwise only the outer one. A loop in a function counts as nested in the loop that calls the
+    function. If some of the loops around a time call jitted functions, the other loops are ignored for this
+    time.
     """
     calls = _with_calls(run)
     nested = [(list(_around(run, reversed(t.stack))), t) for t in times]
@@ -249,9 +253,9 @@ def loops(run: Run, times: list[LineTime], least: float) -> list[Loop]:
 
 
 def inner_loop(run: Run, loop: Loop, share: float) -> Frame | None:
-    """Return the first line of a loop inside ``loop``, or inside a function that ``loop`` calls, in which at
-    least the fraction ``share`` of the seconds of ``loop`` were spent: the loop with the most seconds. Return
-    None if there is no such loop."""
+    """Return the first line of the loop with the most seconds inside ``loop``, or inside a function that
+    ``loop`` calls. Return None if there is no such loop, or if its seconds are less than the fraction
+    ``share`` of those of ``loop``."""
     seconds: dict[Frame, float] = {}
     for t in loop.times:
         for line, last in _around(run, t.stack):
@@ -273,9 +277,9 @@ def _with_calls(run: Run) -> set[tuple[Frame, int]]:
 
 
 def _innermost(nested: list[tuple[_Loops, LineTime]], depth: int, least: float) -> Iterator[Loop]:
-    """Yield the loops at ``depth`` (0: the outermost ones) in which at least ``least`` seconds were spent. If
-    an inner loop has at least the part MOST of these seconds, yield the inner loop instead. ``nested`` has a
-    pair for each time: (the loops around it, outermost first; the time)."""
+    """Yield the loops at ``depth`` (0: the outermost ones) with at least ``least`` seconds, but instead of a
+    loop the loops inside it that have at least the part MOST of its seconds. ``nested`` has (the loops around
+    a time, outermost first; the time)."""
     members: dict[tuple[Frame, int], list[tuple[_Loops, LineTime]]] = {}
     for around, t in nested:
         if len(around) > depth:
@@ -287,8 +291,8 @@ def _innermost(nested: list[tuple[_Loops, LineTime]], depth: int, least: float) 
 
 
 def traced(run: Run) -> list[Spent]:
-    """Return how many seconds JAX traced each line of the user, the longest time first. The line that made
-    JAX trace is the first of ``callers``."""
+    """Return the seconds in which JAX traced each line of the user, the longest time first. The first of
+    ``callers`` is the line whose call made JAX trace."""
     found: dict[tuple[str, int], list[LineTime]] = {}
     for doing, entry in entries(run):
         if doing == COMPILING and entry.traced:
@@ -302,8 +306,8 @@ def traced(run: Run) -> list[Spent]:
 
 
 def _sum(doing: str, members: list[LineTime]) -> Spent:
-    """Return the sum of the times ``members``, in all of which the main thread was at one line and did one
-    thing, ``doing``."""
+    """Return the sum of the times ``members``. In all of them, the main thread was at the same line and did
+    the same thing, ``doing``."""
     most = max(members, key=lambda entry: entry.seconds)
     return Spent(
         doing=doing,

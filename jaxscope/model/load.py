@@ -23,7 +23,7 @@ class Queued(NamedTuple):
 
     Attributes:
       abandoned: ids of programs that will not be compiled, because the compiling process has ended.
-      behind: ids of processes that compile for other runs, and for which the other programs wait.
+      behind: ids of processes that compile for other runs. The programs of this run wait for them.
     """
 
     abandoned: frozenset[str] = frozenset()
@@ -54,11 +54,11 @@ class Batch(msgspec.Struct):
 
 
 class Tail:
-    """Reads the logs of a run into the attribute ``run``: at first completely, later only what is new in
-    them.
+    """Reads the logs of a run into the attribute ``run``: at first completely, later only their new lines.
 
-    ``poll`` does both parts of the work: ``read`` reads and decodes files, which may be slow, and ``take``
-    adds the events to the run. A view that must not block calls ``read`` and ``take`` in different threads.
+    ``poll`` does all the work. It consists of ``read``, which reads and decodes files and may be slow, and
+    ``take``, which adds the events to the run. A view that must not block calls ``read`` and ``take`` in
+    different threads.
 
     Args:
       run: the run to which events are added; None: a new one.
@@ -77,22 +77,22 @@ class Tail:
         self._queued = Queued()
 
     def poll(self, progress: Progress | None = None) -> list[tuple[AnyEvent | Unknown, Compilation | None]]:
-        """Add the new events to the run. Return (event, compilation to which it belongs or None) for each.
-        ``progress`` is called with (bytes read so far, bytes of all logs)."""
+        """Add the new events to the run. Return (event, compilation to which it belongs or None) for each
+        event. ``progress`` is called with (bytes read so far, bytes of all logs)."""
         return self.take(self.read(progress))[0]
 
     def read(self, progress: Progress | None = None) -> Batch:
-        """Read and decode the new events. Return them for ``take``; the run is not changed. ``progress`` is
-        called with (bytes read so far, bytes of all logs)."""
+        """Read and decode the new events, and return them for ``take``. The run is not changed. ``progress``
+        is called with (bytes read so far, bytes of all logs)."""
         entries = self._reader.entries(progress)
         return self._batch(entries)
 
     def take(
         self, batch: Batch, limit: int | None = None
     ) -> tuple[list[tuple[AnyEvent | Unknown, Compilation | None]], bool]:
-        """Add at most ``limit`` events of ``batch`` to the run; if ``limit`` is None, add all. Return two
-        values: a list with (event, compilation to which it belongs or None) for each of them, and whether the
-        batch is finished."""
+        """Add the next events of ``batch`` to the run, at most ``limit``; all if ``limit`` is None. Return
+        (list of (event, compilation to which it belongs or None) for the added events, whether the batch is
+        finished)."""
         end = len(batch.entries) if limit is None else batch.taken + limit
         part = batch.entries[batch.taken : end]
         taken = [(event, self.run.apply(event, log)) for log, event in part]
@@ -119,7 +119,7 @@ class Tail:
 
     def _end(self, batch: Batch) -> None:
         """Add to the run what ``batch`` has besides events: counts, the number of damaged lines, the queue.
-        Call this method after adding all its events."""
+        All events of the batch must have been added before."""
         for log, numbers in batch.counts.items():
             self.run.count(log, numbers)
         self.run.damaged = batch.damaged
@@ -138,8 +138,8 @@ class Tail:
 
 
 def _ranks_here(place: RunDir) -> int | None:
-    """Return how many ranks (processes) of a job have a recording in the run directory of the job. ``place``
-    is the directory of one rank. Return 1 if it belongs to no job, and None if the directory cannot be
+    """Return how many ranks (processes) of a job have a recording in the job's directory. ``place`` is the
+    directory of one rank. Return 1 if ``place`` belongs to no job, and None if the job's directory cannot be
     read."""
     whole = ranks.whole_of(place)
     try:
@@ -157,8 +157,8 @@ def load(directory: RunDir, progress: Progress | None = None) -> Run:
 
 
 class _Logged(Protocol):
-    """The fields of a process that the function ``state`` reads. Two classes have these fields: the complete
-    record of a process, and the shorter one for a comparison of ranks."""
+    """The fields of a process that the function ``state`` reads. ``records.Process`` has them, and the
+    shorter record of a process for a comparison of ranks."""
 
     last_ns: int
     started: RunStarted | None
@@ -178,10 +178,12 @@ class _Ending(Protocol):
 
 
 def alive_ns(how: str, directory: RunDir) -> int | None:
-    """Return when the program was last known to be alive (ns since the epoch). This is read from the
-    heartbeat in the run's ``directory``, a file that ``jaxscope run`` updates while it waits for the program.
-    ``how`` is the result of ``state``: running, lost, ... Return None if there is no heartbeat, or if the end
-    of the program is recorded."""
+    """Return when the program was last known to be alive (ns since the epoch). Return None if there is no
+    heartbeat, or if the end of the program is recorded.
+
+    The heartbeat is a file in the run's ``directory`` that ``jaxscope run`` updates while it waits for the
+    program. ``how`` is the result of ``state``: running, lost, ...
+    """
     beat = liveness.beat_of(directory.heartbeat) if how in ("running", "lost") else None
     if beat is None:
         return None  # only the times of its events are known
@@ -190,8 +192,8 @@ def alive_ns(how: str, directory: RunDir) -> int | None:
 
 def state(run: _Ending, directory: RunDir) -> str:
     """Return whether the program of ``run``, recorded in ``directory``, still runs: ``exited``, ``stopped``,
-    ``running`` or ``lost``. ``stopped`` is an orderly end with unknown exit code. ``lost`` means that the log
-    has no end although no process writes it any more: the program was killed, or the machine stopped."""
+    ``running`` or ``lost``. ``stopped`` is an orderly end with unknown exit code. ``lost`` means that no end
+    is recorded but no process writes the log any more: the program was killed, or the machine stopped."""
     if run.exited is not None:
         return "exited"
     if _watched(directory):
@@ -203,9 +205,9 @@ def state(run: _Ending, directory: RunDir) -> str:
 
 
 def going_on(run: Run, directory: RunDir) -> bool | None:
-    """Return whether the program of ``run``, recorded in ``directory``, still runs: whether a process of it,
-    or the process that waits for its end, is alive. Return None if that is unknown, because the run was
-    recorded on another machine, whose processes are not visible here."""
+    """Return whether a process of the program of ``run``, or the process that waits for its end, is alive.
+    ``directory`` is the run's directory. Return None if that is unknown, because the run was recorded on
+    another machine, whose processes are not visible here."""
     signs = [_writes(directory, log, p) for log, p in run.logs()]
     if run.exited is not None:
         return any(signs)  # the end is recorded, so only a child process with a lock may still write
@@ -219,7 +221,7 @@ def going_on(run: Run, directory: RunDir) -> bool | None:
 
 def _watched(directory: RunDir) -> bool | None:
     """Return whether ``jaxscope run`` still waits for the end of the program, as the heartbeat file in the
-    run's ``directory`` shows. Return None if that is unknown."""
+    run's ``directory`` shows. False if there is no such file; None if unknown."""
     beat = liveness.beat_of(directory.heartbeat)
     if beat is None:
         return False
@@ -227,8 +229,8 @@ def _watched(directory: RunDir) -> bool | None:
 
 
 def _writes(directory: RunDir, log: str, process: _Logged) -> bool | None:
-    """Return whether ``process`` is alive and still writes its log. ``log`` is the name of this log in the
-    run's ``directory``. Return None if that is unknown."""
+    """Return whether ``process`` is alive and still writes its log, which has the name ``log`` in the run's
+    ``directory``. Return None if that is unknown."""
     started = process.started
     if process.ended is not None or started is None:
         return False

@@ -1,8 +1,7 @@
 """Sum, by the user's line, the times of instructions that JAX's profiler measured.
 
-A profile gives the name of each instruction and of its HLO module. Several recorded programs may have the
-same module name. An instruction is assigned to a line only if all programs that may be meant have the same
-line for it.
+A profile gives the name of each instruction and of its HLO module. Several recorded programs may have this
+module name. An instruction is assigned to a line only if it has the same line in all these programs.
 """
 
 from __future__ import annotations
@@ -43,11 +42,11 @@ class Measured(msgspec.Struct, frozen=True):
 
     Attributes:
       steps: number of profiled steps.
-      devices: number of devices that executed instructions; None: unknown; ``device_seconds`` and the seconds
-        of ``lines`` are then those of all devices together.
+      devices: number of devices that executed instructions; None: unknown.
       seconds: mean wall time of one step; None: unknown.
       device_seconds: mean seconds in which one device executed instructions in one step. If instructions run
-        at the same time, the time of each counts.
+        at the same time, the time of each counts. If ``devices`` is None, these seconds and those of
+        ``lines`` are of all devices together.
       lines: the time of each line of the user.
     """
 
@@ -68,9 +67,9 @@ def profiles(run: Run) -> list[Measured]:
 
 
 def by_line(run: Run) -> dict[tuple[str, int], float]:
-    """Return the measured seconds of one step on one device, by (file, line) of the user's code. The seconds
-    are from the latest profile of the main process, and are means over its steps and devices. The result is
-    empty if there is no profile, or if its number of devices is unknown."""
+    """Return the measured seconds of one step on one device, by (file, line) of the user's code. They are
+    means over the steps and devices of the latest profile of the main process. The result is empty if there
+    is no profile, or if its number of devices is unknown."""
     own = [m for m in profiles(run) if m.process is run.main]
     if not own or own[-1].devices is None:
         return {}
@@ -78,8 +77,7 @@ def by_line(run: Run) -> dict[tuple[str, int], float]:
 
 
 def _measured(run: Run, process: Process, event: Profiled) -> Measured:
-    """Return the times of one profile, summed by line. ``event`` is the profile, which ``process``
-    recorded."""
+    """Return the times of the profile ``event``, which ``process`` recorded, summed by line."""
     steps = min(max(1, event.last_step - event.first_step + 1), MOST)
     one = 1e9 * steps * min(max(1, event.devices or 1), MOST)
     sums: dict[tuple[str, int] | None, dict[str, int]] = {}
@@ -116,8 +114,7 @@ def _measured(run: Run, process: Process, event: Profiled) -> Measured:
 
 
 def _by_program(times: Sequence[InstructionTime]) -> list[list[InstructionTime]]:
-    """Return the measured instructions of a profile (``times``) grouped by program: one list for each
-    program."""
+    """Return ``times``, the measured instructions of a profile, as one list for each program."""
     found: dict[tuple[str, int | None], list[InstructionTime]] = {}
     for t in times:
         found.setdefault((t.module, t.program), []).append(t)
@@ -126,10 +123,11 @@ def _by_program(times: Sequence[InstructionTime]) -> list[list[InstructionTime]]
 
 def _programs(run: Run, process: Process, times: Sequence[InstructionTime]) -> list[Mapping[str, Located]]:
     """Return the recorded programs that may be the profiled one, each as {instruction: its line and opcode}.
-    ``times`` are the instructions of that program as the profiler measured them in ``process``.
+    ``times`` are the measured instructions of the profiled program.
 
-    Such a program has the same HLO module name as the profiled program, and most of its instructions. Several
-    programs are returned if they have equally many of these instructions.
+    They were compiled in ``process`` and have the HLO module name of the profiled program. Of these programs,
+    the one with the largest number of the measured instructions is returned; several if the numbers are
+    equal.
     """
     of_module = [
         run.instructions_of(p)
@@ -146,9 +144,8 @@ def _programs(run: Run, process: Process, times: Sequence[InstructionTime]) -> l
 def _located(
     t: InstructionTime, programs: Sequence[Mapping[str, Located]]
 ) -> tuple[str | None, Frame | None]:
-    """Return (opcode, user's line) of the measured instruction ``t``. ``programs`` are those that may contain
-    ``t``, each as {name of an instruction: its line and opcode}. The opcode or the line is None if it is
-    unknown, or differs between these programs."""
+    """Return (opcode, user's line) of the measured instruction ``t``, each None if it is unknown or differs
+    between ``programs``: those that may contain ``t``, each as {instruction: its line and opcode}."""
     found = [p[_key(t)] for p in programs if _key(t) in p]
     opcodes = {each.opcode for each in found}
     lines = {None if each.line is None else each.line.place for each in found}
@@ -159,6 +156,6 @@ def _located(
 
 
 def _key(t: InstructionTime) -> str:
-    """Return the key under which the measured instruction ``t`` is in the dict of a program's instructions:
-    its name, or a key for its GPU kernel."""
+    """Return the key of the measured instruction ``t`` in the dict of a program's instructions: its name, or
+    a key made from the name of its GPU kernel."""
     return t.name if t.kernel is None else kernel_key(t.kernel)

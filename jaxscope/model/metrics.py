@@ -43,8 +43,8 @@ Figures = Mapping[str, float | None]
 
 
 class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The base class of the types that are stored in a baseline file. Unknown keys in the file are an error,
-    so that jaxscope notices a wrong merge of two versions of the file."""
+    """The base class of the types that are stored in a baseline file. Unknown keys in the file are an error:
+    they may come from a wrong merge of two versions of the file."""
 
 
 class Collectives(Saved, frozen=True):
@@ -71,10 +71,9 @@ class Traffic(msgspec.Struct, frozen=True):
 
     Attributes:
       count: number of instructions.
-      executions: how often all of them together run in one call of the program; None: unknown.
-      wire_bytes: largest number of bytes that one device sends for them in one call; None: unknown. For
-        ``executions`` and ``wire_bytes``, only one branch of each conditional counts: the one with the
-        largest number.
+      executions: how often all instructions together run in one call of the program; None: unknown.
+      wire_bytes: largest number of bytes that one device sends for them in one call; None: unknown. In
+        ``executions`` and ``wire_bytes``, only the branch with the largest number counts of each conditional.
     """
 
     count: int
@@ -152,24 +151,23 @@ class ProgramMetrics(SavedMetrics, frozen=True):
 
     @property
     def used_bytes(self) -> int | None:
-        """Return the bytes of memory that the program needs on one device. Return None if the number is
-        unknown.
+        """Return the bytes of memory that the program needs on one device. None if unknown.
 
         The number is the compiler's estimate, not a measurement. For a program compiled for a target
-        (``--target v5e:4x4``), it is what the target's compiler states. For any other program, it is the peak
-        computed from the figures of XLA.
+        (``--target v5e:4x4``), the target's compiler states it. For any other program, it is the peak
+        computed from XLA's figures.
         """
         return self.fit.used if self.fit is not None else (self.memory or {}).get("peak")
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """The values that one figure has for two programs. Mostly they differ.
+    """The values that one figure has for two programs. The values may be equal.
 
     Attributes:
       what: the figure's name: ``temp_bytes``, ``stablehlo.dot_general``.
       before, after: the value for the first and for the second program.
       unit: COUNT, BYTES, FLOPS or ``seconds``.
-      worse: whether the second value is worse; None: for this figure, neither more nor less is better.
+      worse: whether ``after`` is worse; None: for this figure, neither more nor less is better.
     """
 
     what: str
@@ -210,9 +208,9 @@ class Metric(msgspec.Struct, frozen=True):
     def compare(
         self, before: SavedMetrics, after: SavedMetrics, tolerance: float = 0.0
     ) -> list[Difference] | None:
-        """Return the figures that differ between a program (``before``) and another one (``after``) by more
-        than ``tolerance`` (relative: 0.05 is 5 %), in the order of ``after``. Return None if all figures of
-        one program are unknown; a single unknown figure is left out."""
+        """Return the figures that differ between the programs ``before`` and ``after`` by more than
+        ``tolerance`` (relative: 0.05 is 5 %), in the order of ``after``. A figure that is unknown for one of
+        the programs is left out. Return None if all figures of one program are unknown."""
         old, new = self.extract(before), self.extract(after)
         if old is None or new is None:
             return None
@@ -220,7 +218,7 @@ class Metric(msgspec.Struct, frozen=True):
         return [d for d in found if abs(d.after - d.before) > tolerance * d.before]
 
     def differences(self, old: Figures, new: Figures) -> Iterator[Difference]:
-        """Yield a Difference for each figure that is known for both programs, also if both values are equal.
+        """Yield a Difference for each figure that is known for both programs, even if its values are equal.
         ``old`` and ``new`` are {name of the figure: value, None if unknown}."""
         for name in dict.fromkeys([*new, *old]):
             x, y = old.get(name, self.missing), new.get(name, self.missing)
@@ -232,13 +230,13 @@ class Metric(msgspec.Struct, frozen=True):
 
 def _figures(field: str) -> Callable[[SavedMetrics], Figures | None]:
     """Return a function that takes the figures of a program and returns their attribute ``field``
-    (``collectives``), or None if it is unknown."""
+    (``collectives``), or None if they do not have it."""
     return lambda metrics: getattr(metrics, field, None)
 
 
 def _memory(metrics: SavedMetrics) -> Figures | None:
     """Return the memory figures of a program, in bytes on one device: ``{"temp": 4096, "alias": 1024, ...}``.
-    These include figures that a baseline file does not keep. Return None if they are unknown."""
+    None if unknown. Figures that a baseline file does not keep are included."""
     return metrics.memory and {**metrics.memory, **(getattr(metrics, "unsaved_memory", None) or {})}
 
 
@@ -264,7 +262,7 @@ TOLERANCE = {m.name: m.tolerance for m in METRICS if m.tolerance}
 
 
 def of(run: Run, p: Program) -> ProgramMetrics:
-    """Return the figures of a program ``p`` that ran, or that was compiled for a target (``--target``)."""
+    """Return all figures of the program ``p``, which ran or was compiled for a target (``--target``)."""
     texts, target = run.texts_of(p), run.retargeted.get(p.id) is p
     fit = target_programs.fit(run, p) if target else None
     memory, peak = memory_of(p, fit)
@@ -295,9 +293,8 @@ def of(run: Run, p: Program) -> ProgramMetrics:
 
 def memory_of(p: Program, fit: Fit | None = None) -> tuple[Memory, int | None]:
     """Return (the compiler's byte counts for one device, peak bytes or None if unknown) of the program ``p``.
-
-    If ``p`` was compiled for a target (``--target``) and does not fit into its memory, the compiler states
-    only the peak and perhaps the temporaries.
+    If ``p`` does not fit into the memory of its target (``--target``), only the peak and perhaps the
+    temporaries are known.
 
     Args:
       fit: the result of ``target_programs.fit``, if ``p`` was compiled for a target; None: ``p`` ran.
@@ -311,7 +308,7 @@ def memory_of(p: Program, fit: Fit | None = None) -> tuple[Memory, int | None]:
 
 def sizes(compiled: ev.Compiled | None) -> tuple[Memory, int | None]:
     """Return (the compiler's byte counts for one device, peak bytes or None if unknown) of a program that
-    ran. ``compiled`` is the event of its compilation. If it was not recorded (None), all counts are
+    ran. ``compiled`` is the event of its compilation; if it is None (not recorded), all counts are
     unknown."""
     memory = (compiled.memory if compiled is not None else None) or Memory()
     return memory, peak_bytes(memory)
@@ -355,8 +352,8 @@ def _of_hlo(hlo: Compiled | None) -> dict[str, Any]:
 
 
 def _executions(members: Iterable[Collective]) -> int | None:
-    """Return how often, at most, the collectives ``members`` together run in one call of the program. Of each
-    conditional, only the branch that runs most of them counts. Return None if a number is unknown."""
+    """Return how often, at most, the collectives ``members`` together run in one call of the program. None if
+    unknown. Of each conditional, only the branch that runs them most often counts."""
     return branches.bounds_of((c.branches, c.executions) for c in members).most
 
 
@@ -385,7 +382,7 @@ def _of_stablehlo(lowered: Reading | None) -> dict[str, Any]:
 
 def collective_key(c: Collective) -> str:
     """Return the name of the collective ``c`` in a baseline: its kind and mesh axes, ``all-gather over data,
-    model``. If the axes are unknown, the name has the size of its groups of devices: ``all-gather over groups
+    model``. If the axes are unknown, the name has the size of the groups of devices: ``all-gather over groups
     of 4``."""
     if c.axes is None:
         return f"{c.kind} over {f'groups of {c.group_size}' if c.group_size else 'unknown axes'}"
@@ -398,7 +395,7 @@ def source_function(c: Collective) -> str:
 
 
 def constant_key(c: Constant) -> str:
-    """Return the name of the captured constant ``c`` in a baseline: that of its variable, or ``unnamed
+    """Return the name of the captured constant ``c`` in a baseline: the name of its variable, or ``unnamed
     f32[4]``."""
     return clean(c.name or f"unnamed {c.type}")
 
@@ -425,9 +422,9 @@ def _axes(c: Collective) -> str:
 
 
 def _arguments(key: Key) -> dict[str, int]:
-    """Return how many arguments the cache key ``key`` has with each path, type and sharding: ``{"batch['x']:
-    f32[64,32] P('data',)": 1}``. Numbers in paths are written ``*``, so that arguments of equal layers are
-    counted together."""
+    """Return the number of arguments with each path, type and sharding in the cache key ``key``:
+    ``{"batch['x']: f32[64,32] P('data',)": 1}``. Numbers in paths become ``*``, so that arguments of equal
+    layers are counted together."""
 
     def spec(index: int | None) -> str:
         s = key.shardings[index] if index is not None and 0 <= index < len(key.shardings) else None
@@ -448,8 +445,7 @@ def _grouped(items: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]:
 
 
 def _counted(figures: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Return {name: sum of its numbers} for ``figures``, pairs (name, number) in which a name can occur
-    several times."""
+    """Return {name: sum of its numbers} for the pairs ``figures`` (name, number)."""
     found: Counter[str] = Counter()
     for name, n in figures:
         found[clean(name)] += n

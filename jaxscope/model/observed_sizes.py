@@ -30,7 +30,8 @@ class Varying(msgspec.Struct, frozen=True):
       observed: number of calls by size; if the calls are not counted, number of recorded cache misses.
       choices: proposals for the sizes to pad to: one with a single size, one with two sizes, ...
       sequence: the size in each recorded cache miss, in order of time.
-      counts: for each of these misses, the number of calls with its size; None: unknown.
+      counts: for each of these misses, the number of calls with its size (0 if an earlier miss had the same
+        sizes); None: unknown.
     """
 
     function: Function
@@ -63,16 +64,16 @@ class Joint(msgspec.Struct, frozen=True):
 
 @cached_until_changed
 def varying(run: Run) -> list[Varying]:
-    """Return the axes of arguments whose changing size made the user's functions recompile. The axes with the
-    most sizes come first. Arguments that the function itself makes longer, or that grow by a constant in
-    every call, are left out: each of their sizes occurs only once."""
+    """Return the axes of arguments whose changing size made the user's functions recompile, those with the
+    most sizes first. Arguments that the function itself makes longer, or that grow by a constant in every
+    call, are left out: each of their sizes occurs only once."""
     found = [v for f in run.functions.values() if f.user for v in _of_function(run, f)]
     return sorted(found, key=lambda v: (-len(v.observed), v.function.id, v.path, v.axis))
 
 
 def _of_function(run: Run, f: Function) -> list[Varying]:
     """Return the axes of arguments of ``f`` that had at least FEWEST sizes. The list is empty if ``f`` was
-    not recompiled because of a new shape."""
+    not recompiled because of a new shape, or if the program calls ``f`` for each leaf of a pytree."""
     every = [c for c in f.compilations if c.key is not None and c.reached != ["fast_path"]]
     calls = [c for c in every if c.entry == "call"]
     if not calls:  # it is only called under grad or vmap: each of these calls traces it for another size
@@ -107,21 +108,15 @@ def _of_function(run: Run, f: Function) -> list[Varying]:
 
 
 def _other_change(run: Run, c: Compilation) -> str | None:
-    """Return the kind of the input (``dtype``, ``static_value``, ...) that changed in ``c``, if the function
-    object of ``c`` is created for each call. That input would make the function recompile even if it were
-    created only once. Return None if no input changed, or if the function is not created for each call."""
+    """Return the kind of input (``dtype``, ``static_value``, ...) that changed in ``c``, if the function
+    object of ``c`` was created for this call alone. Return None otherwise, or if no input changed."""
     found = causes.changed_input(run, c)
     return found.kind if found is not None else None
 
 
 def _calls(f: Function, misses: Sequence[Compilation]) -> tuple[int, ...] | None:
     """Return, for each of ``misses`` (calls of ``f`` that missed a cache), how many calls of ``f`` had the
-    same argument sizes. Return None if that is unknown.
-
-    If several misses have the same sizes, the first of these misses gets all the calls, and the later ones
-    get 0. Calls were counted by the bytes of their NumPy arguments. So the numbers are known only if no two
-    sizes have the same number of bytes.
-    """
+    same argument sizes. Later misses with the same sizes get 0. Return None if the numbers are unknown."""
     counts = [0] * len(misses)
     of_process: defaultdict[str, dict[tuple[tuple[str, int, int], ...], int]] = defaultdict(dict)
     for i, c in enumerate(misses):
@@ -132,6 +127,7 @@ def _calls(f: Function, misses: Sequence[Compilation]) -> tuple[int, ...] | None
         if len(firsts) == 1:
             counts[next(iter(firsts.values()))] = f.counted_calls[process]
             continue
+        # Calls were counted by the bytes of their NumPy arguments, which must differ between the sizes.
         by_bytes = {transfers.brought(misses[i]): i for i in firsts.values()}
         brought = f.brought.get(process)
         if not brought or len(by_bytes) < len(firsts) or not brought.keys() <= by_bytes.keys():
@@ -142,8 +138,8 @@ def _calls(f: Function, misses: Sequence[Compilation]) -> tuple[int, ...] | None
 
 
 def joint(axes: Sequence[Varying]) -> list[Joint]:
-    """Return proposals to pad all axes ``axes`` of one argument at once. Proposals with few sizes for each
-    axis come first."""
+    """Return proposals to pad all of ``axes``, axes of one argument, at once. Proposals with few sizes for
+    each axis come first."""
     sequences = [v.sequence for v in axes]
     weights = axes[0].counts or [1] * len(sequences[0])
     held = sum(n * math.prod(sizes) for n, sizes in zip(weights, zip(*sequences, strict=True), strict=True))

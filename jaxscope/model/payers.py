@@ -42,7 +42,8 @@ class Payer(msgspec.Struct, frozen=True):
     Attributes:
       library: the package that the line calls most often; None: none, or unknown.
       compilations: the compilations of operations outside jit and of library functions, in order of time.
-      again: those of ``compilations`` whose operation or function the same line had compiled before.
+      again: the repetitions among ``compilations``: the same line had compiled the same operation or function
+        before (see ``_again``).
     """
 
     line: Frame
@@ -56,25 +57,27 @@ class Payer(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> list[str]:
-        """Return the names of the operations and functions that ``line`` made JAX compile, each once,
-        sorted."""
+        """Return the sorted names of the operations and functions that ``line`` made JAX compile, each name
+        once."""
         functions = [c.function.seen for c in self.compilations]
         unnamed = [f.name.startswith("<unknown") or f.form == "callable" for f in functions]
         return sorted({UNNAMED if none else f.name for f, none in zip(functions, unnamed, strict=True)})
 
     @property
     def within(self) -> bool:
-        """Return whether a library that ``line`` calls has in turn called other lines of the user. The
-        operations were then applied in those other lines: in a callback that ``line`` passes to the
-        library."""
+        """Return whether the operations were applied at other lines of the user: in a callback that ``line``
+        passes to a library."""
         at = self.line.place
         return any(c.site is not None and c.site.place != at for c in self.compilations)
 
 
 def line_of(c: Compilation) -> Frame | None:
-    """Return the user's line that caused ``c``, to which its seconds are assigned. Return None if it is
-    unknown. Mostly, it is the line that made the call. If a library called that line (a callback), it is the
-    line of the user that called the library."""
+    """Return the user's line that caused ``c``, and to which the seconds of ``c`` are assigned. None if
+    unknown.
+
+    Mostly, it is the line that made the call. If a library called that line (a callback), it is the user's
+    line that called the library.
+    """
     if c.missed is None or c.site is None:
         return None
     above, at = c.lines, c.missed.into_library or 0
@@ -99,16 +102,18 @@ def payers(run: Run) -> list[Payer]:
 
 
 def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
-    """Return those of ``members``, the compilations that one line of the user caused, whose function had been
-    compiled before for the same user's lines on the stack.
+    """Return the repetitions among ``members``, the compilations that one line of the user caused: the
+    function had been compiled before for the same user's lines on the stack.
 
-    Three kinds of compilations do not count:
-    - those for lines that run only once, because a library then compiles one function for several inputs
-      (unless the library only creates the function object again, for equal inputs);
+    Left out are:
+    - compilations for lines that run only once: a library then compiles one function for several inputs.
+      (Those for a function object that was only created again, with equal inputs, are included.)
     - a loop body (such as the step of another optimizer) whose program does other work than before;
     - a library's function whose function object was created again and gets arguments of another structure,
-      such as the parameters of another model. If these compilations take at least as many seconds as all
-      others together, the line does something else each time, and none of its compilations count.
+      such as the parameters of another model.
+
+    If compilations of the last kind take at least as many seconds as the repetitions, return an empty list:
+    the line does something else each time.
     """
     # The costs of the programs compiled so far, by function and user's lines
     met: dict[tuple[object, ...], list[dict[str, float]]] = {}
@@ -133,15 +138,15 @@ def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
 
 
 def _gets_another_structure(run: Run, c: Compilation) -> bool:
-    """Return whether ``c`` was compiled for a new function object, and for arguments whose tree structure
+    """Return whether ``c`` was compiled for a new function object, with arguments whose tree structure
     differs from that of the earlier call."""
     kinds = [cause.kind for cause in causes.of(run, c)]
     return kinds[0] in causes.CREATED_AGAIN and "tree" in kinds
 
 
 def _innermost(c: Compilation) -> tuple[object, ...]:
-    """Return a value that stands for the function that ``c`` called and for the line of the call. It is equal
-    for two calls of one function by one line, even if different lines led to that line."""
+    """Return a value that is equal for two calls of one function by one line (``c`` is a call), even if
+    different lines led to that line."""
     site, column = c.site, c.missed.column if c.missed is not None else None
     return (c.process.id, c.function.id, c.entry, column, site and site.place)
 
@@ -153,11 +158,8 @@ def _only_created_again(
     elsewhere: dict[tuple[object, ...], list[dict[str, float]]],
 ) -> bool:
     """Return whether ``c`` was compiled only because an object that its line passes to a library's function
-    was created again, so that creating the object once would avoid ``c``.
-
-    For example, a helper of the user defines the vector field of a differential equation in each call, and is
-    called from two lines. The result is True if an earlier program of the same function and line did the same
-    work, for the same shapes.
+    was created again. An earlier program of the same function and line must have done the same work, for the
+    same shapes. Example: a helper of the user, called from two lines, defines a vector field in each call.
 
     Args:
       work: the costs of the program of ``c`` (XLA's cost analysis: flops, bytes, ...).
@@ -170,12 +172,11 @@ def _only_created_again(
 
 
 def _of_other_work(run: Run, c: Compilation, work: dict[str, float], earlier: list[dict[str, float]]) -> bool:
-    """Return whether the program of ``c`` does other work than every earlier program that the same lines
-    compiled for arrays of equal size, so that ``c`` is no repetition.
+    """Return whether the program of ``c``, for arrays of equal sizes, has other costs than all earlier
+    programs of the same lines, so that ``c`` is no repetition. False if costs are unknown.
 
     ``work`` has the costs of the program (XLA's cost analysis: flops, bytes, ...), ``earlier`` those of the
-    earlier programs. Programs with equal costs do the same work, even if they differ in constants, because
-    such constants could be arguments.
+    earlier programs. Equal costs mean equal work: different constants could be arguments.
     """
     if not work or not all(earlier) or work in earlier:
         return False
@@ -184,8 +185,8 @@ def _of_other_work(run: Run, c: Compilation, work: dict[str, float], earlier: li
 
 
 def ran_once(run: Run, c: Compilation) -> bool:
-    """Return whether the user's lines that led to ``c`` run only once in the program. That is so if the
-    outermost line is at the top level of a module, and no line is in a loop or in a recursive function."""
+    """Return whether the user's lines that led to ``c`` run only once in the program: the outermost line is
+    at the top level of a module, and no line is in a loop or in a recursive function."""
     if c.missed is None or c.site is None:
         return False
     lines = c.lines[c.missed.into_library or 0 :]
@@ -201,8 +202,8 @@ def ran_once(run: Run, c: Compilation) -> bool:
 
 def repeated_by_library(run: Run, p: Payer) -> bool:
     """Return whether the library that the user's line of ``p`` calls compiles its own functions again and
-    again within one call. That is so if the user's lines on the stack are the same for all these
-    compilations, and each of the lines runs only once."""
+    again within one call. All these compilations must have the same user's lines on the stack, and each of
+    these lines must run only once."""
     functions = {c.function.id for c in p.again}
     calls = [c for c in p.compilations if c.function.id in functions]
     ways = {tuple(f.place for f in c.lines) for c in calls}
@@ -210,13 +211,13 @@ def repeated_by_library(run: Run, p: Payer) -> bool:
 
 
 def total_seconds(run: Run) -> float:
-    """Return the seconds that all compilations of the run took. Traces inside another trace do not count,
-    because the outer trace includes their time."""
+    """Return the seconds that all compilations of the run took. A trace inside another trace is left out,
+    because the outer trace includes its time."""
     return sum(c.seconds for c in run.compilations.values() if c.entry != "nested")
 
 
 def recompiled_outside(run: Run) -> list[Compilation]:
-    """Return the recompiles of operations outside jit and of library functions in the run, in no particular
+    """Return all recompiles of operations outside jit and of library functions in the run, in no particular
     order."""
     return [c for p in payers(run) for c in p.again]
 
@@ -229,8 +230,8 @@ class Step(msgspec.Struct, frozen=True):
       last: the number of the loop's last line.
       programs: number of the user's jitted functions that each iteration calls. Functions that are called at
         the same place in different executions of the loop count once.
-      operations: number of operations outside jit, at least: the loop may run further ones that other lines
-        had compiled before.
+      operations: the least number of operations outside jit that each iteration runs. There may be more:
+        operations that JAX had compiled before the loop are not recorded in it.
       lines: the lines of ``loop``'s file that run most of these operations, or call functions that run them.
     """
 
@@ -242,9 +243,9 @@ class Step(msgspec.Struct, frozen=True):
 
 
 def steps(run: Run) -> list[Step]:
-    """Return what each iteration of the program's loops runs, one ``Step`` for each loop, at most MOST_LOOPS.
-    Only loops that call a function of the user and run several operations outside jit are included. Those
-    with the most expensive functions come first."""
+    """Return what each iteration of the program's loops runs, one ``Step`` for each loop. At most MOST_LOOPS
+    loops are returned, those with the longest compilations first. They call a function of the user and run at
+    least FEWEST_OPERATIONS operations outside jit."""
     text = sources.of(run)
     costs: Counter[tuple[str, int, int]] = Counter()
     called: dict[tuple[str, int, int], dict[tuple[int, int | None], set[str]]] = {}  # functions by place
@@ -268,12 +269,11 @@ def steps(run: Run) -> list[Step]:
 
 
 def _operations_in(run: Run, file: str, first: int, last: int) -> dict[tuple[object, ...], int]:
-    """Return the operations outside jit that each iteration of a loop runs: {an operation and the place that
-    applies it: the line of ``file`` that leads to this place}. The loop is on the lines ``first`` to ``last``
-    of ``file``.
+    """Return the operations outside jit that each iteration of the loop on the lines ``first`` to ``last`` of
+    ``file`` runs: {(operation, place that applies it): line of ``file`` that leads to this place}.
 
-    JAX does not compile an operation again in a loop if it was compiled before the loop began. Such an
-    operation is found only if it is in a function that the loop calls.
+    An operation that was compiled before the loop began is found only if it is in a function that the loop
+    calls: JAX does not compile it again.
     """
     source = sources.of(run)(file)
     inside = [(first, last), *functions_called(source, first, last)]
@@ -297,7 +297,8 @@ def _operations_in(run: Run, file: str, first: int, last: int) -> dict[tuple[obj
 class Unadvised(msgspec.Struct, frozen=True):
     """The compilations that one line caused and for which no finding (problem that a rule found) has advice.
 
-    They are either all of the user's functions, or all of operations outside jit and library functions.
+    Either all are compilations of the user's functions, or all are of operations outside jit and of library
+    functions.
 
     Attributes:
       line: the user's line; None: unknown.
@@ -316,8 +317,7 @@ class Unadvised(msgspec.Struct, frozen=True):
 
 def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
     """Return the compilations that none of the findings ``found`` (problems that rules found in the run) is
-    about, by line, the most expensive line first. These are first compilations, and recompiles of functions
-    and lines for which there is no finding."""
+    about, by line, the most expensive line first: first compilations, and recompiles without a finding."""
     advised = set[str]()  # functions
     lines = set[tuple[str, int]]()
     unrolled = set[str]()  # functions with a finding about all their compilations
@@ -354,7 +354,7 @@ def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
 
 def _of_function(run: Run, f: Function, *, advised: bool) -> Iterator[Unadvised]:
     """Yield the compilations of the user's function ``f``, one entry for each line that called it. With
-    ``advised``, leave out the recompiles of ``f``, because a finding (a problem that a rule found) is about
+    ``advised``, the recompiles of ``f`` are left out: a finding (a problem that a rule found) is about
     them."""
     again = {c.id: c.seconds for c in recompilations(f, run)}
     lines: dict[tuple[str, int] | None, list[Compilation]] = {}
@@ -374,8 +374,8 @@ def sizes_change(run: Run, p: Payer) -> bool:
     """Return whether the operations that the line of ``p`` runs were compiled again because array sizes
     changed.
 
-    Several sizes alone do not prove it, because one call can have arrays of several sizes. So all
-    compilations with one size must come before all compilations with another size.
+    Several sizes alone do not prove it, because one call can have arrays of several sizes. So most operations
+    must have been compiled first for one size, and only then for another size.
     """
     if not any(causes.reason(run, c).kind in SHAPES for c in p.again):
         return False
@@ -391,8 +391,8 @@ def sizes_change(run: Run, p: Payer) -> bool:
 
 
 def _one_after_the_other(a: dict[str, int], b: dict[str, int]) -> bool:
-    """Return whether most operations were compiled for two sizes, first all for one size, and then all for
-    the other. ``a`` and ``b`` are {operation: time of its first compilation}, one for each size."""
+    """Return whether most operations were compiled for two sizes, all for one size before any for the other.
+    ``a`` and ``b`` are {operation: time of its first compilation} for one size each."""
     both = a.keys() & b.keys()
     if 2 * len(both) < len(a.keys() | b.keys()):
         return False
@@ -402,7 +402,8 @@ def _one_after_the_other(a: dict[str, int], b: dict[str, int]) -> bool:
 
 @cached_until_changed
 def call_lines(run: Run) -> set[tuple[str, int]]:
-    """Return the lines that called a jitted function of the user for which JAX compiled, as (file, line)."""
+    """Return the lines where a call of a jitted function of the user missed the C++ fast path, as (file,
+    line)."""
     return {
         c.site.place
         for f in run.functions.values()
@@ -412,8 +413,8 @@ def call_lines(run: Run) -> set[tuple[str, int]]:
 
 
 def resized_lines(run: Run) -> dict[tuple[str, int], list[Compilation]]:
-    """Return the lines that called a function of the user with arrays of another shape, so that JAX compiled
-    it again: {(file, line): these recompiles}."""
+    """Return {(file, line): recompiles} for the lines that called a function of the user with arrays of
+    another shape, so that JAX compiled it again."""
     found = dict[tuple[str, int], list[Compilation]]()
     for f in run.functions.values():
         for c in recompilations(f, run) if f.user else ():

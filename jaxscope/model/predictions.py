@@ -64,8 +64,7 @@ def predictions(run: Run) -> list[Prediction]:
 
 
 def of(run: Run, c: Compilation) -> list[Prediction]:
-    """Return the predicted recompiles after call ``c``. The list is empty if none are predicted, or if the
-    results of ``c`` are unknown."""
+    """Return the predicted recompiles after call ``c``. Empty if the results of ``c`` are unknown."""
     if c.entry != "call" or not c.reached_phases or c.missed is None:
         return []
     results = results_of(run, c)
@@ -88,16 +87,15 @@ def of(run: Run, c: Compilation) -> list[Prediction]:
 
 def came_back(run: Run, c: Compilation, path: str, of: Callable[[LeafFacts], object] | None = None) -> bool:
     """Return whether an argument of ``c`` has a new sharding because it is a result of an earlier call, as in
-    ``state = f(state)``.
+    ``state = f(state)``. The earlier call is the one whose cache key differs least.
 
-    The arrays at or below ``path`` in call ``c`` are compared with those in the earlier call (the one whose
-    cache key differs least). The result is True if there is an array with a new sharding, and each such array
-    has the sharding of the matching result of the earlier call and was not created at a line other than those
-    of the two calls.
+    Compared are the arrays at or below ``path`` in both calls. At least one must have a new sharding. Each
+    array with a new sharding must have the sharding of the matching result, and must not be known to come
+    from a line other than those of the two calls.
 
     Args:
-      of: a function that returns the property of a leaf (an array) that is compared, such as its dtype, or
-        None if that is unknown. If ``of`` itself is None, the sharding is compared.
+      of: a function that returns the property of a leaf (an array) to compare, such as its dtype, or None if
+        it is unknown. If ``of`` itself is None, the sharding is compared.
     """
     of = of or _placed
     comparison = causes.compared(run, c)
@@ -129,9 +127,8 @@ def _placed(leaf: LeafFacts) -> tuple[object, ...] | None:
 
 
 def _causes(now: Facts, expected: Facts) -> list[Cause]:
-    """Return why a call with the cache key ``expected`` will recompile after a compilation for the cache key
-    ``now``. The list is empty if the call would miss only the C++ fast path, because nothing is compiled
-    then."""
+    """Return why a call with the cache key ``expected`` will recompile after a compilation for the key
+    ``now``. Empty if it would miss only the C++ fast path: nothing is compiled then."""
     moved = distance(now, expected)
     level = next((name for name, n in moved.items() if n), FAST_PATH)
     if level == FAST_PATH:
@@ -147,7 +144,7 @@ def _causes(now: Facts, expected: Facts) -> list[Cause]:
 
 def results_of(run: Run, c: Compilation) -> Results:
     """Return the leaves of the result of ``c`` with types and shardings. The result is empty if they are
-    unknown. If JAX used an earlier trace for ``c``, the types are those of the call that made this trace."""
+    unknown. If ``c`` used the trace of an earlier call, the types are those of that call."""
     traced, compiled = c.traced, c.compiled
     if compiled is None:
         return NO_RESULTS
@@ -175,8 +172,7 @@ def results_of(run: Run, c: Compilation) -> Results:
 
 
 def _results(traced: Traced, compiled: Compiled) -> Results:
-    """Return the results of a call: their types from ``traced``, with the shardings of the program from
-    ``compiled``."""
+    """Return the leaves of the result of a call: types from ``traced``, shardings from ``compiled``."""
     indices, table = compiled.out_sharding_of, compiled.out_shardings
     out = traced.out or []
     if len(indices) != len(out):
@@ -189,8 +185,8 @@ def _results(traced: Traced, compiled: Compiled) -> Results:
 
 
 def _seen_before(run: Run, c: Compilation, expected: Facts) -> bool:
-    """Return whether a call with the cache key ``expected`` would need no compilation, because ``c`` or an
-    earlier call of the function has compiled a program that fits such a call."""
+    """Return whether ``c`` or an earlier call of the function has compiled a program that also fits a call
+    with the cache key ``expected``."""
     index = key_index.of(run, c)
     named = c.key.arguments if c.key is not None else []
     if len(named) != len(expected.leaves):
@@ -210,12 +206,11 @@ def _seen_before(run: Run, c: Compilation, expected: Facts) -> bool:
 
 
 def _status(run: Run, c: Compilation, facts: Facts, fed: Fed) -> tuple[str | None, Compilation | None]:
-    """Return whether a predicted recompile happened, as (status, call).
+    """Return (status, call) of a prediction: if a result of ``c`` is passed as an argument of the next call,
+    the next call recompiles.
 
-    The prediction is: if the program passes a result of the call ``c`` as an argument of the next call, this
-    next call recompiles. The status is CONFIRMED if it did; ``call`` is then the one that recompiled,
-    otherwise None. It is WITHDRAWN if the next call did not recompile for this reason, PENDING if there was
-    no next call yet, and None if the program ended without one.
+    CONFIRMED: it did; ``call`` is the call that recompiled (otherwise None). WITHDRAWN: the next call did not
+    recompile for this reason. PENDING: there was no next call yet. None: the program ended without one.
 
     Args:
       facts: the flattened key of ``c``.
@@ -247,8 +242,8 @@ def made_by_it(c: Compilation, later: Compilation, paths: Iterable[str]) -> bool
     """Return whether the arguments ``paths`` of call ``later`` may be results of call ``c``.
 
     jaxlib keeps the line at which each array was created. The result is True if one of the arguments was
-    created at the line of ``c`` or of ``later``, or if no line is known. Other arguments may have been
-    created elsewhere: a function can return arrays that it received.
+    created at the line of ``c`` or of ``later``, or if no line is known. One argument suffices, because a
+    function can also return arrays that it received.
     """
     here = {f.place for f in (c.site, later.site) if f is not None}
     made = {f.place for path in paths if (f := later.made_at(path)) is not None}
@@ -256,16 +251,16 @@ def made_by_it(c: Compilation, later: Compilation, paths: Iterable[str]) -> bool
 
 
 def _as_expected(found: LeafFacts | None, before: LeafFacts, expected: LeafFacts) -> bool | None:
-    """Return whether a leaf of a later call has the type and the placement that were predicted for it. Return
-    None if that is unknown, because a property was not recorded.
+    """Return whether a leaf of a later call has the predicted type and placement. None if a property was not
+    recorded.
 
-    Shape, dtype and weak type are compared. Sharding, committedness and memory kind are compared only if they
-    are predicted to change.
+    Shape, dtype and weak type are compared. Sharding, committedness and memory kind are compared only if the
+    prediction says that they change.
 
     Args:
       found: the leaf in the later call; None: that call has no such leaf.
       before: the leaf in the call after which the prediction was made.
-      expected: the leaf that was predicted.
+      expected: the predicted leaf.
     """
     if found is None or (found.shape, found.dtype, found.weak_type) != (
         expected.shape,

@@ -46,8 +46,8 @@ class Reader:
         self.unreadable: set[str] = set()
 
     def texts(self, p: Program) -> Texts:
-        """Return the analyzed texts of ``p``: its ``stablehlo`` and its ``hlo``. Each of the two is None if
-        that text was not recorded."""
+        """Return the analyzed texts of ``p``. Its fields ``stablehlo`` and ``hlo`` are None if the text was
+        not recorded."""
         blobs = p.texts.get("hlo"), p.texts.get("stablehlo")
         warnings = self._warnings.of(p) if self._warnings is not None and p.target_lowered is None else None
         if blobs == (None, None) and not warnings:
@@ -59,8 +59,8 @@ class Reader:
         return self._read[key]
 
     def instructions(self, p: Program) -> Mapping[str, Located]:
-        """Return {name of an HLO instruction of ``p``: its user's line and its opcode}. The result is empty
-        if the text was not recorded."""
+        """Return {name of an HLO instruction of ``p``: its user's line and opcode}. Empty if the HLO text was
+        not recorded or is unreadable."""
         text = _text(self._directory, p.texts.get("hlo"))
         try:
             return {} if text is None else instruction_lines.of(text)
@@ -75,10 +75,14 @@ def read_texts(
     around: Around,
     unreadable: set[str] | None = None,
 ) -> Texts:
-    """Return the analyzed texts of a program, from the cache if they are there. ``hlo`` and ``stablehlo`` are
-    names of files in the run directory (None: not recorded), ``around`` are facts from the recording that the
-    analysis needs. The names of files that are missing or damaged are added to ``unreadable``; the result is
-    then not cached."""
+    """Return the analyzed texts of a program, from the cache if it has them.
+
+    The names of files that are missing or damaged are added to ``unreadable``; the result is then not cached.
+
+    Args:
+      hlo, stablehlo: names of files in the run directory; None: not recorded.
+      around: facts from the recording that the analysis needs.
+    """
     name = hashlib.sha256(msgspec.msgpack.encode((programs.VERSION, hlo, stablehlo, around))).hexdigest()[:32]
     cached = directory.path / "derived" / f"{name}.msgpack"
     try:
@@ -104,12 +108,11 @@ def read_texts(
 
 
 def _packed(found: Texts) -> Iterator[bytes]:
-    """Yield the parts of the cache file that keeps the analyzed texts ``found``: the number of pieces, then
-    each piece after its length.
+    """Yield the parts of the cache file for ``found``: the number of pieces, then each piece after its
+    length. The first piece has all but the list of fusions, each other piece PIECE fusions.
 
-    The first piece has everything except the list of fusions, and each other piece PIECE fusions. Python runs
-    no other thread while msgspec decodes a piece: without pieces, the 460,000 fusions of a text of 100 MB
-    would block the keyboard of the terminal view for half a second.
+    Python runs no other thread while msgspec decodes a piece. As one piece, the 460,000 fusions of a text of
+    100 MB would block the terminal view for half a second.
     """
     fusions: list[Fusion] = []
     if found.hlo is not None:
@@ -124,7 +127,7 @@ def _packed(found: Texts) -> Iterator[bytes]:
 
 
 def _unpacked(data: bytes) -> Texts:
-    """Return the analyzed texts that a cache file (written with ``_packed``) has.
+    """Return the analyzed texts in ``data``, the contents of a cache file (see ``_packed``).
 
     Raises:
       ValueError: ``data`` has another format or is truncated.
@@ -147,8 +150,8 @@ def _unpacked(data: bytes) -> Texts:
 
 
 def _text(directory: RunDir, blob: str | None) -> str | None:
-    """Return the text in the file ``blob`` of the run directory ``directory``. Return None if ``blob`` is
-    None, or if the file is unreadable."""
+    """Return the text in the file ``blob`` of the run directory. None if ``blob`` is None or the file is
+    unreadable."""
     try:
         if blob is None:
             return None
@@ -159,8 +162,8 @@ def _text(directory: RunDir, blob: str | None) -> str | None:
 
 def circumstances(p: Program, warnings: list[str] | None = None) -> Around:
     """Return facts from the recording that the analysis of the texts of ``p`` needs: mesh, argument paths,
-    ... They are the facts of the first call for which ``p`` was compiled. ``warnings`` are the warnings of
-    XLA about ``p``; None: they were not recorded."""
+    ... They are taken from the first call for which ``p`` was compiled and whose key was recorded.
+    ``warnings`` are XLA's warnings about ``p``; None: they were not recorded."""
     c = next((c for c in p.compilations if c.key is not None), None)
     if c is None or c.key is None:
         return Around(warnings=warnings)
@@ -182,8 +185,9 @@ def circumstances(p: Program, warnings: list[str] | None = None) -> Around:
 
 
 def mesh_of(c: Compilation) -> list[tuple[str, int]] | None:
-    """Return the mesh of the call ``c`` as (axis, size) pairs, ``[("data", 4), ("model", 2)]``: the mesh of
-    most arguments, or else of most results. Return None if no argument and no result has a mesh."""
+    """Return the mesh of the call ``c`` as (axis, size) pairs: ``[("data", 4), ("model", 2)]``. It is the
+    mesh that most of the different shardings of the arguments have, or else of the results. None if no
+    argument and no result has a mesh."""
     tables = [c.key.shardings if c.key is not None else [], c.compiled.out_shardings if c.compiled else []]
     for table in tables:
         meshes = [tuple((axis, size) for axis, size, _ in s.mesh) for s in table if s.mesh]
@@ -193,8 +197,8 @@ def mesh_of(c: Compilation) -> list[tuple[str, int]] | None:
 
 
 def trace_of(c: Compilation) -> Compilation | None:
-    """Return the call whose trace ``c`` used: ``c`` itself, or the latest earlier call that was traced.
-    Return None if no such call of the same function and process was recorded."""
+    """Return the call whose trace ``c`` used: ``c`` itself, or the latest earlier call of the same function
+    and process that was traced. None if no such call was recorded."""
     if c.traced is not None:
         return c
     for o in reversed(c.function.compilations):

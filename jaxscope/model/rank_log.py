@@ -1,7 +1,7 @@
 """Read the logs of one rank (process of a multi-process job) quickly, for a comparison of all ranks.
 
-A job may have a thousand ranks. So only the parts of events that are compared are decoded, and equal parts
-are decoded once. The result is one ``Rank``, in a tenth of the time that ``model.fold`` needs for all
+A job may have a thousand ranks. So only the fields of events that are compared are decoded, and equal texts
+are decoded once. The result is one ``Rank``. This takes a tenth of the time that ``model.fold`` needs for all
 records.
 """
 
@@ -51,9 +51,9 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
       processes: JAX's indices of the processes on whose devices the program runs.
       ordered: whether the main thread called the function. Compilations in other threads or ahead of time are
         compared without their order.
-      stablehlo, hlo: names of the files with its texts; None: not recorded.
+      stablehlo, hlo: names of the files with the texts of the program; None: not recorded.
       cache: the persistent cache: hit, miss or off; None: unknown, or the compilation is not finished.
-      settings: JAX's settings that are part of its cache key, by name; None: not recorded.
+      settings: JAX's settings that are part of the cache key, by name; None: not recorded.
     """
 
     program: str
@@ -80,21 +80,21 @@ class Rank(msgspec.Struct, eq=False):
     Attributes:
       number: JAX's process index, or else the rank that the launcher gave to the process.
       state: ``running``, ``exited``, ``stopped`` or ``lost`` (see ``load.state``).
-      seen: its compilations of programs that run on several processes, in order of time.
+      seen: the rank's compilations of programs that run on several processes, in order of time.
       began_ns, last_ns: when the recording began, and when the rank was last known to be alive.
-      left_ns: when its program ended or was killed; None: it still runs, or this is unknown.
-      left: whether its program came to its end by itself, and the process then waited for the other ranks for
+      left_ns: when the rank's program ended or was killed; None: the program still runs, or this is unknown.
+      left: whether the program came to its end by itself, and the process then waited for the other ranks for
         more than LEFT_EARLY_NS nanoseconds.
       code: the exit code, negative for a signal; None: unknown.
       cut: whether a signal ended the process before its program came to its end.
       died, died_at: class and line of the uncaught exception; None: there was none.
       steps: the number of steps that the rank counted; None: steps are not counted.
-      trace_seconds, lower_seconds, compile_seconds: sums over all its compilations.
-      memory: bytes that its largest program needs on one device; None: unknown.
+      trace_seconds, lower_seconds, compile_seconds: sums over all compilations of the rank.
+      memory: bytes that the largest program of the rank needs on one device; None: unknown.
       compiled: number of compilations.
-      slowest: (user's line, name of the function, seconds) of its slowest compilation.
-      look: the event about the line at which the main thread is, if it is the latest event of the rank; else
-        None. A rank writes such events while nothing else is recorded.
+      slowest: (user's line, name of the function, seconds) of the slowest compilation; None: there is none.
+      look: the event about the line at which the main thread is. A rank writes such events while nothing else
+        is recorded. None: there is none, or the main process recorded something else after it.
       phase: (trace, lower or compile; user's line; when it began) of the phase that is in progress or was
         when the process ended; None: there is none.
     """
@@ -147,8 +147,8 @@ _UNDECODED = ((ev.Missed, "key"), (ev.BackendSeen, "devices"))
 
 
 def _part(kind: type) -> type:
-    """Return a type that decodes the same events as the event type ``kind``, but only those of their fields
-    that are needed to compare ranks (processes of a job)."""
+    """Return a type that decodes the events of the event type ``kind``, but only those of their fields that
+    are needed to compare ranks (processes of a job)."""
     fields = {f.name: f for f in msgspec.structs.fields(kind)}
     names = ("t_ns", "pid", "thread", "process_index", *_PARTS.get(kind, ()))
     return msgspec.defstruct(
@@ -201,8 +201,8 @@ class _Call(msgspec.Struct, eq=False):
 
 
 class Known:
-    """A cache of decoded values by their JSON text: many events and ranks have equal texts, each of which is
-    decoded once."""
+    """A cache of decoded values by their JSON text. Many events and ranks have equal texts, and each text is
+    decoded only once."""
 
     def __init__(self) -> None:
         self._keys: dict[bytes, Key | None] = {}
@@ -210,8 +210,7 @@ class Known:
         self._frames: dict[Frame, Frame] = {}
 
     def key(self, text: msgspec.Raw) -> Key | None:
-        """Return the cache key that ``text`` encodes. Return None if ``text`` is damaged, or is JSON's
-        null."""
+        """Return the cache key that ``text`` encodes. None if ``text`` is JSON's null or damaged."""
         data = bytes(text)
         if data not in self._keys:
             self._keys[data] = _decoded(data, Key | None)
@@ -226,14 +225,13 @@ class Known:
         return self._devices[data]
 
     def frame(self, frame: Frame | None) -> Frame | None:
-        """Return a source line equal to ``frame``, which is one object for all equal lines, to save memory.
-        Return None if ``frame`` is None."""
+        """Return the first object ``Frame`` (source line) that was equal to ``frame``, to save memory. None
+        if ``frame`` is None."""
         return frame if frame is None else self._frames.setdefault(frame, frame)
 
 
 def _decoded(data: bytes, kind: Any) -> Any:
-    """Return the value of type ``kind`` that the JSON text ``data`` encodes. Return None if ``data`` is
-    damaged."""
+    """Return the value of type ``kind`` that the JSON text ``data`` encodes. None if ``data`` is damaged."""
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
@@ -241,8 +239,8 @@ def _decoded(data: bytes, kind: Any) -> Any:
 
 
 class _Process:
-    """What the process that wrote one log did so far: only the fields that are needed to compare ranks
-    (processes of a job)."""
+    """What one process of a rank did so far: only what is needed to compare ranks (processes of a job). Each
+    process writes one log."""
 
     def __init__(self, known: Known) -> None:
         self.id = ""  # empty until an event of the process is read
@@ -288,8 +286,8 @@ class _Process:
             handler(self, event)
 
     def count(self, numbers: Sequence[int]) -> bool:
-        """Add the current values of counts (steps, calls) that grow without events: ``numbers``, the contents
-        of the counts file beside the log (``log.counts``). Return whether any of them grew."""
+        """Update the counts (steps, calls) that grow without events. ``numbers`` are the contents of the
+        counts file of the process (see ``log.counts``). Return whether a count grew."""
         ahead = False
         for cell, event in list(self._cells.items()):
             field = "index" if isinstance(event, ev.Step) else "count"
@@ -299,7 +297,7 @@ class _Process:
         return ahead
 
     def _call(self, event: Any) -> _Call:
-        """Return the call that ``event`` is about. If it is the first event of the call, create the call."""
+        """Return the call to which ``event`` belongs. It is created at its first event."""
         c = self.calls.get(event.call)
         if c is None:
             c = self.calls[event.call] = _Call(event.call, event.t_ns)
@@ -353,9 +351,9 @@ class _Process:
         self._ended(c, event.phase, event, 0)
 
     def _ended(self, c: _Call, phase: str, event: Any, reached: int) -> None:
-        """Record the end of a ``phase`` (trace, lower or compile) of call ``c``, with its seconds from
-        ``event``. ``reached`` is the phase as a bit (1 traced, 2 lowered, 4 compiled) if it succeeded, else
-        0."""
+        """Record the end of the phase ``phase`` (trace, lower or compile) of call ``c``, with its seconds
+        from ``event``. ``reached`` is the bit of the phase (1 traced, 2 lowered, 4 compiled), or 0 if it did
+        not succeed."""
         if c.phase == phase:
             c.phase = None
         c.reached |= reached
@@ -435,13 +433,13 @@ _COUNTED = {_PART_OF[kind] for kind in get_args(Counted)}
 
 
 class RankLog:
-    """Reads the logs of one rank (process of a job), and later what is new in them.
+    """Reads the logs of one rank (process of a job), and later their new lines.
 
     Args:
       known: a cache of decoded values that all ranks share.
 
     Attributes:
-      exited: the event about the end of its program; None: it still runs, or this is unknown.
+      exited: the event about the end of the rank's program; None: it still runs, or this is unknown.
     """
 
     def __init__(self, directory: RunDir, known: Known) -> None:
@@ -477,20 +475,20 @@ class RankLog:
 
     @property
     def index(self) -> int | None:
-        """Return ``jax.process_index()`` of the rank. Return None if it is unknown, or if JAX knows only one
+        """Return ``jax.process_index()`` of the rank. None if it is unknown, or if JAX knows only one
         process."""
         main = self.main
         return main.index if main is not None and (main.process_count or 1) > 1 else None
 
     @property
     def last_ns(self) -> int | None:
-        """Return when the rank was last known to be alive (ns since the epoch). Return None if it has no
+        """Return when the rank was last known to be alive (ns since the epoch). None if the rank has no
         events."""
         return self._last_ns(state(self, self.directory))
 
     def _last_ns(self, how: str) -> int | None:
-        """Return when the rank, in the state ``how`` (see ``load.state``), was last known to be alive (ns
-        since the epoch). Return None if it has no events."""
+        """Return when the rank was last known to be alive (ns since the epoch). None if the rank has no
+        events. ``how`` is its state (see ``load.state``)."""
         times = [p.last_ns for _, p in self.logs()]
         if self.exited is not None:
             times.append(self.exited.t_ns)
@@ -499,8 +497,8 @@ class RankLog:
         return max(times, default=None)
 
     def rank(self) -> Rank:
-        """Return what the rank (process of a job) did so far, as a Rank with the number 0. The caller, who
-        knows all ranks, then sets the right number."""
+        """Return what the rank (process of a job) did so far, as a Rank with the number 0. The caller must
+        then set the number, because it depends on all ranks."""
         main, how = self.main, state(self, self.directory)
         rank = Rank(0, self.directory, how, last_ns=self._last_ns(how))
         processes = [p for _, p in self.logs()]
@@ -530,8 +528,8 @@ class RankLog:
         return rank
 
     def _add_up(self, rank: Rank, processes: Sequence[_Process], names: _Names) -> None:
-        """Set the fields of ``rank`` that are sums or maxima over ``processes``, all processes of the rank:
-        seconds, memory, ... ``names`` finds a function by its id."""
+        """Set the fields of ``rank`` that are sums or maxima over its ``processes``: seconds, memory, ...
+        ``names`` finds a function by its id."""
         calls = [c for p in processes for c in p.calls.values()]
         rank.trace_seconds = math.fsum(c.trace_seconds for c in calls)
         rank.lower_seconds = math.fsum(c.lower_seconds for c in calls)
@@ -544,9 +542,8 @@ class RankLog:
             rank.slowest = slow.site, names.of(slow).display_name, slow.seconds
 
     def _phase(self, main: _Process) -> tuple[str, Frame | None, int] | None:
-        """Return (trace, lower or compile; user's line; begin in ns since the epoch) of the phase that
-        ``main`` began last and has not ended: ``("compile", line, 1700000000000000000)``. Return None if no
-        phase is in progress."""
+        """Return the phase of ``main`` in progress, the latest begun: (trace, lower or compile; user's line;
+        begin in ns since the epoch). None if no phase is in progress."""
         if main.ended is not None or main.stopped is not None:
             return None
         c = max(
@@ -558,11 +555,7 @@ class RankLog:
 
     def _seen(self, main: _Process, names: _Names) -> Iterator[Seen]:
         """Yield the compilations of programs for the devices of several processes, in order of time. ``main``
-        is the process of the rank that the user started; ``names`` finds the names of functions.
-
-        A compilation in progress is included only if its program is for all devices. The devices of other
-        programs are known only when the compilation has ended.
-        """
+        is the process of the rank that the user started; ``names`` finds the names of functions."""
         if main.process_of is None:
             return
         of_devices = functools.partial(_processes, process_of=main.process_of)
@@ -576,6 +569,7 @@ class RankLog:
                 if len(sets[devices]) > 1:
                     found.append((False, c.compiled.t_ns, c.call, sets[devices], c))
             elif c.phase == ev.COMPILE and c.program and c.lowered is not None:
+                # The devices are known before the end of the compilation only if the program is for all.
                 every = of_devices(None)
                 if c.lowered.num_partitions == len(main.process_of) and len(every) > 1:
                     found.append((True, c.lowered.t_ns, c.call, every, c))
@@ -583,9 +577,9 @@ class RankLog:
             yield self._compilation(main, names, c, processes)
 
     def _compilation(self, main: _Process, names: _Names, c: _Call, processes: frozenset[int]) -> Seen:
-        """Return compilation ``c``, made by ``main``, the process that the user started, in the form that is
-        compared between ranks. ``processes`` are the indices of the processes on whose devices the program
-        runs; ``names`` finds the names of functions."""
+        """Return the compilation ``c`` of the process ``main`` in the form that is compared between ranks.
+        ``processes`` are the indices of the processes on whose devices the program runs. ``names`` finds the
+        names of functions."""
         compiled, key = c.compiled, c.key
         function = names.of(c)
         texts = names.texts(c.program)
@@ -638,11 +632,12 @@ class _Names:
         return self._defined[function.id]
 
     def settings(self, process: _Process, context: str | None) -> Mapping[str, str] | None:
-        """Return the settings of JAX that a cache key of ``process`` refers to by the id ``context``. Return
-        None if they were not recorded. If ``process`` was forked, the events of its parent may have them."""
+        """Return the settings of JAX that have the id ``context`` in the cache keys of ``process``. None if
+        they were not recorded."""
         if context is None:
             return None
         if (process.id, context) not in self._settings:
+            # If the process was forked, the events of its parent may have the settings.
             by_pid = {p.pid: p for p in self._processes}
             holder = process
             for _ in by_pid:
@@ -655,15 +650,15 @@ class _Names:
 
     def texts(self, program: str | None) -> Mapping[str, str]:
         """Return the names of the files with the texts of the program with the id ``program``, by stage:
-        ``{"stablehlo": ..., "hlo": ...}``. A text that was not recorded is left out."""
+        ``{"stablehlo": ..., "hlo": ...}``. Texts that were not recorded are left out."""
         if program is None:
             return {}
         return next((p.texts[program] for p in self._processes if program in p.texts), {})
 
 
 def _number(processes: Sequence[_Process]) -> None:
-    """Give each compilation in ``processes``, all processes of a rank of a job, its number among those of its
-    function: 2 for ``step#2``. They are numbered in order of time."""
+    """Give each compilation in ``processes``, all processes of one rank, its number among those of its
+    function, in order of time: 2 for ``step#2``."""
     every = [(p.pid, c) for p in processes for c in p.calls.values()]
     if len(processes) > 1:
         every.sort(key=lambda each: (each[1].t_ns, each[0], each[1].call))
@@ -694,7 +689,7 @@ def _shapes(key: Key | None) -> str:
 
 
 def _bytes(memory: Memory | None) -> int | None:
-    """Return the bytes of arguments, results and temporaries of a program together. ``memory`` has the
-    compiler's byte counts. Return None if one of them is unknown."""
+    """Return the sum of the bytes of arguments, results and temporaries of a program, from the compiler's
+    byte counts ``memory``. None if one of them is unknown."""
     parts = [getattr(memory, f"{name}_bytes", None) for name in ("argument", "output", "temp")]
     return sum(p for p in parts if p is not None) if None not in parts else None

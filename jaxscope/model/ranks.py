@@ -58,9 +58,9 @@ class Divergence(NamedTuple):
       ranks: the ranks that differ.
       most: the ranks of the majority, with which they are compared.
       position: the position in the sequence at which they differ, from 0.
-      here: what the first of ``ranks`` compiled at this position; None: it compiled nothing more.
-      there: what the majority compiled at this position; None: they compiled nothing more.
-      before: the program before this position, which is the same in all these ranks; None: there is none.
+      here: what the first of ``ranks`` compiled at this position; None: this rank compiled nothing more.
+      there: what the majority compiled at this position; None: the majority compiled nothing more.
+      before: the compilation before this position, equal in ``ranks`` and ``most``; None: there is none.
     """
 
     kind: str
@@ -74,7 +74,7 @@ class Divergence(NamedTuple):
 
 class _Alike(NamedTuple):
     """Ranks (processes of a job) that compiled the same programs in the same steps. ``seen`` has the
-    compilations of the first of these ranks, which stand for those of all."""
+    compilations of the first of these ranks."""
 
     ranks: list[Rank]
     seen: list[Seen]
@@ -103,12 +103,12 @@ class Job:
 
     def sequence(self, rank: Rank) -> tuple[str, ...]:
         """Return the names of the programs that the main thread of ``rank`` (a process of the job) called, in
-        order. Equal programs have equal names in all ranks."""
+        order. Equal programs have the same name in all ranks."""
         return tuple(self.name(s) for s in rank.seen if s.ordered)
 
     def name(self, seen: Seen) -> str:
-        """Return a name for the program that the compilation ``seen`` compiled: equal programs have equal
-        names in all ranks."""
+        """Return a name for the program of the compilation ``seen``. Equal programs have the same name in all
+        ranks."""
         return self._names.get(seen.program, seen.program)
 
     @property
@@ -119,7 +119,7 @@ class Job:
 
     def groups(self) -> list[list[Rank]]:
         """Return groups of ranks (processes of the job) that compiled equal programs, the largest group
-        first. Of two groups of equal size, the one that has the lowest rank comes first."""
+        first. Of groups of equal size, the one with the lowest rank comes first."""
         if self._groups is None:
             found: dict[object, list[Rank]] = {}
             for rank in self.ranks:
@@ -130,27 +130,26 @@ class Job:
 
     def divergences(self) -> list[Divergence]:
         """Return, for each rank (process of the job) that differs from the majority, the first difference.
+        Ranks with equal differences are one entry.
 
-        Ranks with equal differences are one entry. Only programs that the main thread called are compared. At
-        each position of the sequence, the majority is determined among the ranks that agreed at all earlier
-        positions. Programs are compared only among the processes on whose devices they run, because the
-        stages of a pipeline may run different programs.
+        Only programs that the main thread called are compared. A program is compared only among the processes
+        on whose devices it runs, because the stages of a pipeline may run different programs. At each
+        position, the majority is determined among the ranks that agreed at all earlier positions.
         """
         if self._found is None:
             self._found = [d for processes in self._sets(ordered=True) for d in self._divergences(processes)]
         return self._found
 
     def _sets(self, *, ordered: bool) -> list[frozenset[int]]:
-        """Return the different sets of processes on which programs run, such as ``{0, 1}`` and ``{2, 3}``.
-        With ``ordered``, only programs that the main thread called count; else only the other programs. The
-        programs of each set are compared separately."""
+        """Return the different sets of processes on which programs run: ``{0, 1}``, ``{2, 3}``. With
+        ``ordered``, only programs that the main thread called count; otherwise only the other programs."""
         found = {id(s.processes): s.processes for r in self.ranks for s in r.seen if s.ordered == ordered}
         return list(dict.fromkeys(found.values()))
 
     def _of(self, rank: Rank, processes: frozenset[int], *, ordered: bool) -> list[Seen]:
-        """Return the compilations of ``rank`` (a process of the job) whose programs run on exactly the
-        processes ``processes``. With ``ordered``, these are compilations of the main thread, which must come
-        in the same order in all ranks; else those of other threads, whose order may differ."""
+        """Return the compilations of ``rank`` (a process of the job) whose programs run on exactly
+        ``processes``. With ``ordered``, only those of programs that the main thread called; otherwise only
+        the others."""
         return [
             s
             for s in rank.seen
@@ -158,8 +157,8 @@ class Job:
         ]
 
     def _divergences(self, processes: frozenset[int]) -> list[Divergence]:
-        """Return the differences of ranks (processes of the job) in the programs that run on exactly the
-        processes ``processes``. The method ``divergences`` calls this method for each set of processes."""
+        """Return the first differences of ranks in the programs that run on exactly ``processes``.
+        ``divergences`` calls this for each set of processes."""
         found: list[Divergence] = []
         agree = self._alike(processes)
         position = 0
@@ -189,7 +188,7 @@ class Job:
 
     def _alike(self, processes: frozenset[int]) -> list[_Alike]:
         """Return groups of ranks that compiled the same programs in the same training steps. Only programs
-        that run on exactly the processes ``processes`` are compared."""
+        that run on exactly ``processes`` are compared."""
         found: dict[object, _Alike] = {}
         for rank in self.ranks:
             if rank.seen and rank.number in processes:
@@ -199,12 +198,13 @@ class Job:
         return list(found.values())
 
     def certain(self, d: Divergence) -> bool | None:
-        """Return how certain the difference ``d`` is: True (certain), False (likely) or None (no difference).
+        """Return how certain the difference ``d`` is: True (certain), False (likely) or None (no difference
+        yet).
 
         The difference is certain if both the differing ranks and the majority compiled a program at the
-        position. If one of the two groups compiled nothing more, it may compile the program later. Then the
-        difference is certain if a rank of this group has ended in an orderly way, and likely if a rank of it
-        was alive for WAITED_NS nanoseconds after the other group had compiled the program.
+        position. Otherwise, one of these two groups compiled nothing more, and may still compile the program.
+        Then the difference is certain if a rank of this group has ended in an orderly way. It is likely if a
+        rank of this group was alive for WAITED_NS nanoseconds after the other group had compiled the program.
         """
         shown, behind = (d.there, d.ranks) if d.here is None else (d.here, d.most)
         if (d.here is not None and d.there is not None) or any(r.code == 0 or r.left for r in behind):
@@ -214,12 +214,12 @@ class Job:
         return False if any(end is not None and end - shown.t_ns > WAITED_NS for end in ends) else None
 
     def agreed(self) -> dict[str, list[int]]:
-        """Return the calls that may run under ``--stop-on-divergence``: {name of a rank's directory: calls}.
+        """Return the calls that may run under ``--stop-on-divergence``: {name of a rank's directory: numbers
+        of calls}. The numbers are in ascending order, at most the latest AGREED of each rank.
 
-        With that option, a rank runs a program only when all ranks that run this program have compiled it. A
-        program that the main thread called must also be at the same position in all these ranks. A call is
-        given by its number in the rank. The numbers are in ascending order, and only the latest of each rank
-        are returned (at most AGREED).
+        With that option, a rank runs a program only when all ranks on whose devices the program runs have
+        compiled it. If the main thread called the program, it must also be at the same position in all these
+        ranks.
         """
         found: dict[str, list[int]] = {r.directory.path.name: [] for r in self.ranks}
         sets = [
@@ -241,9 +241,9 @@ class Job:
         """Return whether the difference ``d`` is certain while the job still runs, so that it is reported.
 
         The difference is certain if both the differing ranks and the majority compiled a program at the
-        position. If one of the two groups compiled nothing more, it may still do so. The difference is then
-        certain only if a rank of that group has ended its program without an error, or has counted more than
-        one step beyond the step in which the other group compiled the program.
+        position. Otherwise, one of these two groups compiled nothing more, and may still do so. Then the
+        difference is certain only if a rank of this group has ended its program without an error, or is more
+        than one step beyond the step in which the other group compiled the program.
         """
         if d.here is not None and d.there is not None:
             return True
@@ -257,9 +257,8 @@ class Job:
         )
 
     def _kind(self, odd: Sequence[Seen], most: Sequence[Seen], position: int) -> str:
-        """Return the kind of a difference (``Divergence.kind``: OTHER, EXTRA, MISSING, ORDER or STEP) at
-        ``position`` between the compilations ``odd`` of a rank that differs and ``most`` of a rank of the
-        majority."""
+        """Return the kind of a difference at ``position`` (``Divergence.kind``: OTHER, EXTRA, ...). ``odd``
+        are the compilations of a rank that differs, ``most`` those of a rank of the majority."""
         mine, theirs = ([self.name(s) for s in seen[position:]] for seen in (odd, most))
         if mine[:1] == theirs[:1]:
             return STEP
@@ -270,8 +269,8 @@ class Job:
         return ORDER if mine[0] in theirs and theirs[0] in mine else OTHER
 
     def rest(self) -> list[Divergence]:
-        """Return how ranks differ from the majority in programs that the main thread did not call. These
-        programs were compiled ahead of time or in other threads. Their order is not compared, so
+        """Return how ranks differ from the majority in programs that were compiled ahead of time or that
+        other threads than the main thread called. The order of these programs is not compared, and
         ``Divergence.position`` is always 0."""
         found = []
         for processes in self._sets(ordered=False):
@@ -295,8 +294,8 @@ class Job:
 
     def _equal_programs(self) -> dict[str, str]:
         """Return {program id: common name} for programs that differ only in the addresses of Python
-        callbacks, which are different in each process. The text of a program is read only if some rank does
-        not have this program."""
+        callbacks, which are different in each process."""
+        # A text is read only if some rank does not have the program.
         have = Counter(p for r in self.ranks for p in {s.program for s in r.seen})
         known: dict[str, str] = {}
         for rank in self.ranks:
@@ -308,12 +307,9 @@ class Job:
         return known
 
     def collectives_differ(self) -> Iterator[tuple[Seen, Seen, list[Rank], list[Rank]]]:
-        """Find programs with equal StableHLO whose compiled HLO has other collectives in some ranks
-        (processes of the job), or the same collectives in another order.
-
-        For each, yield (compilation in a rank that differs, compilation in a rank of the majority, ranks that
-        differ, ranks of the majority).
-        """
+        """Yield (compilation in a rank that differs, compilation in a rank of the majority, ranks that
+        differ, ranks of the majority) for each program that several ranks have with equal StableHLO, but not
+        with equal compiled HLO: some ranks have other collectives in it, or collectives in another order."""
         by_name: dict[str, list[tuple[Rank, Seen]]] = {}
         for rank in self.ranks:
             for s in {self.name(s): s for s in rank.seen if s.hlo is not None}.values():
@@ -331,10 +327,12 @@ class Job:
             yield odd[0][1], most[0][1], [r for r, _ in odd], [r for r, _ in most]
 
     def first_to_leave(self, early_ns: int = LEFT_EARLY_NS) -> Rank | None:
-        """Return the rank that failed, or ended its program, while most others continued for ``early_ns``
-        nanoseconds. Return None if there is no such rank. If jaxscope ended the job by signals
-        (``--stop-on-divergence``), the ranks did not fail by themselves. Then only a rank that raised an
-        error is returned."""
+        """Return the rank that failed, or that ended its program while most others continued for ``early_ns``
+        nanoseconds. None if there is no such rank.
+
+        If jaxscope ended the job by signals (``--stop-on-divergence``), only a rank that raised an error is
+        returned.
+        """
         if len(self.ranks) < 2:
             return None
         codes = Counter(r.code for r in self.ranks)
@@ -358,15 +356,15 @@ class Job:
 
 
 def _left_before(rank: Rank, killed: Rank) -> bool:
-    """Return whether the process ``rank`` of a job ended before the process ``killed`` was killed. If
-    ``rank`` raised an exception at nearly the same time, the kill caused the exception, and the result is
-    False. (The time of the kill is recorded up to RECORDED_NS late.)"""
+    """Return whether the process ``rank`` of a job ended before the process ``killed`` was killed. False if
+    ``rank`` raised an exception at nearly the same time: the kill caused it."""
+    # The time of the kill is recorded up to RECORDED_NS late.
     late = RECORDED_NS if rank.died is not None else 0
     return (rank.left_ns or 0) < (killed.left_ns or 0) - late
 
 
 def schedule(text: str | None) -> tuple[str, ...] | None:
-    """Return the collectives of a compiled HLO text in their order, each as text without names of values.
+    """Return the collectives of a compiled HLO text in their order, each as text without the names of values.
     None if ``text`` is None."""
     if text is None:
         return None
@@ -377,8 +375,8 @@ def schedule(text: str | None) -> tuple[str, ...] | None:
 
 
 def text_of(rank: Rank, blob: str | None) -> str | None:
-    """Return the text in the file ``blob`` of the recording of ``rank``. Return None if it was not recorded,
-    or if it is unreadable."""
+    """Return the text in the file ``blob`` of the recording of ``rank``. None if ``blob`` is None or the file
+    is unreadable."""
     try:
         return None if blob is None else rank.directory.text(blob)
     except LogError:
@@ -386,16 +384,16 @@ def text_of(rank: Rank, blob: str | None) -> str | None:
 
 
 def job_of(directory: RunDir) -> RunDir | None:
-    """Return the run directory of the job to which the rank (process) recorded in ``directory`` belongs.
-    Return None if the run belongs to no job, or is the only rank of its job."""
+    """Return the run directory of the job to which the rank (process) recorded in ``directory`` belongs. None
+    if it belongs to no job, or is the only rank of its job."""
     parent = places.whole_of(directory)
     return parent if parent is not None and len(store.rank_runs(parent)) > 1 else None
 
 
 def read(whole: RunDir, step: Callable[[int], None] | None = None) -> Job:
-    """Read the recordings of all ranks of a job. ``whole`` is the run directory of the job. If there are many
-    ranks, several processes read them. ``step`` is called from time to time with the number of ranks read so
-    far."""
+    """Return the job that is recorded in its run directory ``whole``, with all ranks (processes). If there
+    are many ranks, several processes read them. ``step`` is called from time to time with the number of ranks
+    read so far."""
     found: list[tuple[int | None, Rank]] = []
     shared = _Shared()
     every = store.rank_runs(whole)
@@ -409,8 +407,8 @@ def read(whole: RunDir, step: Callable[[int], None] | None = None) -> Job:
 
 
 def _read_part(part: Sequence[RunDir]) -> list[tuple[int | None, Rank]]:
-    """Read the ranks that are recorded in the directories ``part``, one after the other. Return (JAX's
-    process index or None, rank) for each."""
+    """Return (JAX's process index or None if unknown, rank) for each rank that is recorded in ``part``, a
+    list of directories."""
     known, found = Known(), []
     for place in part:
         log = RankLog(place, known)
@@ -422,8 +420,8 @@ def _read_part(part: Sequence[RunDir]) -> list[tuple[int | None, Rank]]:
 def _mapped(
     read_part: Callable[[Sequence[RunDir]], list[tuple[int | None, Rank]]], parts: list[list[RunDir]]
 ) -> Iterator[list[tuple[int | None, Rank]]]:
-    """Yield ``read_part(part)`` for each of ``parts``, in order. Many parts are read by several forked
-    processes. This process is not forked if it has threads, or has imported JAX, which starts threads."""
+    """Yield ``read_part(part)`` for each of ``parts``, in order. Forked processes read them if there are many
+    parts. A process that has threads, or has imported JAX (which starts threads), is not forked."""
     number = min(len(parts) // 2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
     if number < 2 or threading.active_count() > 1 or "jax" in sys.modules:
         yield from map(read_part, parts)
@@ -441,7 +439,7 @@ def _begin() -> None:
 
 def _numbered(whole: RunDir, found: Sequence[tuple[int | None, Rank]]) -> Job:
     """Give each rank its number, and return the job. The number is JAX's process index. If an index is
-    unknown or not unique, the launcher's numbers are used.
+    unknown or not unique, all ranks get the launcher's numbers.
 
     Args:
       whole: the run directory of the job.
@@ -486,8 +484,8 @@ class Following:
         return self._tail.run
 
     def poll(self) -> Job:
-        """Read what is new, and return the job as recorded now. If no rank has compiled anything since the
-        last call, it is the same object as before."""
+        """Read what the ranks have recorded since the last call, and return the job as recorded now. If no
+        rank has compiled anything since then, the returned job is the same object as before."""
         self._polls += 1
         places = self._places()
         changed = self._job is None or len(places) != len(self._job.ranks)
@@ -515,8 +513,8 @@ class Following:
         return self._listed
 
     def _read(self, place: RunDir) -> bool:
-        """Read what is new in the logs of the rank (process of the job) recorded in ``place``. Return whether
-        the rank has compiled anything new."""
+        """Read the new lines in the logs of the rank (process of the job) recorded in ``place``. Return
+        whether the rank has compiled anything new."""
         name = place.path.name
         log = self._logs.get(name)
         if log is None:
@@ -536,8 +534,8 @@ class Following:
 
 
 def _stamp(place: RunDir) -> object:
-    """Return a value that changes when a log in the directory ``place`` grows. If it is unchanged, the logs
-    are not read again. Return None if the directory cannot be read."""
+    """Return a value that changes when a log in the directory ``place`` grows: the names and sizes of the
+    logs. None if the directory cannot be read."""
     try:
         with os.scandir(place.events) as found:
             logs = [e for e in found if not e.name.endswith(SUFFIX)]
@@ -547,8 +545,8 @@ def _stamp(place: RunDir) -> object:
 
 
 class _Shared:
-    """Keeps equal cache keys and equal sets of processes of all ranks (processes of a job) only once, to save
-    memory."""
+    """Keeps equal cache keys, and equal sets of processes, of all ranks (processes of a job) only once, to
+    save memory."""
 
     def __init__(self) -> None:
         self._keys: dict[bytes, Key] = {}
@@ -572,7 +570,7 @@ class _Shared:
 
 def numbers(ranks: Iterable[Rank], all_ranks: Sequence[Rank] = ()) -> str:
     """Return the numbers of ``ranks`` (processes of a job) as text: ``0-3, 7``. ``all_ranks`` are all ranks
-    of the job. If only few of these are missing between the lowest and the highest of ``ranks``, the missing
+    of the job. If only few of them are missing between the lowest and the highest of ``ranks``, the missing
     ones are named: ``0-63 but 37``."""
     these = sorted(r.number for r in ranks)
     low, high = (these[0], these[-1]) if these else (0, 0)

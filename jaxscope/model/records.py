@@ -59,8 +59,8 @@ T = TypeVar("T")
 
 
 class StepTime(msgspec.Struct, frozen=True):
-    """The end of a training step, with the event that records it, and how long transfers (copies between host
-    and devices) had taken until then.
+    """The recorded end of a training step, and how long transfers (copies between host and devices) had taken
+    until then.
 
     Attributes:
       copying: the seconds that the transfers of each line had taken since the recording began, by the keys of
@@ -85,7 +85,7 @@ class Process(msgspec.Struct, eq=False):
       line_times: the latest event about the lines at which the main thread spends its time; None: there is
         none.
       ranks_compiled: the events about ranks of the job that compiled different programs.
-      step, first_step: number of the latest and of the first recorded step that ended by a mark
+      step, first_step: number of the latest and of the first recorded step whose end the program marked
         (``jaxscope.step()``); None: no marks.
       calls: {id of a watched function: number of its calls so far}, in the order of the first calls. (The
         calls of a watched function are counted.) The mapping is replaced by a new one, never changed.
@@ -144,8 +144,9 @@ class Compilation(msgspec.Struct, eq=False):
       key: the cache key of the call; None: not recorded.
       entry: the kind of call: call (an ordinary call), aot (``.trace``, ``.lower``, ``.eval_shape``),
         transform (under grad, vmap, ...) or nested (inside another trace).
-      traced, lowered, compiled, failed: the events of its phases; None: the phase did not run (or did not
-        fail), or was not recorded.
+      traced, lowered, compiled: the events of the phases that succeeded; None: the phase did not run or did
+        not succeed, or was not recorded.
+      failed: the event of the phase that failed; None: no phase failed, or this was not recorded.
       fate: the event about which arguments were still alive after the call; None: not recorded.
       program: id of the compiled program; None: unknown, or nothing was lowered.
       phase, phase_ns: the phase in progress and when it began; None: none is in progress.
@@ -154,9 +155,9 @@ class Compilation(msgspec.Struct, eq=False):
       marks: number of calls of ``jaxscope.step()``, which mark the ends of steps, before this call. For an
         ahead-of-time lowering: before its last phase.
       calls: {id of a watched function: number of its calls before this call}.
-      trace_seconds, lower_seconds, compile_seconds: seconds of each phase, also if it failed or used an
-        earlier trace, without the phases of other calls inside it: an operation that is compiled while a
-        function is traced has its own seconds. None: the phase did not run, or its length is unknown.
+      trace_seconds, lower_seconds, compile_seconds: seconds of each phase, even if it failed or used an
+        earlier trace; None: the phase did not run, or its length is unknown. Phases of other calls inside it
+        do not count: an operation that is compiled while a function is traced has its own seconds.
     """
 
     id: str
@@ -189,14 +190,14 @@ class Compilation(msgspec.Struct, eq=False):
 
     @property
     def lines(self) -> list[Frame]:
-        """Return the user's lines on the stack of the call, the one that made the call first. The list is
-        empty if they were not recorded."""
+        """Return the user's lines on the stack of the call, the line that made the call first. Empty if they
+        were not recorded."""
         frames = [self.missed.site, *self.missed.stack] if self.missed is not None else []
         return [at for at in frames if at is not None]
 
     def made_at(self, path: str) -> Frame | None:
-        """Return the user's line that created the array passed as argument ``path``. Return None if the line
-        is unknown, or if the argument is not a jax.Array."""
+        """Return the user's line that created the array passed as argument ``path``. None if the line is
+        unknown, or if the argument is not a jax.Array."""
         if self.missed is None or self.key is None:
             return None
         lines = self.missed.made
@@ -221,8 +222,8 @@ class Compilation(msgspec.Struct, eq=False):
     @property
     def reached(self) -> list[str]:
         """Return the phases that the call completed: ``["traced", "lowered", "compiled"]`` or some of them.
-        The list is ``["fast_path"]`` if no phase began: the call only missed JAX's C++ fast path. It is empty
-        if a phase began and none succeeded. Callers must not change the list, because all compilations share
+        The list is empty if a phase began and none succeeded, and ``["fast_path"]`` if no phase began: the
+        call only missed JAX's C++ fast path. Callers must not change the list, because all compilations share
         it."""
         if self.reached_phases or self.phase is not None or self.failed is not None:
             return _BY_BITS[self.reached_phases]
@@ -238,8 +239,8 @@ class Compilation(msgspec.Struct, eq=False):
     @property
     def goes_on(self) -> bool:
         """Return whether the call compiled what another ``Compilation`` of its function traced under a
-        transform. (One call of ``jax.grad(f)`` makes JAX trace ``f`` and then compile two programs. Each of
-        the three is a ``Compilation``.)"""
+        transform. A call of ``jax.grad(f)`` makes JAX trace ``f`` and then compile two programs; each of the
+        three is a ``Compilation``."""
         return self.entry == "transform" and not self.reached_phases & 1
 
     @property
@@ -248,12 +249,13 @@ class Compilation(msgspec.Struct, eq=False):
 
     @property
     def seconds(self) -> float:
-        """Return the seconds that all phases of the call took, without the phases of other calls inside."""
+        """Return the seconds that all phases of the call took, without the phases of other calls that ran
+        inside them."""
         return (self.trace_seconds or 0.0) + (self.lower_seconds or 0.0) + (self.compile_seconds or 0.0)
 
 
 class Asked(Protocol):
-    """A record for which results can be cached: a function or a whole run.
+    """A record, a Function or a whole Run, that caches results computed from it.
 
     Attributes:
       version: a number that changes whenever the record changes.
@@ -300,9 +302,9 @@ class Function(msgspec.Struct, eq=False):
     Attributes:
       id: the id in the log: qualified name, file and first line, then the wrappers around it.
       seen: the event that describes the function: names, file, line.
-      compilations: its calls that missed the fast path, in order of time, also those that compiled nothing.
-      watched: whether its calls are counted.
-      step: whether its calls count as steps of the training loop.
+      compilations: its calls that missed the fast path, in order of time, even if they compiled nothing.
+      watched: whether jaxscope counts all calls of the function.
+      step: whether these calls count as steps of the training loop.
       traces, lowerings, compiled: how often each phase ran. ``compiled`` includes loads from the persistent
         cache.
       persistent_cache_hits: number of loads from JAX's persistent compilation cache.
@@ -403,8 +405,7 @@ class StaleCapture(msgspec.Struct, eq=False):
 
     @property
     def served(self) -> bool | None:
-        """Return whether a call used the old value after the value had changed. Return None if that is
-        unknown."""
+        """Return whether a call used the old value after the value had changed. None if unknown."""
         if self.changed.seen == SEEN_AT_CALL:
             return True
         if self.renewed is None:
@@ -415,9 +416,8 @@ class StaleCapture(msgspec.Struct, eq=False):
 
     @property
     def status(self) -> str:
-        """Return whether the function uses the old value of a variable that changed after the trace.
-        ``stale``: it uses the old value. ``ended``: it used the old value until a new trace. ``withdrawn``:
-        the function was traced again before any call used the old value."""
+        """Return ``stale`` (the function still uses the old value), ``ended`` (it used the old value until a
+        new trace) or ``withdrawn`` (it is not known to have used the old value before a new trace)."""
         if self.renewed is None:
             return "stale"
         return "ended" if self.served else "withdrawn"
@@ -437,14 +437,13 @@ class Program(msgspec.Struct, eq=False):
       texts: names of the files with its texts, by stage: ``stablehlo``, ``hlo``.
       text_bytes: sizes of these texts, by stage.
       compilations: the calls that compiled it, in order of time.
-      of: the program that was compiled from the same trace for the machine on which the process ran; None:
-        unknown.
+      of: the program from the same trace for the machine on which the process ran; None: unknown.
       target_lowered: the event about its lowering for the target.
       target_compiled: the event about its compilation for the target; None: it is not finished.
       compiling: whether the target's compiler has begun.
       abandoned: whether the program will never be compiled, because the process that should compile it has
         ended.
-      waits_for: ids of processes that compile for other runs, and for which the program waits.
+      waits_for: ids of processes that compile for other runs. The program waits for them.
     """
 
     id: str
@@ -465,9 +464,9 @@ class Program(msgspec.Struct, eq=False):
 
     @property
     def state(self) -> str:
-        """Return the state of a program for a target: skipped, waiting, compiling, abandoned, or how its
-        compilation ended: ok, exhausted (it does not fit into the memory), failed, crashed, late or missing
-        (the compiler is not installed)."""
+        """Return the state of a program for a target: skipped, waiting, compiling or abandoned. When its
+        compilation has ended, return how: ok, exhausted (it does not fit into the memory), failed, crashed,
+        late or missing (the compiler is not installed)."""
         if self.target_compiled is not None:
             return self.target_compiled.outcome
         if self.target_lowered is not None and self.target_lowered.skipped is not None:
@@ -477,8 +476,7 @@ class Program(msgspec.Struct, eq=False):
         return "compiling" if self.compiling else "waiting"
 
     def retargeted(self, event: Retargeted) -> None:
-        """Record ``event``: the program was lowered for a target (``--target``), or was skipped for a
-        reason."""
+        """Record ``event``: the program was lowered for a target (``--target``), or was skipped."""
         self.target = event.target
         self.module = self.module or event.module
         self.target_lowered = self.target_lowered or event
@@ -487,8 +485,7 @@ class Program(msgspec.Struct, eq=False):
             self.text_bytes["stablehlo"] = event.stablehlo_bytes
 
     def target_event(self, event: TargetCompiling | TargetCompiled) -> None:
-        """Record ``event``: the compiler for a target (``--target``) began to compile the program, or has
-        ended."""
+        """Record ``event``: the compiler for a target (``--target``) began or ended compiling the program."""
         self.target = self.target or event.target or None
         if isinstance(event, TargetCompiling):
             self.compiling = True
@@ -507,8 +504,9 @@ class Program(msgspec.Struct, eq=False):
 
     @property
     def called(self) -> bool:
-        """Return whether the program was compiled for an ordinary call of its function. The result is False
-        if it was compiled only ahead of time, by ``.lower().compile()``; it may have run or not."""
+        """Return whether the program was compiled for an ordinary call of its function. False if it was only
+        compiled ahead of time, by ``.lower().compile()``. A program compiled ahead of time may have run or
+        not."""
         return any(c.entry != "aot" for c in self.compilations)
 
 
@@ -519,7 +517,7 @@ class Comparison(msgspec.Struct, frozen=True):
     Attributes:
       level: the first cache in which the call was not found: trace, lower, compile or fast_path.
       facts: the key of the call in flattened form.
-      nearest: the call with that earlier key; None: there is no earlier key.
+      nearest: the call with the earlier key; None: there is no earlier key.
       nearest_facts: the earlier key in flattened form; None: there is none.
       causes: why the call missed, the decisive cause first, at least one.
     """

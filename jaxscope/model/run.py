@@ -28,12 +28,12 @@ class Run(Fold):
 
     @property
     def degraded(self) -> list[Lost]:
-        """Return the missing parts of the recording, with reasons. Missing warnings of XLA, and processes of
-        the job that recorded to other directories, are included."""
+        """Return the missing parts of the recording, with reasons. They include missing warnings of XLA, and
+        processes of the job that recorded to other directories."""
         return [*self.lost, *self.overheard.lost(), *self._other_ranks()]
 
     def _other_ranks(self) -> Iterator[Lost]:
-        """Yield a Lost entry (a missing part of the recording) if some processes of the job did not record
+        """Yield one Lost entry (a missing part of the recording) if some processes of the job did not record
         into the directory of this run."""
         backend = self.main.backend if self.main is not None else None
         count, here = backend.process_count if backend is not None else None, self.ranks_here
@@ -61,8 +61,8 @@ class Run(Fold):
 
     @property
     def main_recorded(self) -> bool:
-        """Return whether the process that the user started was recorded. The result is False if only its
-        child processes imported JAX; ``main`` is then one of them."""
+        """Return whether the process that the user started was recorded. False if only its child processes
+        imported JAX; ``main`` is then one of these."""
         pid = self.exited.program_pid if self.exited is not None else None
         return self.main is not None and (not pid or self.main.pid == pid)
 
@@ -77,8 +77,9 @@ class Run(Fold):
 
     @property
     def program_began_ns(self) -> int | None:
-        """Return when the program began (ns since the epoch). The recording begins later, when JAX is
-        imported. If the duration of the program is unknown, return when the recording began."""
+        """Return when the program began (ns since the epoch). This is before the recording began, at the
+        import of JAX. If the duration of the program is unknown, return when the recording began; None if
+        nothing was recorded."""
         began, exited = self.began_ns, self.exited
         if began is None or exited is None or exited.seconds is None:
             return began
@@ -86,9 +87,8 @@ class Run(Fold):
 
     @property
     def last_ns(self) -> int | None:
-        """Return the time of the latest event in nanoseconds since the epoch. Return None if nothing was
-        recorded. If the program is known to have been alive later than the latest event, return that later
-        time."""
+        """Return when the program was last known to be alive (ns since the epoch): the time of the latest
+        event, or of a later heartbeat. None if nothing was recorded."""
         times = [p.last_ns for p in self.processes.values()]
         if self.exited is not None:
             times.append(self.exited.t_ns)
@@ -107,8 +107,8 @@ class Run(Fold):
 
     @property
     def compiling_seconds(self) -> float | None:
-        """Return the seconds during which the main process traced, lowered or compiled. Phases that are in
-        progress are included. Return None if nothing was recorded."""
+        """Return the seconds during which the main process traced, lowered or compiled, including phases in
+        progress. None if nothing was recorded."""
         main, last = self.main, self.last_ns
         if main is None or last is None:
             return None
@@ -118,9 +118,8 @@ class Run(Fold):
 
     @property
     def recorded_seconds(self) -> float | None:
-        """Return the seconds of the program that were recorded. If the recording of the main process stopped
-        early (its files were too large), return the seconds until then. Otherwise return all seconds of the
-        program. Return None if they are unknown."""
+        """Return the seconds of the program, or only those until the recording of the main process stopped
+        early (its files were too large). None if unknown."""
         main, begin = self.main, self.began_ns
         if main is None or main.stopped is None or begin is None:
             return self.seconds
@@ -162,12 +161,12 @@ class Run(Fold):
         return None if begin is None else (t_ns - begin) / 1e9
 
     def settings(self, process: Process, context: str | None) -> Mapping[str, str] | None:
-        """Return the settings of JAX that are part of a cache key, as {name: value as text}. Return None if
-        they were not recorded.
+        """Return the settings of JAX that are part of a cache key, as {name: value as text}. None if they
+        were not recorded.
 
         Args:
           process: the process that recorded the key.
-          context: the field ``Key.context`` of the key, an id for the settings; None: it has none.
+          context: the field ``Key.context`` of the key, an id for the settings; None: the key has no id.
         """
         if context is None:
             return None
@@ -187,8 +186,8 @@ class Run(Fold):
         return self._calls.get((process.id, call))
 
     def in_progress(self) -> list[InProgress]:
-        """Return the phases (trace, lower, compile) that have begun and not ended, the outermost first. They
-        still run, or the program was killed during them, or their ends are missing in the log."""
+        """Return the phases (trace, lower, compile) that have begun and not ended, the outermost first. Such
+        a phase still runs, or the program was killed during it, or the log lacks its end."""
         found = [
             InProgress(c, c.phase, c.phase_ns)
             for c in list(self._open.values())
@@ -197,25 +196,21 @@ class Run(Fold):
         return sorted(found, key=lambda p: (p.since_ns, p.compilation.id))
 
     def lasting(self) -> list[InProgress]:
-        """Return those phases (trace, lower, compile) of ``in_progress`` whose time counts because they
-        lasted until ``last_ns``, when the program was last known to be alive.
-
-        Such a phase still runs, or the program was killed while it ran. If the program ended by itself, the
-        end of such a phase is missing in the log. The phase may have ended long before the program, so it is
-        left out.
-        """
+        """Return the phases of ``in_progress`` if they count as lasting until ``last_ns``: the program still
+        runs, or was killed. If the program ended by itself, return an empty list: the log lacks the ends of
+        these phases, and they may have ended long before the program."""
         killed = self.exited is not None and self.exited.signal is not None
         lasts = self.exited is None and self.going_on is not False
         return self.in_progress() if killed or lasts else []
 
     def numbered(self, function: Function) -> list[tuple[int, Compilation]]:
         """Return (number, call) for the calls of ``function`` that traced, lowered or compiled, or tried to.
-        The numbers begin with 1. ``train_step#4`` stands for the call with number 4."""
+        The first number is 1. ``train_step#4`` stands for the call with the number 4."""
         return _numbered(function)
 
     def number(self, c: Compilation) -> int | None:
-        """Return the number of call ``c``: 4 for ``train_step#4``. Return None if ``c`` only missed JAX's C++
-        fast path and compiled nothing."""
+        """Return the number of call ``c``: 4 for ``train_step#4``. None if ``c`` only missed JAX's C++ fast
+        path."""
         return _numbers(c.function).get(c.id)
 
 
@@ -230,12 +225,13 @@ P = TypeVar("P", bound=_Started)
 
 
 def main_of(processes: Sequence[P], exited: ProgramExited | None) -> P | None:
-    """Return the process that the user started. Return None if no process was recorded.
+    """Return the process that the user started. If it was not recorded, return the first one of its child
+    processes; None if no process was recorded.
 
     Args:
       processes: all recorded processes.
-      exited: the event about the end of the program, which has the id of the process. If it is None, return
-        the first process that no other process started.
+      exited: the event about the end of the program, which has the process id; None: not recorded. The result
+        is then the first process that no other process started.
     """
     recorded = [p for p in processes if p.started is not None]
     if exited is not None and exited.program_pid:

@@ -28,9 +28,9 @@ MOST_PROGRAMS = 3  # live arrays are compared with the arguments of so many late
 
 
 def of_compilation(run: Run, c: Compilation) -> list[Intent]:
-    """Return the shardings of the arguments and then of the results of the program that ``c`` compiled. Each
-    is an Intent with three shardings: the one that the user requested, the one in the compiled program, and
-    that of the array which the caller passed. The list is empty if ``c`` compiled nothing."""
+    """Return an Intent for each argument and then for each result of the program that ``c`` compiled. An
+    Intent has the sharding that the user requested, the one in the compiled program, and that of the array
+    which the caller passed. The list is empty if ``c`` compiled nothing."""
     if c.compiled is None:
         return []
     stated = _stated(run, c, c.compiled)
@@ -38,11 +38,13 @@ def of_compilation(run: Run, c: Compilation) -> list[Intent]:
 
 
 def latest(run: Run, f: Function) -> tuple[Compilation, list[Intent]] | None:
-    """Return (last compilation of ``f``, an Intent for each argument and result), where an Intent has the
-    sharding that the user requested, the one in the compiled program, and the actual one (of the array that
-    the caller passed). Return None if ``f`` was never compiled. A compilation for an ordinary call is
-    preferred to one made ahead of time. If the function was called later with the same argument paths, the
-    actual shardings are those of the latest such call."""
+    """Return (last compilation of ``f``, an Intent for each argument and result). An Intent has the sharding
+    that the user requested, the one in the compiled program, and the actual one (of the array that the caller
+    passed). Return None if ``f`` was never compiled.
+
+    A compilation for an ordinary call is preferred to a later one made ahead of time. If a later call with
+    the same argument paths missed the fast path, the actual shardings are those of the latest such call.
+    """
     compiled = [c for c in f.compilations if c.compiled is not None]
     if not compiled:
         return None
@@ -63,10 +65,9 @@ def latest(run: Run, f: Function) -> tuple[Compilation, list[Intent]] | None:
 
 
 def at_stake(c: Compilation) -> bool:
-    """Return whether the shardings that the user requested, those in the compiled program of ``c`` and those
-    of the passed arrays can differ. If they cannot, reports leave the shardings out. They can differ if the
-    program runs on several devices, if the user requested a sharding, or if an argument is on other devices
-    than the program."""
+    """Return whether the requested, compiled and actual shardings of ``c`` can differ; otherwise reports
+    leave them out. They can differ if the program runs on several devices, if the user requested a sharding,
+    or if an argument is on other devices than the program. False if ``c`` compiled nothing."""
     if c.compiled is None:
         return False
     if len(devices(c) or ()) > 1 or (c.lowered is not None and c.lowered.asked):
@@ -76,7 +77,7 @@ def at_stake(c: Compilation) -> bool:
 
 
 def on_one_device(c: Compilation) -> bool:
-    """Return whether the program of ``c`` and all its arguments are on one and the same device. All shardings
+    """Return whether the program of ``c`` and all its arguments are on the same single device. All shardings
     are then equal, and reports leave them out."""
     here = devices(c)
     known = c.key is not None and here is not None and len(here) == 1
@@ -84,8 +85,7 @@ def on_one_device(c: Compilation) -> bool:
 
 
 def devices(c: Compilation) -> tuple[int, ...] | None:
-    """Return the ids of the devices that the program of ``c`` runs on: ``(0, 1, 2, 3)``. Return None if they
-    are unknown."""
+    """Return the ids of the devices that the program of ``c`` runs on: ``(0, 1, 2, 3)``. None if unknown."""
     return None if c.compiled is None else sh.device_ids(c.compiled.devices)
 
 
@@ -93,9 +93,8 @@ Stated = tuple[dict[int, Value], dict[int, Value]]
 
 
 def _stated(run: Run, c: Compilation, compiled: Compiled) -> Stated:
-    """Return ({position: argument}, {position: result}) with the arguments and results as they are in the
-    StableHLO of the program of ``c``. Positions are those among the caller's flat arguments and among the
-    flat results. ``compiled`` is the event of the compilation. Both dicts are empty if there is no StableHLO,
+    """Return ({position: argument}, {position: result}) of the StableHLO of the program of ``c``. Positions
+    are those in the caller's flat arguments and flat results. Both dicts are empty if there is no StableHLO,
     or if the program runs on one device."""
     program = run.programs.get(c.program or "")
     if program is None or len(devices(c) or ()) < 2:
@@ -114,9 +113,9 @@ def _stated(run: Run, c: Compilation, compiled: Compiled) -> Stated:
 
 
 def _arguments(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> Iterator[Intent]:
-    """Yield an Intent for each argument of ``c``: the sharding that the user requested, the one in the
-    compiled program, and the actual one (of the array that the caller passed). ``compiled`` is the event of
-    the compilation; ``stated`` has the arguments in the program's StableHLO, by position."""
+    """Yield an Intent for each argument of ``c``, with its requested, compiled and actual sharding.
+    ``compiled`` is the event of the compilation. ``stated`` has the arguments in the program's StableHLO, by
+    position."""
     if c.key is None:
         return
     dropped = set(compiled.dropped_arguments or ())
@@ -157,9 +156,9 @@ def _arguments(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> 
 def _constrained(
     value: Value, compiled: Compiled, sharding: Sharding | None
 ) -> tuple[Sharding, str, Frame | None] | tuple[None, None, None]:
-    """Return (sharding that the user requested, CONSTRAINT, user's line) for ``value``, an argument or result
-    in the program's StableHLO, if it has a sharding constraint. All three are None if ``value`` has no
-    constraint, or if the constraint leaves the sharding open (``P.UNCONSTRAINED``).
+    """Return (requested sharding, CONSTRAINT, user's line) for the sharding constraint on ``value``, an
+    argument or result in the program's StableHLO. All three are None if there is no constraint, or if it
+    leaves the sharding open (``P.UNCONSTRAINED``).
 
     Args:
       compiled: the event of the program's compilation.
@@ -173,9 +172,8 @@ def _constrained(
 
 
 def _compiled_argument(c: Compilation, compiled: Compiled, i: int, leaf: Leaf) -> Sharding | None:
-    """Return the sharding that the flat argument number ``i`` of ``c`` has in the compiled program. Return
-    None if it is unknown. ``compiled`` is the event that ends ``c``; ``leaf`` is what the cache key has of
-    this argument."""
+    """Return the sharding that the flat argument number ``i`` of ``c`` has in the compiled program. None if
+    unknown. ``compiled`` is the event of the compilation. ``leaf`` is the argument in the cache key."""
     if i < len(compiled.in_sharding_of):
         return _at(compiled.in_shardings, compiled.in_sharding_of[i])
     ids = sh.device_ids(compiled.devices)
@@ -185,9 +183,8 @@ def _compiled_argument(c: Compilation, compiled: Compiled, i: int, leaf: Leaf) -
 
 
 def _single(c: Compilation, device: int, memory_kind: str | None) -> Sharding | None:
-    """Return a SingleDeviceSharding as a recorded Sharding: on the device with the id ``device``, in its
-    memory ``memory_kind`` (``pinned_host``). Return None if the platform of the process of ``c`` is
-    unknown."""
+    """Return a SingleDeviceSharding as a recorded Sharding, on the device with the id ``device`` and in its
+    memory ``memory_kind`` (``pinned_host``). None if the platform of the process of ``c`` is unknown."""
     backend = c.process.backend
     if backend is None or not backend.platform:
         return None
@@ -196,16 +193,15 @@ def _single(c: Compilation, device: int, memory_kind: str | None) -> Sharding | 
 
 
 def _actual(leaf: Leaf, table: Sequence[Sharding]) -> Sharding | None:
-    """Return the sharding of the array that the caller passed for the argument ``leaf``. Return None if it is
-    unknown, or if the argument is not a jax.Array. ``table`` has the shardings of the cache key, to which
-    ``leaf.sharding`` is an index."""
+    """Return the sharding of the array that the caller passed for the argument ``leaf``. None if it is
+    unknown, or if the argument is not a jax.Array. ``leaf.sharding`` is an index into ``table``, the
+    shardings of the cache key."""
     return _at(table, leaf.sharding) if leaf.type in ("jax.Array", "ArrayImpl") else None
 
 
 def _results(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> Iterator[Intent]:
-    """Yield an Intent for each result of ``c``: the sharding that the user requested, and the one in the
-    compiled program. ``compiled`` is the event of the compilation; ``stated`` has the results in the
-    program's StableHLO, by position."""
+    """Yield an Intent for each result of ``c``, with its requested and compiled sharding. ``compiled`` is the
+    event of the compilation. ``stated`` has the results in the program's StableHLO, by position."""
     traced = trace_of(c)
     out = (traced.traced.out if traced is not None and traced.traced is not None else None) or []
     shardings = [_at(compiled.out_shardings, i) for i in compiled.out_sharding_of]
@@ -236,10 +232,10 @@ def _results(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> It
 
 
 def _from_type(leaf: OutLeaf, compiled: Sharding | None) -> Sharding | None:
-    """Return the sharding in the type of the result ``leaf`` (JAX's sharding in types). It counts as
-    requested by the user. Return None if the type has none, or if not all axes of its mesh are of type
-    Explicit. The mesh, the devices and the kind of memory are taken from ``compiled``, the sharding of the
-    result in the compiled program; if it is None (unknown), return None."""
+    """Return the sharding in the type of the result ``leaf`` (JAX's sharding in types), which counts as
+    requested. None if the type has none, or if not all mesh axes are of type Explicit. Mesh, devices and
+    memory kind are those of ``compiled``, the sharding in the compiled program; if it is None (unknown),
+    return None."""
     if leaf.sharding is None or compiled is None or not compiled.mesh:
         return None
     if any(kind != "Explicit" for _, _, kind in compiled.mesh):
@@ -252,7 +248,7 @@ def _from_type(leaf: OutLeaf, compiled: Sharding | None) -> Sharding | None:
 
 def _from_jit(c: Compilation, side: str, k: int) -> Sharding | None:
     """Return the sharding that the user requested with jit for an argument or a result of the function of
-    ``c``. Return None if the user requested none.
+    ``c``. None if the user requested none.
 
     Args:
       side: ``asked_in`` (jit's in_shardings, for an argument) or ``asked_out`` (jit's out_shardings, for a
@@ -271,8 +267,7 @@ def _at(table: Sequence[Sharding], index: int | None) -> Sharding | None:
 
 
 def _sizes(shape: Sequence[int | str] | None) -> tuple[int, ...] | None:
-    """Return ``shape`` as a tuple of ints. Return None if ``shape`` is unknown (None), or has symbolic
-    dimensions."""
+    """Return ``shape`` as a tuple of ints. None if ``shape`` is None (unknown) or has symbolic dimensions."""
     known = tuple(d for d in shape or () if isinstance(d, int) and d >= 0)
     return known if shape is not None and len(known) == len(shape) else None
 
@@ -284,11 +279,11 @@ Aval = tuple[tuple[int, ...] | None, str | None]
 class OfArrays:
     """Finds, for live arrays, the sharding that the user requested and the sharding in the compiled program.
 
-    An array that was created at the line of a call is compared with the results of that call. If no sharding
-    is found so, it is compared with the arguments of the user's functions. A result or argument matches if it
-    has the shape, the dtype and (if known) the sharding of the array. Of several matches, those are used
-    whose path has the longest common end with the path of the array. If the user requested different
-    shardings for these matches, the requested sharding is unknown; the same holds for the compiled sharding.
+    An array that was created at the line of a call is compared with the results of this call. If that gives
+    no sharding, the array is compared with the arguments of the user's functions. A result or argument
+    matches if it has the shape, the dtype and (if known) the sharding of the array. Of several matches, those
+    count whose path has the longest common end with the path of the array. A sharding that differs between
+    these matches is unknown.
     """
 
     def __init__(self, run: Run, looks: Iterable[Snapshot]) -> None:
@@ -314,9 +309,8 @@ class OfArrays:
                             self._arguments.setdefault((i.shape, i.dtype), []).append(i)
 
     def of(self, g: Group) -> tuple[Sharding | None, Sharding | None]:
-        """Return, for the arrays of group ``g``, (the sharding that the user requested, the sharding in the
-        compiled program). Each is None if it is unknown. The first is also None if the user requested
-        none."""
+        """Return (the sharding that the user requested, the sharding in the compiled program) for the arrays
+        of ``g``. Each is None if it is unknown. The first is also None if the user requested none."""
         aval = _aval(g)
         asked, compiled = None, None
         if g.origin is not None:
@@ -331,10 +325,9 @@ class OfArrays:
         return asked, compiled
 
     def _agreed(self, g: Group, matches: Sequence[Intent]) -> tuple[Sharding | None, Sharding | None]:
-        """Return (the sharding that the user requested, the sharding in the compiled program) of the best of
-        ``matches``, the arguments or results that may be the arrays of ``g``. The best matches are those
-        whose paths have the longest common end with the path of ``g``. Each of the two shardings is None if
-        it differs between the best matches."""
+        """Return (requested sharding, compiled sharding) of the best ``matches``, arguments or results that
+        may be the arrays of ``g``: those whose paths have the longest common end with that of ``g``. A
+        sharding that differs between the best matches is None."""
         ends = [self._common(g.path or "", i.path) for i in matches]
         best = [i for i, n in zip(matches, ends, strict=True) if n == max(ends)]
         if not best:

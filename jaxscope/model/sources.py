@@ -23,8 +23,8 @@ MAX_BYTES = 4_000_000
 
 
 def of(run: Run) -> Callable[[str], str | None]:
-    """Return a function that takes the name of a source file of ``run``, or of a notebook cell, and returns
-    its text. The function returns None if the text cannot be shown.
+    """Return a function that takes the name of a source file or notebook cell of ``run`` and returns its
+    text. It returns None if the text cannot be shown.
 
     The texts of notebook cells are in the recording. A file outside of the current project is shown only if
     the recording has its checksum.
@@ -33,27 +33,26 @@ def of(run: Run) -> Callable[[str], str | None]:
 
 
 def _text(run: Run, file: str) -> str | None:
-    """Return the text of ``file``, a file or a notebook cell of ``run``. Return None if it cannot be
-    shown."""
+    """Return the text of ``file``, a file or notebook cell of ``run``. None if the text cannot be shown."""
     cell = run.cells.get(file)
     return cell if cell is not None else text(file, run.sources.get(file, frozenset()))
 
 
 def line(run: Run, at: Frame) -> str:
     """Return the line ``at`` of a source file of ``run``, without spaces at its ends. Return an empty text if
-    it cannot be shown."""
+    the line cannot be shown."""
     lines = (_text(run, at.file) or "").split("\n")
     return lines[at.line - 1].strip() if 0 < at.line <= len(lines) else ""
 
 
 @functools.lru_cache(64)
 def text(file: str, recorded: frozenset[str] = frozenset()) -> str | None:
-    """Return the text of ``file``. Return None if it does not exist or must not be shown.
+    """Return the text of ``file``. None if the file does not exist or must not be shown.
 
-    The file name comes from the run directory. Its author could name a secret file of this machine, so that a
-    CI log shows it. So a file is read only if it is a Python file of the project, or if its content has one
-    of the SHA-256 checksums ``recorded``, which are in the recording: then the author of the run already has
-    the file.
+    The author of a run directory could give it the name of a secret file of this machine, so that a CI log
+    shows this file. So a file is read only in two cases: it is a Python file of the project, or its content
+    has one of the SHA-256 checksums ``recorded``. A recorded checksum shows that the author of the run
+    already has the file.
     """
     try:
         here = Path.cwd()
@@ -68,7 +67,7 @@ def text(file: str, recorded: frozenset[str] = frozenset()) -> str | None:
 
 def _of_project(path: Path, here: Path) -> bool:
     """Return whether ``path`` is a Python file of the project around the directory ``here``, and in no hidden
-    directory. Links are resolved."""
+    directory. Symbolic links are followed."""
     root, target = _root(here.resolve()), path.resolve()
     if not target.is_relative_to(root) or target.suffix != ".py":
         return False
@@ -97,10 +96,10 @@ def where_defined(run: Run, file: str, name: str, begins: int) -> Maker | None:
 
 def where_called(run: Run, file: str, name: str, site: int) -> Maker | None:
     """Return the expression that wraps the function ``name`` for its call on the line ``site`` of ``file``:
-    ``jax.jit(name)(x)``.
+    ``jax.jit(name)(x)``. The result has the line of the expression, and whether this line certainly created
+    the called object.
 
-    Return None if there is no such expression, or if there are several, or if the file cannot be read. The
-    result has the line of the expression, and whether it is certain that this line created the called object.
+    Return None if there is no such expression, if there are several, or if the file cannot be read.
     """
     source = _text(run, file)
     return None if source is None else _makers(source).where_called(name, site)

@@ -39,9 +39,9 @@ def root(path: str) -> str:
 
 
 def order(f: Function) -> tuple[object, ...]:
-    """Return a key for ``f`` that sorts functions with the same name: by file, line and column, then by the
-    places of the functions that they capture. The order is the same after an edit above these places, and
-    does not depend on which function the program calls first."""
+    """Return a key that sorts functions of the same name: by file, line and column of ``f``, then by the
+    places of the functions that ``f`` captures. An edit above these places does not change the order; nor
+    does it matter which function the program calls first."""
     place, _, _ = f.id.partition(" | captures ")
     return f.seen.file or "", f.seen.line or 0, _with_numbers(place), _with_numbers(f.seen.captured_code)
 
@@ -59,8 +59,8 @@ class Names:
       cwd: the program's working directory, to which its relative paths refer.
 
     Attributes:
-      by_id: {id of a function: its name}: ``train.py::Trainer.step``. A second function of the same name, in
-        the order of the source code (``order``), gets the name with `` #2``.
+      by_id: {id of a function: name}: ``train.py::Trainer.step``. If two functions have the same name, the
+        second one in the source code (``order``) gets the name with `` #2``.
     """
 
     def __init__(self, functions: Iterable[Function], roots: Sequence[str], cwd: str = "") -> None:

@@ -33,9 +33,10 @@ class Spent(msgspec.Struct, frozen=True):
 
     Attributes:
       cause: wait (for a value of a device), copy (to or between devices) or compile (trace, lower, compile).
+      line: the line; None: unknown.
       text: the expression in the source; None: the line has several, or it is unknown.
-      caller: the line that calls the function in which ``line`` is; None: unknown, or it would not help the
-        user to find the place.
+      caller: the line that calls the function in which ``line`` is; None: unknown, or not needed to find the
+        place.
       seconds: mean seconds in one step.
     """
 
@@ -52,15 +53,15 @@ class StepSeconds(msgspec.Struct, frozen=True):
     Attributes:
       first, last: the first and the last of the steps of which the mean is taken.
       total: number of steps that the process has begun; None: unknown.
-      steps: number of steps of which the mean is taken. Steps in between are left out if they ran under the
-        profiler or (unless ``compiling``) compiled something.
+      steps: number of steps of which the mean is taken. Steps between ``first`` and ``last`` that ran under
+        the profiler are left out. Unless ``compiling``, so are steps that compiled something.
       compiling: whether steps that compiled something are included, because there are too few others.
       seconds: mean wall time of one step.
       spent: the time of each line in one step, the largest first.
-      device_waits: fraction of the profiled time in which a device executed nothing, mean over the devices;
-        None: there is no profile that shows it.
-      profiled: the first and the last step of that profile; None: there is no such profile.
-      devices: number of devices of that profile; None: there is no such profile.
+      device_waits: fraction of the profiled time in which a device executed nothing, mean over the devices,
+        from the latest profile that shows it; None: no profile shows it.
+      profiled: the first and the last step of this profile; None: there is none.
+      devices: number of devices of this profile; None: there is none.
     """
 
     first: int
@@ -92,8 +93,8 @@ class _Phase(msgspec.Struct, frozen=True):
 
 
 class _Window(msgspec.Struct, frozen=True):
-    """The steps between two recorded ends of steps, ``since`` and the later ``until``. These can be several
-    steps, because not every end is recorded."""
+    """The steps between two recorded ends of steps, ``since`` and the later ``until``. There can be several
+    steps between them, because not every end is recorded."""
 
     since: StepTime
     until: StepTime
@@ -113,9 +114,12 @@ class _Window(msgspec.Struct, frozen=True):
 
 @cached_until_changed
 def step_seconds(run: Run) -> StepSeconds | None:
-    """Return the mean time of a step of the main process, and its parts. The mean is taken of the steps that
-    compiled nothing, or if there are too few, of all but the first. Return None if steps were not counted, if
-    there were too few, or if the parts add up to more than the step."""
+    """Return the mean time of a step of the main process, and its parts. None if steps were not counted, if
+    there were too few, or if the parts add up to more than the step.
+
+    The mean is taken of the steps that compiled nothing. If there are too few of them, it is taken of all
+    steps but the first.
+    """
     process = run.main
     if process is None:
         return None
@@ -149,8 +153,8 @@ def step_seconds(run: Run) -> StepSeconds | None:
 def _windows(process: Process) -> Iterator[_Window]:
     """Yield a window for each pair of successive recorded ends of steps of ``process``.
 
-    A pair is left out if its ends are from different threads. It is also left out if its steps were counted
-    in another way (by ``jaxscope.step()``, or by calls of a function) than the last recorded step.
+    A pair is left out if its two ends are from different threads. It is also left out if its steps were
+    counted in another way (by ``jaxscope.step()``, or by calls of a function) than the last recorded step.
     """
     times = process.step_times
     for since, until in itertools.pairwise(times):
@@ -169,8 +173,8 @@ def _profiler(process: Process) -> Iterator[tuple[int, int]]:
 
 
 def _phases(run: Run, process: Process) -> Iterator[_Phase]:
-    """Yield the finished traces, lowerings and compilations of ``process``, without those that happened
-    inside another trace."""
+    """Yield the finished traces, lowerings and compilations of ``process``, except those inside another
+    trace."""
     for c in run.compilations.values():
         nested = c.entry == "nested" or (c.missed is not None and c.missed.inside is not None)
         if c.process is not process or nested:
@@ -182,8 +186,7 @@ def _phases(run: Run, process: Process) -> Iterator[_Phase]:
 
 
 def _copies(run: Run, process: Process, windows: Sequence[_Window], steps: int) -> Iterator[Spent]:
-    """Yield, for each line, the mean time in a step during which the line waited for values of a device or
-    copied arrays.
+    """Yield the mean time in a step during which each line waited for values of a device or copied arrays.
 
     Args:
       process: the process whose steps are counted.
@@ -210,8 +213,8 @@ def _copies(run: Run, process: Process, windows: Sequence[_Window], steps: int) 
 
 
 def _compiling(phases: Sequence[_Phase], windows: Sequence[_Window], steps: int) -> Iterator[Spent]:
-    """Yield, for each line, the mean time in a step during which the line made JAX trace, lower or compile.
-    Compilations in threads other than the one that counts the steps are left out.
+    """Yield the mean time in a step during which each line made JAX trace, lower or compile. Compilations in
+    threads other than the one that counts the steps are left out.
 
     Args:
       phases: the traces, lowerings and compilations of the process.
@@ -236,14 +239,14 @@ def _place(cause: str, line: Frame | None) -> _Place:
 
 
 def _profile(process: Process) -> Profiled | None:
-    """Return the latest profile of ``process`` that shows how long its devices were busy. Return None if
-    there is none."""
+    """Return the latest profile of ``process`` that shows how long its devices were busy. None if there is
+    none."""
     return next((event for event in reversed(process.profiles) if _waiting(event) is not None), None)
 
 
 def _waiting(event: Profiled) -> float | None:
-    """Return the fraction of the time of a profile, ``event``, in which a device executed nothing: the mean
-    over the devices. Return None if it is unknown."""
+    """Return the fraction of the time of the profile ``event`` in which a device executed nothing, as the
+    mean over the devices. None if unknown."""
     wall = (event.seconds or 0.0) * (event.devices or 0)
     if event.busy_seconds is None or wall <= 0 or not 0 <= event.busy_seconds <= wall:
         return None

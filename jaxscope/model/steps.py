@@ -11,8 +11,8 @@ from jaxscope.schema.steps import Counting, Either, Step
 
 
 class Steps:
-    """Finds the training step of each compilation of a run. Only events that the run has when this object is
-    created are used."""
+    """Finds the training step of each compilation of a run. Events that are added to the run after this
+    object is created are not used."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -26,10 +26,13 @@ class Steps:
         return bool(counting.marks or counting.calls) or process.id in self._numbered
 
     def of(self, c: Compilation) -> Step:
-        """Return the number of the step (iteration of the training loop) in which ``c`` took place. Return
-        None if steps were not counted. If marks (``jaxscope.step()``) and calls of functions give different
-        numbers, the result is an ``Either`` with both numbers. If the process of ``c`` counts no steps
-        itself, the result is the step of the main process at that time."""
+        """Return the number of the step (iteration of the training loop) in which ``c`` took place. None if
+        steps were not counted. If marks (``jaxscope.step()``) and calls of functions give different numbers,
+        the result is an ``Either`` with both numbers.
+
+        If the process of ``c`` counts no steps itself, the result is the step of the main process at that
+        time.
+        """
         process, main = c.process, self._main
         counting = self._counting[process.id]
         if counting.marks or counting.calls:
@@ -40,10 +43,9 @@ class Steps:
         return (c.step or 0) if self.known(process) else None
 
     def _own(self, c: Compilation, counting: Counting) -> Step:
-        """Return the training step in which ``c`` was compiled, as the process that compiled ``c`` counted
-        it. ``counting`` has the number of calls of ``jaxscope.step()`` and of each watched function (a
-        function whose calls are counted) in this process. If marks and calls give different numbers, the
-        result is an ``Either`` with both."""
+        """Return the training step of ``c`` as the process of ``c`` counted it, or an ``Either`` if marks and
+        calls give different numbers. ``counting`` has the numbers of marks (``jaxscope.step()``) and of calls
+        of each watched function in this process."""
         if counting.marks and not c.marks and c.step is not None and c.process.first_step != 1:
             return c.step  # the beginning of the log is missing
         before = (c.process.started.steps or 0) if c.process.started is not None else 0
@@ -54,7 +56,7 @@ class Steps:
 
 
 def _counting(run: Run, process: Process) -> Counting:
-    """Return what ``process`` counted: the calls of ``jaxscope.step()``, which mark the ends of steps, and
+    """Return what ``process`` counted: the marks (calls of ``jaxscope.step()``, at the ends of steps), and
     the calls of watched functions (functions whose calls are counted)."""
     calls = {f: run.functions[f].counted_calls.get(process.id, 0) for f in process.calls}
     steppers = frozenset(f for f in calls if run.functions[f].step)
@@ -62,9 +64,8 @@ def _counting(run: Run, process: Process) -> Counting:
 
 
 def within_call(run: Run, c: Compilation, function: str) -> bool:
-    """Return whether call ``c`` is a call of ``function`` (an id), or was made while that function ran. If
-    so, and if calls of ``function`` count as steps, ``c`` belongs to the step that the call of ``function``
-    began."""
+    """Return whether call ``c`` is a call of ``function`` (an id), or was made while this function ran. Then,
+    if calls of ``function`` count as steps, ``c`` belongs to the step that this call began."""
     if c.function.id == function:
         return True
     outer = run.functions.get(function)

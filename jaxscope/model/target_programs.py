@@ -15,8 +15,8 @@ from jaxscope.schema.targets import Target
 
 
 def of_run(run: Run) -> list[tuple[Function, list[Program]]]:
-    """Return (function, its latest program for each target) for each function compiled for targets. A target
-    is a machine given by ``--target``. The function with the most compile seconds comes first."""
+    """Return (function, its latest program for each target) for each function compiled for targets (machines
+    given by ``--target``). The function with the most compile seconds comes first."""
     latest: dict[tuple[str, str], Program] = {}
     for p in run.retargeted.values():
         f = p.function
@@ -33,14 +33,15 @@ def of_run(run: Run) -> list[tuple[Function, list[Program]]]:
 
 
 def target_of(run: Run, p: Program) -> Target | None:
-    """Return the target (``--target``) that ``p`` was lowered for. Return None if the log does not describe
-    it."""
+    """Return the target (``--target``) that ``p`` was lowered for. None if the log does not describe this
+    target."""
     return next((t for t in run.targets if t.name == p.target), None)
 
 
 def fit(run: Run, p: Program) -> Fit | None:
     """Return whether ``p`` fits into the memory of its target (a machine given by ``--target``), with the
-    bytes that it needs. Return None if that is unknown so far."""
+    bytes that ``p`` needs. None if ``p`` is not compiled yet, or could not be compiled for another reason
+    than its size."""
     if p.target_compiled is None:
         return None
     if p.target_compiled.outcome == EXHAUSTED:
@@ -54,8 +55,8 @@ def fit(run: Run, p: Program) -> Fit | None:
 
 
 def bounds_of(run: Run, p: Program) -> Bounds | None:
-    """Return lower bounds on the time of one call of ``p`` on its target (``--target``). Return None if the
-    target is unknown, or if there is no compiled text of the program."""
+    """Return lower bounds on the time of one call of ``p`` on its target (``--target``). None if the target
+    is unknown, or if there is no compiled text of ``p``."""
     target = target_of(run, p)
     program = run.texts_of(p).hlo
     if target is None or program is None or program.module is None:

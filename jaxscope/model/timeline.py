@@ -26,8 +26,8 @@ class Lane(msgspec.Struct, frozen=True, eq=False):
 
     Attributes:
       members: the functions of the row.
-      seconds: the seconds that they took to trace, lower and compile.
-      recompiles: number of their recompiles.
+      seconds: the seconds that tracing, lowering and compiling these functions took.
+      recompiles: number of recompiles of these functions.
       spans: an array [n, 4], one row for each trace, lowering and compilation: begin, end (ns since the run
         began), number of the phase (0 trace, 1 lower, 2 compile, 3 load from the persistent cache), and 1 if
         it is the first phase of its call, else 0.
@@ -72,9 +72,8 @@ def lanes(run: Run) -> list[Lane]:
 
 @cached_until_changed
 def _ended(f: Function) -> NDArray[np.float64]:
-    """Return the phases of ``f`` that have ended, as an array [n, 4], one row for each phase. The columns
-    are: begin and end (ns since the epoch), kind of the phase (its index in PHASES), and 1 if it is the first
-    phase of its call, else 0."""
+    """Return the phases of ``f`` that have ended, as an array [n, 4]. The columns are begin and end (ns since
+    the epoch), kind (index in PHASES), and 1 for the first phase of a call, else 0."""
     made = []
     for c in f.compilations:
         first = 1
@@ -87,5 +86,5 @@ def _ended(f: Function) -> NDArray[np.float64]:
 
 
 def _time(ns: int) -> float:
-    """Return the time ``ns`` (nanoseconds) as float, limited to the range of NumPy's integers."""
+    """Return the time ``ns`` (nanoseconds) as float, limited to what fits into NumPy's integers."""
     return float(min(max(ns, -_LONGEST_NS), _LONGEST_NS))

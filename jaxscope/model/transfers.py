@@ -1,8 +1,8 @@
 """List the transfers (copies of arrays) between host and devices by the user's line.
 
 Most transfers are recorded. But JAX sends no event if a call of a jitted function on one device copies NumPy
-arguments, or arrays of another device, to that device. These transfers are derived here: their bytes from the
-cache key of the call, their number from the number of calls, if it is counted.
+arguments, or arrays of another device, to that device. For these transfers, the bytes are computed here from
+the cache key of the call, and the number from the number of calls, if that is counted.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ NOT_ASKED = ("constant", "debug_nans", ARGUMENT)
 
 
 class Transfer(msgspec.Struct, frozen=True):
-    """All transfers that one line of the user caused in one process in one direction. A field that is None is
-    unknown.
+    """All transfers of one direction and kind that one line of the user caused in one process. A field that
+    is None is unknown.
 
     Attributes:
       direction: TO_HOST, TO_DEVICE or BETWEEN (devices).
-      kind: the function that caused them (``float``, ``np.asarray``, ``device_put``), or ARGUMENT for
-        arguments of a jitted call.
+      kind: the function that caused the transfers (``float``, ``np.asarray``, ``device_put``), or ARGUMENT
+        for arguments of a jitted call.
       source: the user's line.
       text: the expression in the source.
       count: number of transfers; None: not counted.
@@ -45,9 +45,9 @@ class Transfer(msgspec.Struct, frozen=True):
       waits: number of transfers that took longer than 0.1 ms.
       blocked_seconds: seconds that the program was blocked in all these transfers.
       first_seconds: the part of ``blocked_seconds`` in the first transfer, which ended at ``first_ns``.
-      steps, first_step, last_step: number of steps with such a transfer, the first and the last of them.
+      steps, first_step, last_step: number of steps with such a transfer, the first and the last such step.
       close: number of the transfers in ``waits`` that took at least a fifth of the time since the previous
-        transfer: the program waits for much of its time.
+        transfer: the program spends much of its time on waiting.
       checks: number of the transfers in ``waits`` after which jaxscope checked whether the device still had
         work.
       ahead: number of these checks that found work: the program had queued later work before it waited.
@@ -81,15 +81,15 @@ class Transfer(msgspec.Struct, frozen=True):
 
     @property
     def bytes_each(self) -> float | None:
-        """Return the mean bytes of one transfer. Return None if they are unknown."""
+        """Return the mean bytes of one transfer. None if unknown."""
         if self.bytes is None or self.count is None:
             return self.bytes
         return self.bytes / self.count if self.count else None
 
     @property
     def share(self) -> float | None:
-        """Return the fraction of the time from the first to the last transfer that the program was blocked.
-        Return None if it is unknown."""
+        """Return the fraction of ``span`` (the time from the first to the last transfer) in which the program
+        was blocked. None if unknown."""
         if self.blocked_since is None or self.span <= 0:
             return None
         return min(1.0, self.blocked_since / self.span)
@@ -101,8 +101,8 @@ class Transfer(msgspec.Struct, frozen=True):
 
     @property
     def blocked_since(self) -> float | None:
-        """Return the seconds that the program was blocked, without those of the first transfer. Return None
-        if they are unknown."""
+        """Return the seconds that the program was blocked, without those of the first transfer. None if
+        unknown."""
         return None if self.blocked_seconds is None else max(0.0, self.blocked_seconds - self.first_seconds)
 
 
@@ -112,8 +112,8 @@ def counted(run: Run) -> bool:
 
 
 def transfers(run: Run) -> list[Transfer]:
-    """Return all transfers (copies between host and devices) of the run. Those that blocked the program
-    longest come first, then those with the most bytes. The list is empty if transfers were not recorded."""
+    """Return all transfers (copies between host and devices) of the run. The ones that blocked the program
+    longest come first; with equal times, those with the most bytes. Empty if transfers were not recorded."""
     if not counted(run):
         return []
     found = [_seen(p, e, key) for p in run.processes.values() for key, e in p.transfers.items()]
@@ -133,8 +133,8 @@ def transfers(run: Run) -> list[Transfer]:
 
 
 def called_at(run: Run, t: Transfer) -> Frame | None:
-    """Return the user's line that called the function of ``t.source``, if a report should show both lines:
-    the call is in another file, or in a loop. Return None otherwise, or if the line is unknown."""
+    """Return the user's line that called the function of ``t.source``, if a report should show it: this line
+    is in another file than ``t.source``, or in a loop. None otherwise, or if the line is unknown."""
     at, source = t.caller, t.source
     if at is None or source is None or at.place == source.place:
         return None
@@ -144,8 +144,7 @@ def called_at(run: Run, t: Transfer) -> Frame | None:
 
 
 def waits(run: Run) -> list[Transfer]:
-    """Return the transfers (copies) to the host that blocked the main process, those that blocked it longest
-    first."""
+    """Return the transfers to the host that blocked the main process, the longest first."""
     seen = list(by_key(run.main).values()) if run.main is not None else []
     waited = [t for t in seen if t.direction == TO_HOST and t.blocked_seconds]
     return sorted(waited, key=lambda t: -(t.blocked_seconds or 0.0))
@@ -169,9 +168,8 @@ def steps(run: Run, process: Process) -> int | None:
 
 
 def _seen(process: Process, e: Transferred, key: tuple[str, str, str, int]) -> Transfer:
-    """Return the copies between host and devices that ``e`` describes: those of one direction and kind at one
-    line of ``process``. ``key`` is the key of ``e`` in ``process.transfers``: (direction, kind, file,
-    line)."""
+    """Return ``e``, the event about the transfers of one direction and kind at one line of ``process``, as a
+    Transfer. ``key`` is its key in ``process.transfers``: (direction, kind, file, line)."""
     return Transfer(
         process=process,
         direction=e.direction,
@@ -212,8 +210,8 @@ class _Moved(msgspec.Struct, frozen=True):
 
 @cached_until_changed
 def _by_calls(f: Function) -> list[Transfer]:
-    """Return the transfers of arguments that the calls of ``f`` on one device caused. They are computed from
-    the cache keys of the calls, because JAX sends no event for them."""
+    """Return the transfers of arguments that the calls of ``f`` on one device caused, computed from the cache
+    keys of the calls. (JAX sends no event for these transfers.)"""
     found: list[Transfer] = []
     for process in {c.process.id: c.process for c in f.compilations}.values():
         calls = [c for c in f.compilations if c.process is process and c.entry == "call"]
@@ -235,7 +233,7 @@ def _of_function(
     Args:
       direction: TO_DEVICE (NumPy arguments) or BETWEEN (arrays of another device).
       misses: the calls of ``f`` in the process that missed the C++ fast path.
-      keyed: (call, arguments that it copies) for each of these calls whose cache key was recorded.
+      keyed: (call, arguments that it copies) for each call in ``misses`` whose cache key was recorded.
     """
     first: dict[_Moved, Compilation] = {}
     moving = 0
@@ -268,9 +266,13 @@ def _of_function(
 def _argument(
     f: Function, direction: str, moved: list[tuple[_Moved, Compilation]], count: int | None, total: int
 ) -> Transfer:
-    """Return the transfers of arguments of ``f`` in a ``direction`` (TO_DEVICE or BETWEEN), as one Transfer.
-    ``moved`` are (copied arguments, the first call that copied them). ``count`` is the number of calls, or
-    None if it is unknown. ``total`` is the bytes of all these calls, or of one call if ``count`` is None."""
+    """Return the transfers of arguments of ``f`` in a ``direction`` (TO_DEVICE or BETWEEN) as one Transfer.
+
+    Args:
+      moved: (copied arguments, the first call that copied them).
+      count: the number of calls; None: unknown.
+      total: the bytes of all these calls, or of one call if ``count`` is None.
+    """
     begun = min((c for _, c in moved), key=lambda c: c.t_ns)
     return Transfer(
         process=begun.process,
@@ -288,8 +290,7 @@ def _argument(
 
 
 def brought(c: Compilation) -> int | None:
-    """Return the bytes of NumPy arguments that call ``c`` copies to its device. Return None if they are
-    unknown."""
+    """Return the bytes of NumPy arguments that call ``c`` copies to its device. None if unknown."""
     if c.key is None or devices_of_program(c) is None:
         return None
     return sum(m.bytes for m in _moved(c) if m.direction == TO_DEVICE)
@@ -325,8 +326,8 @@ def arguments_read(c: Compilation) -> list[Leaf]:
 
 
 def _way(c: Compilation, leaf: Leaf, target: tuple[int, ...]) -> str | None:
-    """Return the direction in which the call ``c`` copies the argument ``leaf`` to the devices of its
-    program, whose ids are ``target``: TO_DEVICE or BETWEEN (devices). Return None if it is not copied."""
+    """Return the direction in which the call ``c`` copies the argument ``leaf`` to the devices ``target``
+    (ids) of its program: TO_DEVICE or BETWEEN (devices). None if the argument is not copied."""
     if leaf.type.startswith("numpy."):
         return TO_DEVICE
     here = devices_of(c, leaf)
@@ -336,8 +337,7 @@ def _way(c: Compilation, leaf: Leaf, target: tuple[int, ...]) -> str | None:
 
 
 def devices_of(c: Compilation, leaf: Leaf) -> tuple[int, ...] | None:
-    """Return the ids of the devices that hold ``leaf``, an argument of call ``c``. Return None if they are
-    unknown."""
+    """Return the ids of the devices that hold ``leaf``, an argument of call ``c``. None if unknown."""
     table = c.key.shardings if c.key is not None else []
     if leaf.sharding is None or not 0 <= leaf.sharding < len(table):
         return None
@@ -345,7 +345,7 @@ def devices_of(c: Compilation, leaf: Leaf) -> tuple[int, ...] | None:
 
 
 def devices_of_program(c: Compilation) -> tuple[int, ...] | None:
-    """Return the ids of the devices of the program that ran call ``c``. Return None if they are unknown."""
+    """Return the ids of the devices of the program that the call ``c`` ran. None if unknown."""
     if c.compiled is not None:
         return sh.device_ids(c.compiled.devices)
     # The program was found in a cache. If all programs of the function run on the same devices, so does it.
@@ -358,8 +358,8 @@ def devices_of_program(c: Compilation) -> tuple[int, ...] | None:
 
 
 def size_of(leaf: Leaf) -> int | None:
-    """Return the bytes of the argument ``leaf``, computed from its shape and dtype. Return None if one of the
-    two is unknown."""
+    """Return the bytes of the argument ``leaf``, computed from its shape and dtype. None if either is
+    unknown."""
     if leaf.shape is None or leaf.dtype is None:
         return None
     sizes = [d for d in leaf.shape if isinstance(d, int)]
@@ -370,7 +370,7 @@ def size_of(leaf: Leaf) -> int | None:
 
 
 def _bits(dtype: str) -> int | None:
-    """Return the number of bits that the name of a dtype has: ``float32`` -> 32, ``bfloat16`` -> 16,
-    ``float8_e4m3fn`` -> 8. Return None if the name has no number."""
+    """Return the bits of an element of the dtype with the name ``dtype``: ``bfloat16`` -> 16,
+    ``float8_e4m3fn`` -> 8. None if the name has no number."""
     found = re.match(r"[a-z]+(\d{1,3})", dtype)
     return int(found.group(1)) if found else None

@@ -17,10 +17,10 @@ class WallTime(msgspec.Struct, frozen=True):
       seconds: seconds of the program, or if only a part of it was recorded, of the recording.
       before_compiling: seconds until the first trace, lowering or compilation began: imports and set-up.
       compiling: seconds during which something was traced, lowered or compiled.
-      waiting: seconds, after the first compilation began, in which the program waited for the devices. There
-        are two measurements: the counted waits for values, and samples of the main thread, which also show
-        waits in calls of jitted functions. The larger number is taken. None: unknown; these seconds are then
-        in ``rest``.
+      waiting: seconds in which the program waited for the devices after the first compilation began. None:
+        unknown; these seconds are then in ``rest``. There are two measurements, of which the larger is taken:
+        the recorded waits for values, and samples of the main thread. Samples also show waits in calls of
+        jitted functions.
       rest: the other seconds.
     """
 
@@ -32,8 +32,8 @@ class WallTime(msgspec.Struct, frozen=True):
 
 
 def wall_time(run: Run) -> WallTime | None:
-    """Return the parts of the wall time of the run. Return None if nothing was compiled, if the main process
-    was not recorded to its end, or if the parts add up to more than the whole."""
+    """Return the parts of the wall time of the run. None if nothing was compiled, if the main process was not
+    recorded to its end, or if the time before and during compilation is more than the whole."""
     process, total, compiling, first = run.main, run.seconds, run.compiling_seconds, _first_phase(run)
     if process is None or not run.main_recorded or process.stopped is not None or first is None:
         return None
@@ -53,8 +53,8 @@ def wall_time(run: Run) -> WallTime | None:
 
 
 def _first_phase(run: Run) -> int | None:
-    """Return when the main process first began to trace, lower or compile (ns since the epoch). Return None
-    if it never did."""
+    """Return when the main process first began to trace, lower or compile (ns since the epoch). None if it
+    never did."""
     process = run.main
     if process is None:
         return None
@@ -63,9 +63,8 @@ def _first_phase(run: Run) -> int | None:
 
 
 def _sampled(run: Run) -> float | None:
-    """Return the seconds in which the main thread waited for the devices, measured by samples of its stack:
-    it waited for a value, or slept in a call of a jitted function, which waits for earlier work. Return None
-    if there are too few samples."""
+    """Return the seconds in which samples show the main thread waiting for the devices: for a value, or
+    asleep in a call of a jitted function, which waits for earlier work. None if there are too few samples."""
     found = [
         (t.seconds, t.samples) if doing == WAITING else (t.blocked, round(t.samples * t.blocked / t.seconds))
         for doing, t in line_times.entries(run)
@@ -76,8 +75,8 @@ def _sampled(run: Run) -> float | None:
 
 def _waiting(run: Run, process: Process, first: int) -> float | None:
     """Return the seconds in which the thread of ``process`` that runs the steps waited for values of devices.
-    Waits before ``first``, the time at which ``process`` first began to trace (ns since the epoch), do not
-    count. Return None if they are unknown, or if the thread may have waited while another thread compiled."""
+    None if unknown, or if it may have waited while another thread compiled. Waits that ended before
+    ``first``, when the first compilation began (ns since the epoch), do not count."""
     threads = {
         event.thread
         for c in run.compilations.values()

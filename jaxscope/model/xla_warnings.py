@@ -1,7 +1,8 @@
 """Assign the warnings that XLA printed on stderr to programs.
 
 A warning does not name its program. It belongs to the program that was being compiled when the warning was
-printed. If several programs were being compiled, it is assigned to none, unless it names a module.
+printed. If several programs were being compiled, the warning is assigned to the one whose module it names, or
+to none.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ _NAMED = re.compile(r'op_name="(\w{1,40})\(([^()"]{1,200})\)')
 
 
 class Overheard:
-    """The warnings of XLA in a run, by program. The warnings are assigned to programs when they are needed,
-    and again after events were added to the run."""
+    """The warnings of XLA in a run, by program. They are assigned to programs at the first request, and again
+    at the next request after events were added to the run."""
 
     def __init__(self, run: Fold) -> None:
         self._run = run
@@ -29,9 +30,8 @@ class Overheard:
         self._several = False  # a program has several partitions
 
     def of(self, p: Program) -> list[str] | None:
-        """Return the texts of the warnings that XLA printed while it compiled ``p``, each once. Return None
-        if XLA's output was not recorded, or if the program was loaded from the persistent cache, so that
-        another process compiled it."""
+        """Return the texts of the warnings that XLA printed while it compiled ``p``, each text once. None if
+        XLA's output was not recorded, or if ``p`` was only loaded from the persistent cache."""
         self._place()
         found = self._texts.get(p.id)
         if found is not None:
@@ -43,8 +43,11 @@ class Overheard:
 
     def lost(self) -> list[Lost]:
         """Return why warnings of XLA are missing, one entry for each reason. The list is empty if none are
-        missing. Missing output of XLA is reported only if a program runs on several devices: XLA prints these
-        warnings for no others."""
+        missing.
+
+        Output of XLA that was not recorded is a reason only if a program runs on several devices: XLA prints
+        these warnings for no other programs.
+        """
         self._place()
         found = []
         if self._several and not self._run.stderr:
@@ -96,8 +99,8 @@ class Overheard:
 
 
 def _compiling(c: Compilation) -> tuple[int, float] | None:
-    """Return (begin, end) of the compilation by XLA in call ``c``, in ns since the epoch. The end is infinite
-    while the compilation lasts. Return None if there was no compilation."""
+    """Return (begin, end) of the compilation by XLA in call ``c``, in ns since the epoch; the end is infinite
+    if the compilation still runs. None if there was no compilation."""
     if c.phase == COMPILE:
         return c.phase_ns, float("inf")
     ended = c.compiled or (c.failed if c.failed is not None and c.failed.phase == COMPILE else None)
@@ -110,9 +113,9 @@ def _compiling(c: Compilation) -> tuple[int, float] | None:
 
 
 def _one(compilations: list[Compilation], text: str) -> str | None:
-    """Return the id of the program to which the warning ``text`` belongs. XLA printed the warning during
-    ``compilations``. If these have a single program, return that one; otherwise the one whose module the
-    warning names. Return None if no single program is found."""
+    """Return the id of the program to which the warning ``text`` belongs: the only program of
+    ``compilations`` (those that ran at the time), or the one whose module the warning names. None if there is
+    no single one."""
     ids = {c.program for c in compilations}
     if len(ids) > 1 and (named := _NAMED.search(text)):
         module = f"{named[1]}_{named[2]}"

@@ -42,8 +42,7 @@ def placement(g: Group) -> list[Span]:
 
 
 def moment(s: Snapshot) -> str:
-    """Return when a snapshot of the live arrays was taken, as ``after step 381`` or
-    ``when memory ran out``."""
+    """Return when a snapshot of the live arrays was taken: ``after step 381``, ``when memory ran out``."""
     event = {
         "exit": "at the end",
         "asked": "at jaxscope.snapshot()",
@@ -65,15 +64,15 @@ def total(s: Snapshot) -> str:
 
 def spread(used: Iterable[int]) -> str:
     """Return the bytes on each device as text: ``1.0 MiB each`` or ``1.0 MiB to 1.2 MiB each``. ``used`` has
-    the bytes of each device, and must not be empty."""
+    the bytes of each device; it must not be empty."""
     amounts = list(used)
     low, high = size(min(amounts)), size(max(amounts))
     return f"{low} each" if low == high else f"{low} to {high} each"
 
 
 def slices(c: Cell, shape: Sequence[int]) -> str:
-    """Return, as text, the part of an array with the shape ``shape`` that one device holds: ``[0:256, :]``,
-    or ``nothing: padding`` if the part is empty. ``c`` has begin and end of the part in each dimension."""
+    """Return the part ``c`` of an array, which one device holds, as text: ``[0:256, :]``, or ``nothing:
+    padding`` if the part is empty. ``shape`` is the shape of the whole array."""
     if any(begin >= end for begin, end in c.slices) and all(shape):
         return "nothing: padding"
     ranges = [":" if (b, e) == (0, n) else f"{b}:{e}" for (b, e), n in zip(c.slices, shape, strict=True)]

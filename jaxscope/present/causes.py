@@ -1,7 +1,7 @@
 """Write the cause of a cache miss as a clause, and its two values as text.
 
-For example ``batch['ids'] changed from i32[32,512] to i32[32,511]``. Only ``explanation`` escapes names and
-values of the user's program; the callers of the other functions must do it.
+For example ``batch['ids'] changed from i32[32,512] to i32[32,511]``. Only ``explanation`` and
+``explanations`` escape names and values of the user's program. The callers of the other functions must do it.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ _ENTRIES = {
 
 
 def values(c: Cause) -> tuple[str | None, str | None]:
-    """Return the value of the cause ``c`` before the change and the value after it, as text: ``("f32[4]",
-    "f32[5]")``. A member is None if there is no such value."""
+    """Return the values of the cause ``c`` before and after the change, as text: ``("f32[4]", "f32[5]")``. A
+    value that does not exist is None."""
     a, b = c.before, c.after
     if isinstance(a, StaticValue) and isinstance(b, StaticValue):
         return _statics(c, a, b)
@@ -139,11 +139,8 @@ def _value(c: Cause, value: Value | None) -> str | None:
 
 
 def _array(c: Cause, value: ArrayType) -> str:
-    """Return ``value``, one of the two values of the cause ``c``, as text: ``f32[4]``.
-
-    If the two values differ in their weak type, the text states it. If the Python type explains the
-    difference, the text has it, too: ``f32[4] (numpy array)``.
-    """
+    """Return ``value``, one of the two values of the cause ``c``, as text: ``f32[4]``. The text has the weak
+    type or the Python type (``f32[4] (numpy array)``) if the two values differ in it."""
     if value.shape is None and value.dtype is not None:
         return short_dtype(value.dtype) + (" weak" if value.weak_type and c.kind == "weak_type" else "")
     if c.kind == "tree":
@@ -180,7 +177,7 @@ _DEFINED = re.compile(r"<function (\S+) at (?:[^<>]*[\\/])?([^<>\\/]*:\d+)>")
 
 
 def _without_folders(*texts: str) -> tuple[str, ...]:
-    """Return the texts of static values, with the names of functions in them shortened: ``<function loss at
+    """Return the texts of static values with shorter function names: ``<function loss at
     /home/me/train.py:12>`` -> ``loss (train.py:12)``. If two different texts would become equal, return all
     unchanged."""
     short = tuple(_DEFINED.sub(r"\1 (\2)", text) for text in texts)
@@ -194,8 +191,8 @@ def _numbered(value: StaticValue) -> str:
 
 
 def _placements(a: Placement, b: Placement) -> tuple[str, str]:
-    """Return the shardings ``a`` and ``b`` as text: ``("P('d',) on d=8", "P() on d=8")``. If the two texts
-    would be equal, add the fields that differ, such as the devices."""
+    """Return the shardings ``a`` and ``b`` as text: ``("P('d',) on d=8", "P() on d=8")``. Equal texts get the
+    fields that differ, such as the devices."""
     if a.text != b.text:
         return a.text, b.text
     if a.devices != b.devices:
@@ -222,8 +219,8 @@ def clause(c: Cause) -> str:
 
 
 def subject(c: Cause) -> str:
-    """Return what changed, as the subject of a sentence: ``batch['ids']``, or ``3 leaves under batch`` for
-    several arrays or static values. ``c`` is the cause of a cache miss."""
+    """Return what changed according to the cause ``c``, as the subject of a sentence: ``batch['ids']``, or
+    ``3 leaves under batch`` for several arrays or static values."""
     if c.count > 1:
         return f"{c.count:,} leaves under {c.path}" if c.path else f"{c.count:,} leaves"
     return c.path or "an argument"
@@ -321,8 +318,8 @@ def _tree(c: Cause) -> str:
 
 
 def _came_or_went(c: Cause, what: str) -> str | None:
-    """Return a clause about a value ``what`` that was added or removed: ``x (f32[4]) was added``. Return None
-    if the cause ``c`` has a value before and a value after, which means that the value was changed."""
+    """Return a clause about a value that was added or removed: ``x (f32[4]) was added``. None if the cause
+    ``c`` has a value before and after: it was changed. ``what`` is the name of the value."""
     before, after = values(c)
     if before is None and after is not None and c.before is None:
         return f"{what} ({after}) was added"
@@ -541,8 +538,8 @@ def explanations(run: Run, c: Compilation) -> list[str]:
 
 
 def first_and_more(lines: Sequence[str], limit: int) -> list[str]:
-    """Return ``lines``, which are causes as text, shortened to at most ``limit`` lines. If some are left out,
-    the last line counts them: ``and 3 more causes``."""
+    """Return at most ``limit`` lines of ``lines``, which are causes as text. If there are more, the last line
+    counts the missing ones: ``and 3 more causes``."""
     if len(lines) <= limit:
         return list(lines)
     return [*lines[: limit - 1], f"and {len(lines) - limit + 1} more causes"]

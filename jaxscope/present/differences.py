@@ -30,9 +30,9 @@ _FUSIONS = {"total": "fusions", "unfused": "elementwise operations outside fusio
 
 
 def name(metric: str, d: Difference) -> str:
-    """Return the name of the figure ``d`` of two programs for the reader of a report: ``temporaries``, ``loop
-    fusions``, ``loops of 6 iterations``. ``metric`` is the name of the group to which the figure belongs,
-    such as ``memory``."""
+    """Return the name of the figure ``d`` for the reader of a report: ``temporaries``, ``loop fusions``,
+    ``loops of 6 iterations``. ``metric`` is the name of the group to which the figure belongs, such as
+    ``memory``."""
     if metric == metrics.FUSIONS.name and d.what in _FUSIONS:
         return _FUSIONS[d.what]
     if metric == metrics.LOOPS.name:
@@ -50,8 +50,7 @@ def amount(value: float, unit: str) -> str:
 
 
 def change(d: Difference) -> str:
-    """Return both values of the figure ``d`` of two programs, and their difference:
-    ``1.0 MiB → 1.5 MiB (+512.0 KiB)``."""
+    """Return both values of the figure ``d`` and their difference: ``1.0 MiB → 1.5 MiB (+512.0 KiB)``."""
     more = d.after - d.before
     sign = "+" if more > 0 else "-"
     by = (

@@ -23,9 +23,9 @@ def uncaught(died: Died) -> list[Span]:
 
 
 def removed(run: Run) -> list[Span]:
-    """Return a text about a name or an argument that the installed JAX does not have, if its use ended the
-    program with an exception: ``jax.tree_map was removed in JAX 0.6.0: write jax.tree.map``. Return an empty
-    list if the program did not fail for this reason."""
+    """Return a text about the name or argument that made the program fail because the installed JAX does not
+    have it: ``jax.tree_map was removed in JAX 0.6.0: write jax.tree.map``. Return an empty list if the
+    program did not fail for this reason."""
     found, died = deaths.removed_name(run), run.main.died if run.main is not None else None
     if found is None or died is None:
         return []
@@ -44,8 +44,8 @@ def removed(run: Run) -> list[Span]:
 
 
 def donations(run: Run, message: str, places: Places) -> list[list[Span]]:
-    """Return a line for each call that may have donated the deleted array which the error ``message`` is
-    about. Return an empty list if ``message`` is about another error. ``places`` shortens file names."""
+    """Return a line for each call that may have donated the deleted array of the error ``message``. Return an
+    empty list if ``message`` is about another error. ``places`` shortens file names."""
     lines: list[list[Span]] = []
     for c, path in deaths.donors(run, message):
         site = places.frame(c.site)
@@ -66,14 +66,13 @@ def alive(snapshot: Snapshot) -> list[Span]:
 
 
 def memory_needed(run: Run, site: Frame | None) -> list[list[Span]]:
-    """Return one line about the program that ran out of memory: how much memory it needs on each device for
-    arguments, results and so on. Return an empty list if that is unknown. ``site`` is the user's line at
-    which the memory ran out.
+    """Return one line about the program that ran out of memory: the bytes of its arguments, results and so
+    on, on each device. Return an empty list if the program is unknown. ``site`` is the user's line where
+    memory ran out.
 
-    If the error message does not name that program, this is probably the program that was compiled last at
-    ``site``; if nothing was compiled there, the program with the highest peak. If the compilation of this
-    program failed, the line has the memory of the function's previous compilation, or no figures if there is
-    none.
+    If the error message does not name the program, the one that was compiled last at ``site`` is taken, or
+    else the one with the highest peak. If its compilation failed, the line has the figures of the function's
+    previous compilation, or none.
     """
     at = None if site is None else (site.file, site.line)
 
@@ -104,8 +103,7 @@ def memory_needed(run: Run, site: Frame | None) -> list[list[Span]]:
 
 def _needs(c: Compilation, which: str) -> list[Span]:
     """Return a line about the memory that the program of ``c`` needs: ``step needs on each device: arguments
-    1.2 GiB, ...``. ``which`` is the text between the function's name and ``on each device``, with the verb:
-    `` needs``."""
+    1.2 GiB, ...``. ``which`` is the text after the function's name, with the verb: `` needs``."""
     memory = memory_of(c)
     parts = ", ".join(f"{name} {size(n)}" for name, n in memory_parts(memory)) if memory is not None else "?"
     return [(function_name(c.function), "name"), f"{which} on each device: {parts}"]

@@ -20,8 +20,8 @@ def stable_id(f: Finding) -> str:
 
 
 def title(f: Finding) -> str:
-    """Return the title of a finding. The text also names the targets (machines), settings and compilations
-    that have the finding, if not all do: ``... (for v5e:4x4)``."""
+    """Return the title of a finding. If only some targets (machines), settings or compilations have the
+    finding, the text names them: ``... (for v5e:4x4)``."""
     return text(f.title) + _contexts(f.contexts)
 
 
@@ -41,16 +41,15 @@ def headline(f: Finding) -> str:
 
 
 def place(f: Finding, places: Places, words: str) -> str | None:
-    """Return the line of the finding ``f`` as ``train.py:31``, to be printed beside the text ``words``.
-    Return None if the line is unknown, or if ``words`` already contains it. ``places`` shortens file names.
-    """
+    """Return the line of the finding ``f``, to be printed beside the text ``words``: ``train.py:31``. None if
+    the line is unknown, or if ``words`` already contains it. ``places`` shortens file names."""
     where = places.frame(f.source)
     return None if where is None or re.search(rf"{re.escape(where)}(?!\d)", words) else where
 
 
 def cost(f: Finding) -> str:
-    """Return the seconds that a finding costs as ``9.6 s``, or ``up to 9.6 s`` if the fix may save less. The
-    text is empty if there are none or they are unknown."""
+    """Return the seconds that a finding costs as ``9.6 s``, or ``up to 9.6 s`` if the fix may save less.
+    Empty if there are none or they are unknown."""
     if not f.seconds:
         return ""
     return f"up to {seconds(f.seconds)}" if f.at_most else seconds(f.seconds)

@@ -14,9 +14,9 @@ _ENTRIES = {"aot": "ahead of time", "transform": "under a transform", "nested": 
 
 
 def work(f: Function) -> str:
-    """Return what was done for a function, with times. For example ``traced 4x in 2.1 s · lowered 4x in 0.40
-    s · compiled 4x in 25.6 s · 381 calls``. The text also counts failures and fast-path misses (calls that
-    left the C++ cache of jit)."""
+    """Return how often and how long a function was traced, lowered and compiled: ``traced 4x in 2.1 s ·
+    lowered 4x in 0.40 s · compiled 4x in 25.6 s · 381 calls``. The text also counts failures and fast-path
+    misses (calls that missed the C++ cache of jit)."""
     parts = []
     for word, times, spent in (
         ("traced", f.traces, f.trace_seconds),
@@ -38,9 +38,8 @@ def work(f: Function) -> str:
 
 
 def outcome(f: Function) -> str:
-    """Return what was done for a function, without times: ``4 traces, 4 compilations, 381 calls``. If it was
-    not traced, compiled or counted, return the text of ``work``, which also has failures and fast-path
-    misses."""
+    """Return how often a function was traced, compiled and called: ``4 traces, 4 compilations, 381 calls``.
+    If it was never traced or compiled and its calls are not counted, return the text of ``work``."""
     parts = []
     if f.traces:
         parts.append(count(f.traces, "trace"))
@@ -54,9 +53,9 @@ def outcome(f: Function) -> str:
 
 
 def circumstances(c: Compilation, places: Places) -> str:
-    """Return when and where a call happened, and how long it took to trace, lower and compile: ``step 376,
-    7.0 s, train.py:88``. The text also has what is unusual about the call, such as ``lowered, not traced``.
-    ``c`` is the record of the call; ``places`` shortens file names."""
+    """Return when and where the call ``c`` happened, and how long it took to trace, lower and compile: ``step
+    376, 7.0 s, train.py:88``. If the call was unusual, the text says so (see ``level``): ``lowered, not
+    traced``. ``places`` shortens file names."""
     parts = [] if c.step is None else [f"step {c.step:,}" if c.step else "before the first step"]
     how = level(c)
     if how:
@@ -72,8 +71,8 @@ def circumstances(c: Compilation, places: Places) -> str:
 
 def level(c: Compilation) -> str:
     """Return what is unusual about the call ``c``: how it was called, which phases it reached, or that its
-    program came from the persistent cache. Examples: ``lowered, not traced``, ``fast-path miss`` (the call
-    only left the C++ cache of jit). The text is empty for a direct call that was traced, lowered and
+    program came from the persistent cache. Examples: ``lowered, not traced``; ``fast-path miss`` (the call
+    only missed the C++ cache of jit). The text is empty for a direct call that was traced, lowered and
     compiled."""
     parts = []
     if c.entry in _ENTRIES:
@@ -95,8 +94,8 @@ def level(c: Compilation) -> str:
 
 
 def by_site(compilations: Sequence[Compilation], places: Places) -> list[tuple[str, float, int]]:
-    """Return the user's lines whose calls compiled something, as (line, seconds, number of compilations):
-    ``("train.py:88", 7.0, 2)``. The line with the most seconds is first. ``places`` shortens file names."""
+    """Return (line, seconds, number of compilations) for each user's line whose calls compiled something, the
+    most seconds first: ``("train.py:88", 7.0, 2)``. ``places`` shortens file names."""
     spent: dict[str, tuple[float, int]] = {}
     for c in compilations:
         if c.reached_phases & 4:
@@ -114,15 +113,15 @@ def phases(c: Compilation) -> list[str]:
 
 def nearest_name(run: Run, nearest: Compilation) -> str:
     """Return a name for ``nearest``, the earlier call with which a call is compared: ``#2``, its number among
-    the compilations of the function, or ``an earlier fast-path miss`` if that call only missed JAX's fast
-    path (the C++ cache of jit)."""
+    the compilations of the function. If ``nearest`` only missed JAX's fast path (the C++ cache of jit) and
+    has no number, return ``an earlier fast-path miss``."""
     n = run.number(nearest)
     return f"#{n}" if n else "an earlier fast-path miss"
 
 
 def known_cause(run: Run, c: Compilation) -> str:
     """Return the decisive cause of a compilation in a few words: ``shape batch['ids']``. Return ``…`` if
-    jaxscope has not yet compared the cache key of the compilation with earlier keys."""
+    jaxscope has not compared the cache key of ``c`` with earlier keys yet."""
     if c.key is not None and c.id not in run.comparisons:
         return "…"
     cause = causes.of(run, c)[0]

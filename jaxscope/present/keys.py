@@ -13,9 +13,9 @@ _NAMES = {"call_form": "arguments passed", "function_object": "function object"}
 
 
 def key_rows(facts: Facts) -> Row:
-    """Return the parts of a cache key as {name: text}: ``{"batch['x']": "f32[64]", "n (static)": "2
-    (int)"}``. Arguments and static values come first, then the parts that belong to the whole call, such as
-    settings. ``facts`` is the cache key."""
+    """Return the parts of the cache key ``facts`` as {name: text}: ``{"batch['x']": "f32[64]", "n (static)":
+    "2 (int)"}``. Arguments and static values come first, then what belongs to the whole call, such as
+    settings."""
     rows: Row = {}
     for path, leaf in facts.leaves.items():
         rows[path] = _leaf(leaf)
@@ -49,11 +49,8 @@ def _leaf(leaf: LeafFacts) -> str:
 
 def changed(name: str, was: Row, now: Row) -> bool:
     """Return whether the part ``name`` differs between two cache keys. ``was`` and ``now`` are the keys, as
-    ``key_rows`` returns them.
-
-    If only one key has the part, the keys differ. There is one exception: a part that every key has, such as
-    the function object. If a key lacks it, it was not recorded, and the result is False.
-    """
+    ``key_rows`` returns them. A part that only one key has differs, unless every key has such a part, like
+    the function object: it was then not recorded, and the result is False."""
     if name in OF_EVERY_CALL and not (name in was and name in now):
         return False
     return was.get(name) != now.get(name)

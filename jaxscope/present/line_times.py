@@ -37,9 +37,9 @@ _NAMES = {
 
 
 def worth_showing(found: Sequence[Spent], times: LineTimes) -> list[Spent]:
-    """Return those entries of ``found`` (times of lines) that are worth showing: they take at least 5 % of
-    the measured time, and their time is accurate enough. It is if there are at least 10 samples, or if the
-    thread slept most of the time, which one sample shows for the whole time."""
+    """Return the entries of ``found`` (times of lines) that take at least 5 % of the measured time and are
+    accurate: they have at least 10 samples, or the thread slept for most of the time. (One sample shows the
+    whole time of a sleep.)"""
     return [
         s
         for s in found
@@ -48,8 +48,8 @@ def worth_showing(found: Sequence[Spent], times: LineTimes) -> list[Spent]:
 
 
 def part(s: Spent, places: Places) -> list[Span]:
-    """Return a text about ``s``, the time at one line: what the main thread did there, and the line. For
-    example ``operations outside jit  train.py:31 in update``. ``places`` shortens file names."""
+    """Return a text about the time ``s`` at one line: what the main thread did, and the line. Example:
+    ``operations outside jit  train.py:31 in update``. ``places`` shortens file names."""
     function = _COMPREHENSION.sub("", s.line.function).replace(".<locals>", "")
     inside = f" in {brief(escape(function), 60)}" if function not in ("", "<module>") else ""
     of = f" of {brief(escape(s.library), 40)}" if s.library is not None else ""
@@ -66,9 +66,9 @@ def part_of_trace(s: Spent, places: Places) -> list[Span]:
 
 
 def in_short(s: Spent, times: LineTimes, places: Places) -> list[Span]:
-    """Return a text about ``s``, the line with the most time, with its seconds and their share of the
-    measured time ``times``: ``most time of the main thread: Python code  train.py:7 in augment, 6.3 s, 60
-    %``. ``places`` shortens file names."""
+    """Return a text about ``s``, the line with the most time: ``most time of the main thread: Python code
+    train.py:7 in augment, 6.3 s, 60 %``. The percentage is the share of the measured time ``times``.
+    ``places`` shortens file names."""
     shown = f"{seconds(s.seconds)}, {100 * s.seconds / times.seconds if times.seconds else 0:.0f} %"
     return ["most time of the main thread: ", *part(s, places), ", ", (shown, "figure")]
 

@@ -15,11 +15,11 @@ _TYPES = re.compile(r"axis_types=\(([\w, ]*)\)")
 
 
 def spelled(one: str | None, other: str | None) -> tuple[str, str]:
-    """Return the texts of two meshes in short form, to be compared by a reader: ``("data=4", "data=2")``.
-    None, for no mesh, becomes ``none``.
+    """Return the texts of two meshes in a short form that shows how they differ: ``("data=4", "data=2")``.
+    None (no mesh) becomes ``none``.
 
-    If the short forms are equal but the devices differ, add the devices. If the short forms are equal and the
-    devices are equal or unknown, return both texts unchanged.
+    If the short forms are equal, the devices are added; if these are also equal or unknown, both texts are
+    returned unchanged.
     """
     found = short(one), short(other)
     placed = [_DEVICES.search(text or "") for text in (one, other)]
@@ -30,7 +30,7 @@ def spelled(one: str | None, other: str | None) -> tuple[str, str]:
 
 def short(value: str | None) -> str:
     """Return the text of a mesh as ``a=2,b=4``, with the axis types if one of them is not Auto. Return
-    ``none`` if there is no mesh, and a text of another form unchanged."""
+    ``none`` if there is no mesh. A text of another form is returned unchanged."""
     if value in (None, "None", "()", ""):
         return NONE
     if value.count("Mesh(") != 1:

@@ -35,14 +35,14 @@ def memory_parts(memory: Memory) -> list[tuple[str, int]]:
 
 
 def memory_of(c: Compilation) -> Memory | None:
-    """Return the compiler's memory analysis of the program that ``c`` compiled. Return None if it is unknown,
-    or if ``c`` compiled nothing."""
+    """Return the compiler's memory analysis of the program that ``c`` compiled. None if unknown, or if ``c``
+    compiled nothing."""
     return None if c.compiled is None else c.compiled.memory
 
 
 def peak_bytes_of(c: Compilation) -> int | None:
-    """Return the peak memory of the program that ``c`` compiled, in bytes on one device. Return None if it is
-    unknown, or if ``c`` compiled nothing."""
+    """Return the peak memory of the program that ``c`` compiled, in bytes on one device. None if unknown, or
+    if ``c`` compiled nothing."""
     memory = memory_of(c)
     return None if memory is None else peak_bytes(memory)
 
@@ -70,14 +70,14 @@ def in_short(texts: Texts, memory: Memory | None) -> str:
 
 
 def sent_by_axes(program: Compiled) -> list[tuple[str, Bounds]]:
-    """Return (mesh axes, bytes that a device sends over them in one call) for each set of mesh axes, with the
-    most bytes first. The names of the axes are joined with a comma."""
+    """Return (mesh axes, bytes that a device sends in one call) for each set of mesh axes, the most bytes
+    first. The names of the axes are joined with a comma."""
     return sorted(program.wire_by_axes.items(), key=lambda i: (-(i[1].most or i[1].least), i[0]))
 
 
 def between(n: Bounds) -> str:
-    """Return a number of bytes as text, of which ``n`` has a lower and an upper bound: ``3.4 MiB``, ``at
-    least 3.4 MiB``, ``at most 3.4 MiB`` or ``1.2 to 3.4 MiB``. Return ``?`` if nothing is known."""
+    """Return a number of bytes with the bounds ``n`` as text: ``3.4 MiB``, ``at least 3.4 MiB``, ``at most
+    3.4 MiB`` or ``1.2 to 3.4 MiB``; ``?`` if nothing is known."""
     if n.exact is not None:
         return size(n.exact)
     if n.most is None:
@@ -86,22 +86,23 @@ def between(n: Bounds) -> str:
 
 
 def axes(c: Collective) -> str:
-    """Return the mesh axes over which a collective communicates, as ``data,model``. Return ``?`` if they are
-    unknown, and ``part of data`` if each group of devices that communicate has only a part of that axis."""
+    """Return the mesh axes over which a collective communicates, as ``data,model``; ``?`` if they are
+    unknown. The text is ``part of data`` if each group of communicating devices covers only a part of that
+    axis."""
     if c.axes_around:
         return f"part of {','.join(c.axes_around)}"
     return "?" if c.axes is None else ",".join(c.axes) or "one device"
 
 
 def executions(n: int | None) -> str:
-    """Return how often an instruction runs in one call of the program, as text: ``4x``. Return ``?x`` if
-    ``n``, the number, is None."""
+    """Return ``n``, how often an instruction runs in one call of the program, as text: ``4x``; ``?x`` for
+    None."""
     return "?x" if n is None else f"{n:,}x"
 
 
 def times(c: Collective) -> str:
-    """Return how often a collective runs in one call of the program, as ``4x``; empty if it runs once. Return
-    ``at most 4x`` if the collective is in a branch of a conditional, which may not be taken."""
+    """Return how often a collective runs in one call of the program, as ``4x``; empty if it runs once. In a
+    branch of a conditional, which may not be taken, the text is ``at most 4x``."""
     if c.branches:
         return "at most once" if c.executions == 1 else f"at most {executions(c.executions)}"
     return "" if c.executions == 1 else executions(c.executions)
@@ -109,14 +110,14 @@ def times(c: Collective) -> str:
 
 def overlap(c: Collective) -> str:
     """Return ``overlapped`` if the devices compute while the collective ``c`` communicates, else ``not
-    overlapped``. The text is empty if the collective is synchronous, or if the program's schedule does not
-    show it."""
+    overlapped``. Empty if the collective is synchronous, or if the program's schedule does not show it."""
     return {True: "overlapped", False: "not overlapped", None: ""}[c.overlap] if c.is_async else ""
 
 
 def line_of(c: Collective, places: Places) -> str:
-    """Return the source line of a collective, as ``train.py:88 in main``; empty if unknown. The text begins
-    with ``probably`` if it is the line of a neighboring instruction. ``places`` shortens file names."""
+    """Return the source line of a collective, as ``train.py:88 in main``; empty if unknown. If the line is
+    only that of a neighboring instruction, the text begins with ``probably``. ``places`` shortens file
+    names."""
     found = places.inside(c.source)
     return "" if found is None else f"probably {found}" if c.source_certainty == LIKELY else found
 

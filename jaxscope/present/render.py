@@ -15,7 +15,7 @@ CLAUSE = 300
 
 def text(value: Field) -> str:
     """Return the text of a message, or of the value of one of its fields: ``Bytes(1024)`` -> ``1.0 KiB``. The
-    text for None is empty.
+    text of None is empty.
 
     Raises:
       KeyError: there is no such template, or the template has a field that the message lacks.
@@ -50,8 +50,8 @@ def text(value: Field) -> str:
 
 
 def short(words: Words) -> str:
-    """Return a message in its short form, for a table, or in full if it has no short form. ``words`` may also
-    be a plain text, which is returned unchanged."""
+    """Return the short form of a message, for a table, or its full text if it has none. ``words`` may also be
+    a plain text, which is returned unchanged."""
     if isinstance(words, Message) and words.slug in SHORT:
         return _filled(SHORT[words.slug], words)
     return text(words)

@@ -23,7 +23,7 @@ _VERBS = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}
 
 def title(run: Run, directory: RunDir | None) -> str:
     """Return the user's command without the interpreter, as ``train.py --epochs 3``. If the command is
-    unknown, return the name of the run: the name of ``directory``, or ``a run`` if that is None."""
+    unknown, return the name of the run's ``directory``, or ``a run`` if ``directory`` is None."""
     words = directory.argv if directory is not None else None
     if words is None:
         main = run.main
@@ -45,8 +45,9 @@ def verb(phase: str) -> str:
 
 def compiling(run: Run, *, shares: bool = True) -> list[Span]:
     """Return how much of the run's time went into tracing, lowering and compiling: ``28.1 s of 134 s (21 %)
-    went into tracing, lowering and compiling``. Return an empty list if that is unknown. If several processes
-    were recorded, the text also has the seconds of the others. ``shares=False`` leaves out the percentage."""
+    went into tracing, lowering and compiling``. Return an empty list if that is unknown. If the program
+    started other recorded processes, the text also has the seconds of these processes. ``shares=False``
+    leaves out the percentage."""
     total, started = run.recorded_seconds, run.started
     if total is None:
         return []
@@ -74,9 +75,9 @@ def compiling(run: Run, *, shares: bool = True) -> list[Span]:
 
 
 def not_compiling(run: Run) -> list[Span]:
-    """Return what the run spent its time on, apart from compiling. For example ``The other 6.3 s: 2.6 s until
-    the first compilation (imports, set-up), 2.0 s waiting for the devices, 1.7 s for everything else``.
-    Return an empty list if that is unknown, or if compiling took more than 90 % of the time."""
+    """Return what the run spent its time on, apart from compiling: ``The other 6.3 s: 2.6 s until the first
+    compilation (imports, set-up), 2.0 s waiting for the devices, 1.7 s for everything else``. Return an empty
+    list if that is unknown, or if compiling took more than 90 % of the time."""
     t = wall_time(run)
     if t is None or t.seconds - t.compiling < LEAST_OTHER * t.seconds:
         return []
@@ -95,8 +96,8 @@ def not_compiling(run: Run) -> list[Span]:
 
 
 def _asleep(run: Run) -> float:
-    """Return how many seconds the main thread slept in Python code, for an unknown reason. Return 0 if that
-    was not measured."""
+    """Return the seconds in which the main thread slept in Python code for an unknown reason; 0 if not
+    measured."""
     return sum(s.seconds for s in line_times.by_line(run) if s.doing == SLEEPING)
 
 
@@ -127,9 +128,10 @@ def unfinished(run: Run, places: Places, *, running: bool) -> list[list[Span]]:
 
 
 def ending(run: Run, directory: RunDir | None) -> tuple[str, bool]:
-    """Return how the run ended, as text, and whether it ended badly: ``("exit code 1", True)``. A run whose
-    recording stopped early also ended badly. ``directory`` is the run's directory; if it is None, jaxscope
-    cannot know whether the program still runs."""
+    """Return (how the run ended, whether that needs attention): ``("exit code 1", True)``. The second value
+    is True after a signal or a nonzero exit code, if the end was not recorded although the program has ended,
+    or if the recording stopped early. ``directory`` is the run's directory; if it is None, it is unknown
+    whether the program still runs."""
     where = state(run, directory) if directory is not None else "stopped" if run.complete else "unknown"
     cut = cut_short(run)
     if run.exited is not None:
@@ -153,8 +155,8 @@ def ending(run: Run, directory: RunDir | None) -> tuple[str, bool]:
 
 def cut_short(run: Run) -> str:
     """Return when and why the recording of a process stopped before the program's end: ``, the recording
-    stopped after 3.2 s: ...``. The text begins with a comma, because it is appended to another text. The text
-    is empty if no recording stopped early."""
+    stopped after 3.2 s: ...``. The caller appends it to another text. It is empty if no recording stopped
+    early."""
     if not run.stopped:
         return ""
     first = run.stopped[0]

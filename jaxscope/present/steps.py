@@ -16,9 +16,8 @@ REST = "Python code, dispatch, and waiting that was not recorded"
 
 
 def worth_showing(s: StepSeconds) -> bool:
-    """Return whether a report shows what the time of a training step is spent on. It does if the known parts
-    of ``s`` are at least 5 % of the step's time, or if the devices wait for the host for at least 5 % of the
-    time."""
+    """Return whether a report shows what the time of a training step is spent on: the known parts of ``s``
+    are at least 5 % of the step's time, or the devices wait for the host for at least 5 % of the time."""
     known = sum(part.seconds for part in s.spent)
     return known >= LEAST * s.seconds or (s.device_waits or 0.0) >= LEAST
 
@@ -35,8 +34,8 @@ def total(s: StepSeconds) -> list[Span]:
 
 
 def part(p: Spent, places: Places) -> list[Span]:
-    """Return what a step spends time on, and the line of the user that causes it: ``waiting for float(loss)
-    train.py:31``. ``p`` is one such part of a step; ``places`` shortens file names."""
+    """Return what a step spends time on, and the user's line that causes it: ``waiting for float(loss)
+    train.py:31``. ``p`` is the time of this line in the step; ``places`` shortens file names."""
     where = places.frame(p.line) or "an unknown line"
     if p.caller is not None:
         where += f", called at {places.frame(p.caller)}"
@@ -61,7 +60,8 @@ def in_short(s: StepSeconds, places: Places) -> list[Span]:
 
 def device_waits(s: StepSeconds) -> Iterator[Span]:
     """Yield a text about how long the devices waited for the host, as measured by a profile: ``the device
-    waited for the host 63 % of the time (profile of steps 10 to 12)``. Yield nothing if that is unknown."""
+    waited for the host 63 % of the time (profile of steps 10 to 12)``. Yield nothing if there is no such
+    profile."""
     if s.device_waits is not None and s.profiled is not None:
         first, last = s.profiled
         steps = f"step {first:,}" if first == last else f"steps {first:,} to {last:,}"

@@ -20,10 +20,9 @@ STATES = {OK: "compiled", EXHAUSTED: "does not fit", "skipped": "not lowered", M
 
 
 def state(p: Program) -> tuple[str, str]:
-    """Return the state of a program that is compiled for a target (a machine given with ``--target``), as
-    text and its style: ``("compiled in 2.4 s", "dim")``, ``("the compiler crashed: ...", "warning")``. The
-    text is empty if the program does not fit into memory and the compiler's message has the figures, because
-    ``memory_fit`` writes them."""
+    """Return the state of a program compiled for a target (a machine given with ``--target``), as text and
+    its style: ``("compiled in 2.4 s", "dim")``, ``("the compiler crashed: ...", "warning")``. The text is
+    empty if the program does not fit and the figures are known: then ``memory_fit`` returns the text."""
     made_ = p.target_compiled
     error = escape(" ".join((made_.error or "").split()), 400) if made_ is not None else ""
     if p.state == "skipped":
@@ -45,9 +44,9 @@ def state(p: Program) -> tuple[str, str]:
 
 def waiting(behind: Sequence[int]) -> str:
     """Return what a program that is to be compiled waits for: ``waiting for the compiler`` (of its own run),
-    or ``waiting for 2 compilers of other runs (processes 71, 93)``. A machine runs only as many compilers at
-    once as its memory and its cores allow. ``behind`` are the process ids of the compilers of other runs that
-    run now; an id is 0 or less if unknown."""
+    or ``waiting for 2 compilers of other runs (processes 71, 93)``. ``behind`` are the process ids of the
+    running compilers of other runs; 0 or less: unknown. (Memory and cores limit how many compilers run at
+    once.)"""
     known = ", ".join(str(n) for n in behind if n > 0)
     others = f" (process{'es' if ',' in known else ''} {known})" if known else ""
     return (
@@ -59,8 +58,8 @@ def waiting(behind: Sequence[int]) -> str:
 
 def _unlisted(p: Program) -> str:
     """Return a possible reason why ``p`` was not compiled: no page of the vendor lists a TPU slice (a group
-    of chips) of this shape. The text is empty if a page lists it. Some compilers accept slices that do not
-    exist, and then crash or fail."""
+    of chips) of this shape. Empty if a page lists it. Some compilers accept such slices, and then crash or
+    fail."""
     near = machines.unlisted(p.target or "")
     return (
         f" (no page lists a slice {escape(p.target or '', 40)}; near it: {', '.join(near)})" if near else ""
@@ -68,11 +67,11 @@ def _unlisted(p: Program) -> str:
 
 
 def bounds_besides(found: Bounds) -> str:
-    """Return the lower bounds of a program's run time except the largest: ``memory 0.4 ms, data 3.0 ms``. The
-    text is empty if there is no other bound.
+    """Return all lower bounds of a program's run time but the largest: ``memory 0.4 ms, data 3.0 ms``. Empty
+    if there are none.
 
-    The bounds are those of computing, of memory, and of communication over each mesh axis. The text ends with
-    the names of the bounds for which no page of the vendor itself states the speed of the hardware.
+    There is a bound for computing, one for memory, and one for communication over each mesh axis. The end of
+    the text names the bounds that use hardware speeds from secondary sources, not from the vendor.
     """
     rest = {"compute": found.compute, "memory": found.memory, **found.axes}
     uncounted = escape(found.uncounted, 120) if found.uncounted else ""
@@ -110,8 +109,8 @@ def least(found: Bounds) -> str:
 
 def memory_fit(found: Fit) -> list[Span]:
     """Return the memory that a program needs on a device, and the capacity: ``3.2 GiB of 15.8 GiB on a
-    device``, or ``does not fit: 20.3 GiB in 15.8 GiB`` with the parts in parentheses. Return an empty list if
-    that is unknown."""
+    device``, or ``does not fit: 20.3 GiB in 15.8 GiB``, followed by the parts in parentheses. Return an empty
+    list if the memory is unknown."""
     if found.used is None:
         return []
     if found.fits is not False:
@@ -123,9 +122,8 @@ def memory_fit(found: Fit) -> list[Span]:
 
 
 def largest(found: Fit, texts: Texts, most: int | None) -> list[list[Span]]:
-    """Return lines about what takes the most memory in a program that does not fit into the memory of a
-    device: its largest buffers, then its arguments and results. Return an empty list if the program fits, or
-    if that is unknown.
+    """Return lines about what takes the most memory in a program that does not fit on a device: its largest
+    buffers, then its arguments and results. Return an empty list if the program fits, or if that is unknown.
 
     Args:
       found: whether the program fits, and the buffers that the compiler's error names.

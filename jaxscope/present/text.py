@@ -101,11 +101,11 @@ def brief(text: str, room: int) -> str:
 
 
 class Places:
-    """Write lines of code as text with short file names: only the last part of the path (``train.py``),
+    """Writes lines of code as text with short file names: only the last part of the path (``train.py``),
     unless two files of the run have the same last part.
 
     Args:
-      whole: keep the path relative to the program's working directory, so that the file can be opened.
+      whole: write the path relative to the program's working directory, so that the file can be opened.
     """
 
     def __init__(self, run: Run, *, whole: bool = False) -> None:
@@ -159,7 +159,7 @@ def function_name(f: Function) -> str:
 
 def wrapper_name(wrapper: str) -> str:
     """Return the name by which users know the function transformation ``wrapper``, escaped: ``jax.jit`` for
-    ``jaxlib.PjitFunction`` (the class of ``jax.jit(f)``), else ``wrapper`` itself."""
+    ``jaxlib.PjitFunction`` (the class of ``jax.jit(f)``). Other names are only escaped."""
     return escape("jax.jit" if wrapper == "jaxlib.PjitFunction" else wrapper)
 
 

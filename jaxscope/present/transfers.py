@@ -11,8 +11,8 @@ LONG_S, LONG_SHARE = 0.05, 0.01  # a wait is long above these seconds, or above 
 
 
 def long(run: Run, waited: float) -> bool:
-    """Return whether a report shows how long the run waited for values from the devices. It does if
-    ``waited``, the seconds, are more than 0.05 s or 1 % of the run."""
+    """Return whether a report shows how long the run waited for values from the devices: ``waited`` (seconds)
+    is more than 0.05 s or 1 % of the run."""
     return waited > min(LONG_S, LONG_SHARE * (run.seconds or 0.0))
 
 
@@ -22,9 +22,9 @@ def waiting(waited: float) -> list[Span]:
 
 
 def name(t: Transfer) -> str:
-    """Return a name for a transfer of values between host and devices: the expression that made it
-    (``float(loss)``). If that is unknown, return the arguments of a jitted function that were transferred
-    when it was called (``batch['x'] of train_step``), or else the kind of the transfer (``device_put``)."""
+    """Return a name for a transfer between host and devices: the expression that made it (``float(loss)``).
+    If that is unknown, return the arguments of a jitted function that the call transferred (``batch['x'] of
+    train_step``), or else the kind of the transfer (``device_put``)."""
     if t.text is None and t.function is not None:
         paths = ", ".join(t.paths[:3]) + (", ..." if len(t.paths) > 3 else "")
         return brief(f"{paths} of {function_name(t.function)}", 80)

@@ -30,7 +30,7 @@ NO_MEMORY = "RESOURCE_EXHAUSTED"
 
 def main(directory: str) -> None:
     """Compile jobs of the run in ``directory`` until stdin ends. A job is one program to compile for one
-    target, an accelerator that need not exist here. Each line of stdin is the name of a job file."""
+    target (an accelerator that need not exist here). Each line of stdin is the name of a job file."""
     run = RunDir(directory)
     queue = Queue(run)
     if gpus.plugin() is not None:
@@ -51,8 +51,8 @@ def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]
     Args:
       queue: the compile jobs of the run, from which the job and its program are read.
       path: the file that describes the job: the program, the target and compile options.
-      topologies: name of a target -> its devices. This function adds the target of the job, so that later
-        jobs can use the same devices.
+      topologies: {name of a target: its devices}. The target of the job is added, so that later jobs can use
+        the same devices.
     """
     job = queue.job(path)
     lacking = missing(job.target.platform)
@@ -103,9 +103,9 @@ def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]
 
 
 def missing(platform: str) -> str | None:
-    """Return a sentence that says what to install to compile for ``platform``, such as ``the TPU compiler
-    (libtpu) is not installed: pip install 'jaxscope[tpu]'``; None if its compiler is installed. Any platform
-    other than ``tpu`` means CUDA GPUs."""
+    """Return a sentence that says what to install to compile for ``platform``: ``the TPU compiler (libtpu) is
+    not installed: pip install 'jaxscope[tpu]'``. None if the compiler is installed. Any platform other than
+    ``tpu`` means CUDA GPUs."""
     if platform == "tpu":
         if os.environ.get("TPU_LIBRARY_PATH") or importlib.util.find_spec("libtpu") is not None:
             return None
@@ -116,9 +116,9 @@ def missing(platform: str) -> str | None:
 
 
 def install(extra: str) -> str:
-    """Return the command that installs jaxscope with an optional group of requirements: ``pip install
-    'jaxscope[tpu]'`` for ``extra="tpu"``. If the installed package does not declare the group and this is a
-    source checkout, the command names the path of the checkout instead of ``jaxscope``."""
+    """Return the command that installs jaxscope with the optional requirements ``extra``: ``pip install
+    'jaxscope[tpu]'`` for ``tpu``. In a source checkout whose installed package does not declare ``extra``,
+    the command has the path of the checkout instead of ``jaxscope``."""
     try:
         extras = importlib.metadata.metadata("jaxscope").get_all("Provides-Extra") or []
     except importlib.metadata.PackageNotFoundError:
@@ -140,7 +140,7 @@ def compiler(platform: str) -> str | None:
 
 def devices_of(target: Target) -> list[Any]:
     """Return JAX device objects for all devices of ``target``, in the compiler's order. Programs can be
-    compiled for them, though the machine does not exist here.
+    compiled for them although the machine does not exist here.
 
     Raises:
       Exception: the compiler does not support this grid of chips.
@@ -213,8 +213,8 @@ def compile_job(job: Job, module: bytes, devices: list[Any]) -> Any:
 
 
 def _end_with(parent: int) -> None:
-    """Wait until the process ``parent``, which started this one, has ended. Then end this process, too,
-    because nobody needs its compilation, which would use a gigabyte of memory and all cores for minutes."""
+    """Wait until the process ``parent``, which started this one, has ended. Then end this process, because
+    nobody needs the result of its compilation."""
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)

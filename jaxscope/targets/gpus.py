@@ -84,8 +84,8 @@ gpu_device_info {{
 
 
 def plugin() -> str | None:
-    """Return the name of JAX's CUDA plugin, if programs can be compiled for GPUs: ``jax_cuda12_plugin``. None
-    if no plugin is installed, or if the nvcc wheel, which is needed, too, is missing."""
+    """Return the name of JAX's CUDA plugin: ``jax_cuda12_plugin``. None if programs cannot be compiled for
+    GPUs, because the plugin or the nvcc wheel is not installed."""
     found = next((name for name in PLUGINS if importlib.util.find_spec(name) is not None), None)
     return found if found is not None and tools() is not None else None
 
@@ -103,9 +103,9 @@ def tools() -> Path | None:
 
 
 def flags(given: str) -> str:
-    """Return ``given``, a value of the environment variable XLA_FLAGS, with further flags, so that XLA can
-    compile for a GPU that this machine does not have. Flags in ``given`` are not overridden. Autotuning is
-    switched off, because it measures kernels on a GPU, and the folder of ptxas is added."""
+    """Return ``given``, a value of the environment variable XLA_FLAGS, with the flags that compiling for an
+    absent GPU needs: autotuning is switched off, because it measures kernels on a GPU, and the folder of
+    ptxas is added. Flags in ``given`` are not overridden."""
     found = given.split()
     folder = tools()
     wanted = {"--xla_gpu_autotune_level": "0"}

@@ -1,8 +1,8 @@
-"""Start the process in which the compiler of a target (an accelerator that need not exist here) runs, give it
-one compile job after the other, and start it again after it has ended.
+"""Run the compiler of a target (an accelerator that need not exist here) in a process of its own, which gets
+one compile job after the other.
 
-If a compilation ends the process, only this job fails. What the process writes to stderr is kept for the
-error message of such a job.
+If a compilation ends the process, only this job fails, and the next job gets a new process. What the process
+writes to stderr is kept for the error message of the failed job.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ class Compiler:
         return self._queue.path / "compiler.log"
 
     def compile(self, job: Job, path: Path) -> Result:
-        """Compile the program of ``job`` for its target (a machine that need not exist here), wait for the
-        end, and return the result. If the compilation fails, the result has the error.
+        """Compile the program of ``job`` for its target (a machine that need not exist here), and return the
+        result. If the compilation fails, the result has the error. ``path`` is the file that describes the
+        job; its name is written to the stdin of the compiler's process.
 
         If the process ends during the job and has compiled other jobs before, the job is tried once more in a
-        new process, because one of the earlier jobs may be the reason. ``path`` is the file that describes
-        the job; its name is written to the stdin of the compiler's process.
+        new process, because one of the earlier jobs may be the reason.
         """
         used = self._process is not None
         found = self._attempt(job, path)
@@ -142,13 +142,13 @@ class Compiler:
 
 def environment(given: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables for the compiler's process: ``given``, those of the user's program,
-    with changes.
+    with these changes.
 
-    A forced number of CPU devices is removed. TPU_SKIP_MDS_QUERY is set, because libtpu otherwise asks a
-    cloud's metadata server for its machine and waits for an answer. TPU_LOG_DIR is set, because libtpu
-    otherwise leaves up to four files for each process in /tmp/tpu_logs. The log levels of libtpu are set to
-    3, so that only fatal errors go to stderr, which is stored in the run directory. If the user's program
-    sets TPU_LOG_DIR or a log level, its value is kept.
+    A forced number of CPU devices is removed. TPU_SKIP_MDS_QUERY is set: otherwise libtpu asks a cloud's
+    metadata server for its machine and waits for an answer. TPU_LOG_DIR is set: otherwise libtpu leaves up to
+    four files for each process in /tmp/tpu_logs. The log levels of libtpu are set to 3, so that only fatal
+    errors go to stderr, which is stored in the run directory. If ``given`` has TPU_LOG_DIR or a log level,
+    its value is kept.
     """
     env = {k: v for k, v in given.items() if k not in _NOT_OURS}
     flags = [f for f in env.get("XLA_FLAGS", "").split() if "xla_force_host_platform_device_count" not in f]
@@ -166,8 +166,8 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _how(code: int) -> str:
-    """Return a sentence about how the compiler's process ended, from its exit ``code`` (negative: the number
-    of the signal): -6 -> ``the compiler's process died of SIGABRT``."""
+    """Return how the compiler's process ended, from its exit ``code`` (negative: a signal): -6 -> ``the
+    compiler's process died of SIGABRT``."""
     if code >= 0:
         return f"the compiler's process ended with exit code {code}"
     try:

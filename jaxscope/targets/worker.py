@@ -52,16 +52,16 @@ class Worker:
         self._writer: Writer | None = None
 
     def once(self) -> None:
-        """Compile the jobs that are in the queue now. A job is one program to compile for one target, an
-        accelerator that need not exist here. Several workers of one run may call this at the same time: each
+        """Compile the jobs that are in the queue now. A job is one program to compile for one target (an
+        accelerator that need not exist here). If several workers of one run call this at the same time, each
         job is compiled by one of them."""
         with self._beating():
             for path in self._queue.waiting():
                 self._one(path)
 
     def drain(self) -> None:
-        """Compile jobs until the queue is empty and no more jobs can come, because the queue was closed, or
-        because ``jaxscope run``, which watched the program, has ended."""
+        """Compile jobs until the queue is empty and no more jobs can come: the queue was closed, or
+        ``jaxscope run``, which waited for the program, has ended."""
         with self._beating():
             while True:
                 closed = self._queue.closed or self._abandoned()  # before waiting(), to miss no job
@@ -75,7 +75,7 @@ class Worker:
 
     @contextlib.contextmanager
     def _beating(self) -> Iterator[None]:
-        """Write a heartbeat every second while the ``with`` statement runs, so that other processes see that
+        """Write a heartbeat every second while the ``with`` statement runs: other processes then see that
         this one still works, although a compilation may take minutes. At the end, close the compiler's
         process and the log."""
         over = threading.Event()
@@ -127,8 +127,8 @@ class Worker:
 
     def _abandoned(self) -> bool:
         """Return whether no more jobs can come although nobody closed the queue: ``jaxscope run``, which
-        watched the program, has ended, or the run directory was deleted. Return False if the program runs
-        without ``jaxscope run``."""
+        waited for the program, has ended, or the run directory was deleted. False if the program runs without
+        ``jaxscope run``."""
         if not self._run.path.is_dir():
             return True
         beat = beat_of(self._run.heartbeat)
@@ -144,9 +144,9 @@ def _event(job: Job, result: Result) -> TargetCompiled:
 
 
 def places() -> int:
-    """Return how many compilers may run at the same time on this machine. Each needs one or two gigabytes of
-    memory, and uses as many cores as are free. libtpu itself sets no limit, because ``process.environment``
-    sets ALLOW_MULTIPLE_LIBTPU_LOAD."""
+    """Return how many compilers may run at the same time on this machine: one for each 2 GiB (EACH) of
+    memory, but at most one for each core. libtpu itself sets no limit, because ``process.environment`` sets
+    ALLOW_MULTIPLE_LIBTPU_LOAD."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     with contextlib.suppress(OSError, ValueError):  # the limit of a container
         memory = min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))
@@ -155,12 +155,12 @@ def places() -> int:
 
 @contextlib.contextmanager
 def place(waits: Callable[[Sequence[int]], None], limit: float = WAIT_S) -> Iterator[None]:
-    """Wait until fewer compilers run on this machine than ``places()`` allows, for this or other runs. Then
-    count as one of them while the ``with`` statement runs.
+    """Wait until fewer than ``places()`` compilers run on this machine, for this or other runs. Then count as
+    one of them while the ``with`` statement runs.
 
     Args:
-      waits: is called with the ids of the processes that are compiling when the wait begins and when they
-        change, and with [] when the wait is over.
+      waits: is called with the ids of the compiling processes when the wait begins and when they change, and
+        with [] when the wait is over.
       limit: seconds after which the wait ends in any case.
     """
     end, reported, fd = time.monotonic() + limit, list[int](), -1
@@ -198,7 +198,7 @@ def place(waits: Callable[[Sequence[int]], None], limit: float = WAIT_S) -> Iter
 
 
 def _opened(path: Path) -> int:
-    """Open the lock file ``path``, create it if it does not exist, and return the file descriptor. Return -1
+    """Open the lock file ``path``, which is created if it does not exist, and return the file descriptor; -1
     if it cannot be opened, for example because it belongs to another user."""
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -207,8 +207,8 @@ def _opened(path: Path) -> int:
 
 
 def _holder(fd: int) -> int:
-    """Return the id of the process that has locked the file with the descriptor ``fd``. That process writes
-    its id into the file; 0 if it has not written it yet."""
+    """Return the id of the process that has locked the file with the descriptor ``fd``, as written in the
+    file. 0 if that process has not written it yet."""
     try:
         return int(os.pread(fd, 20, 0))
     except (OSError, ValueError):
@@ -230,10 +230,11 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def start(run: RunDir, environ: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-    """Start a worker process that compiles the queued jobs of ``run``, and return the process. The worker is
-    in a new session, so that it continues when the process that started it has ended. ``environ`` are the
-    environment variables of the recorded program; None: those of this process. XLA_FLAGS and LIBTPU_INIT_ARGS
-    in it apply to the compiler, too.
+    """Start a worker process that compiles the queued jobs of ``run``, and return the process. It is in a new
+    session, so that it continues when the process that started it has ended.
+
+    ``environ`` are the environment variables of the recorded program; None: those of this process. XLA_FLAGS
+    and LIBTPU_INIT_ARGS in it apply to the compiler, too.
 
     Raises:
       OSError: the worker cannot be started.

@@ -1,5 +1,5 @@
-"""The baseline files of a test suite, which keep the figures of what each test compiles. Compare a test with
-its file, write the file, and remove the files of tests that no longer exist.
+"""Compare each test with its baseline file (saved figures of what the test compiles), write these files, and
+remove the files of tests that no longer exist.
 
 This module does not import pytest.
 """
@@ -46,7 +46,7 @@ class Baselines:
         self._root = root
 
     def check(self, run: Run, test: str, name: str | None = None) -> None:
-        """Compare what the test with the pytest id ``test`` compiled with its baseline file, or write that
+        """Compare what the test with the pytest id ``test`` compiled with its baseline file, or write this
         file, depending on the option ``update``. ``run`` has only what the test compiled. ``name`` names the
         block in the test that is compared; None: the test has only one such block.
 
@@ -84,7 +84,7 @@ class Baselines:
 
     def trim(self, tests: Iterable[str]) -> list[Path]:
         """Remove all baseline files except those of ``tests``, the pytest ids of all existing tests. Return
-        the removed files. Unless the option ``update`` is trim, remove nothing and return an empty list."""
+        the removed files. Unless the option ``update`` is trim, nothing is removed and the list is empty."""
         if self._update != TRIM:
             return []
         kept = {_stem(test) for test in tests}
@@ -96,7 +96,7 @@ class Baselines:
 
 def _stem(text: str) -> str:
     """Return a readable file name, without extension, for ``text``, the id of a test:
-    ``test_train.py::test_step`` -> ``test_train.py.test_step``. Different tests get different names."""
+    ``test_train.py::test_step`` -> ``test_train.py.test_step``. Different ids get different names."""
     from jaxscope.log.store import clean_name
 
     plain = text.replace("::", ".").replace("/", ".")

@@ -57,9 +57,9 @@ class Ended(NamedTuple):
 
 
 def run(folder: Path, size: int, program: list[str], timeout: float = TIMEOUT_S) -> Ended:
-    """Run ``program``, a script with its arguments, in ``size`` processes and record it in ``folder``. Return
-    the result, which compares what the processes compiled. They use the CPU, unless JAX_PLATFORMS is set. The
-    program is ended after ``timeout`` seconds."""
+    """Run ``program``, a script with its arguments, in ``size`` processes, record it in ``folder``, and
+    return the result with a comparison of what the processes compiled. The processes use the CPU, unless
+    JAX_PLATFORMS is set. The program is ended after ``timeout`` seconds."""
     where = folder / "run"
     argv = [
         sys.executable,
@@ -95,10 +95,9 @@ def run(folder: Path, size: int, program: list[str], timeout: float = TIMEOUT_S)
 
 
 def _stopped(process: subprocess.Popen[str]) -> str:
-    """End a program that runs in several processes, and return its output. ``process`` is
-    ``jaxscope launch``, which passes the first signal on to the program's processes; at the second signal, it
-    kills them."""
-    for _ in range(2):
+    """End the program that ``process``, a ``jaxscope launch``, runs in several processes, and return its
+    output."""
+    for _ in range(2):  # jaxscope launch passes the first signal on, and kills the processes at the second
         process.send_signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             return process.communicate(timeout=END_S)[0]

@@ -45,7 +45,7 @@ class SuiteRecording:
         self._recording: Recording | None = None
 
     def start(self) -> None:
-        """Begin to record, unless the process is already being recorded. This imports jax. The method is
+        """Begin to record, unless the process is already being recorded. jax is imported. The method is
         called before each test, because a test may have ended the recording."""
         from jaxscope.capture import session
 
@@ -68,8 +68,8 @@ class TestRecording:
     The functions of the package ``jaxscope`` (``step``, ``watch``, ...) are also attributes of this object.
 
     Attributes:
-      failure: why an earlier attempt of the test failed (``--reruns``); None: it did not. JAX keeps the
-        compiled programs, so a later attempt compiles nothing and must fail for the same reason.
+      failure: why an earlier attempt of the test failed (``--reruns``); None: no earlier attempt failed. JAX
+        keeps the compiled programs, so a later attempt compiles nothing and must fail for the same reason.
       entered: whether the body of the test has begun.
       raised: whether the body of the test ended with an exception.
 
@@ -116,14 +116,18 @@ class TestRecording:
             self._session.tracker.close(self._block)
 
     def reset(self) -> None:
-        """Forget how an earlier attempt of the test ended, because the next attempt may fail before the body
-        of the test begins (in a ``setUp``)."""
+        """Forget how an earlier attempt of the test ended: the next attempt may fail before the body of the
+        test begins (in a ``setUp``)."""
         self.entered = self.raised = False
 
     def recorded(self, *, tries: bool = False) -> tuple[Opened, dict[str, Step]]:
         """Return (the whole recording so far, {id of a compilation of this test: its training step}). Steps
-        are counted from the start of the test; a step is None if steps are not counted. With ``tries``,
-        include the compilations of earlier attempts of this test (``--reruns``)."""
+        are counted from the start of the test; a step is None if steps are not counted. With ``tries``, the
+        compilations of earlier attempts of this test (``--reruns``) are included.
+
+        Raises:
+          UsageError: the test is not recorded.
+        """
         if self._session is None:
             raise UsageError(
                 "this test is not recorded",

@@ -69,14 +69,16 @@ class Parameter(msgspec.Struct, frozen=True, gc=False):
 class Memory(msgspec.Struct, frozen=True):
     """The inputs and outputs of a compiled program. All bytes are for one device.
 
-    A sum of bytes includes the padding that the layouts add, and leaves out arrays in the host's memory. The
-    sum is None if the size of an array in it is unknown.
+    The three sums of bytes include the padding that the layouts add. They do not include arrays in the host's
+    memory. A sum is None if the size of an array in it is unknown.
 
     Attributes:
       parameters: the inputs, ordered by their numbers.
       outputs: the shapes of the results as text.
       aliases: outputs that reuse the memory of an input.
       donors: numbers of the inputs that are donated but were not assigned to an output.
+      argument_bytes: the sum over the inputs.
+      output_bytes: the sum over the outputs.
       alias_bytes: the sum over the outputs that reuse an input's memory.
     """
 
@@ -137,7 +139,7 @@ def read(module: Module) -> Memory:
 
 def _outputs(module: Module, header: dict[str, str]) -> list[str]:
     """Return the shapes of the results of ``module`` as text, one for each member of the result tuple.
-    ``header`` has the attributes of the module's ``HloModule`` line: name -> text."""
+    ``header`` is attribute of the ``HloModule`` line -> text."""
     text = _result(module, header)
     shape = shapes.parse(text) if text else None
     if isinstance(shape, tuple):

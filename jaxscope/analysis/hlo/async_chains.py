@@ -24,7 +24,8 @@ Place = tuple[Computation, Instruction]
 
 class Chains:
     """The chains of fusions of one module. On TPU the fusions of a chain together execute one asynchronous
-    collective: one starts it, some compute during the transfer, one ends it.
+    collective: one starts it, some compute during the transfer, one ends it. Each of these fusions contains a
+    copy of the collective.
 
     In the methods, ``collective`` is an instruction in the computation ``body``.
 
@@ -43,26 +44,24 @@ class Chains:
                 self._parts.setdefault((_number(collective), role), []).append((body, collective))
 
     def continues(self, body: Computation, collective: Instruction) -> bool:
-        """Return whether ``collective``, an instruction in the computation ``body``, only repeats a
-        collective that another TPU fusion starts. The fusions of a chain, which together execute one
-        collective, each contain a copy of it. Only the copy in the start is counted."""
+        """Return whether ``collective`` is a copy that is not to be counted: it is in a fusion of a chain,
+        and another fusion of the chain starts the collective."""
         role = self._roles.get((body.name, collective.name))
         return role in (MIDDLE, DONE) and (_number(collective), START) in self._parts
 
     def start_of(self, body: Computation, collective: Instruction) -> Place | None:
-        """Return (computation, instruction) of the fusion around ``collective``, an instruction in the
-        computation ``body``, if that fusion starts a chain (the TPU fusions that together execute one
-        collective). Return None if it does not."""
+        """Return (computation, instruction) of the fusion around ``collective`` if this fusion starts a
+        chain. Return None if it does not."""
         return self._fusion(body) if self._roles.get((body.name, collective.name)) == START else None
 
     def computes(self, collective: Instruction) -> bool:
-        """Return whether, of the TPU fusions that together execute ``collective``, one computes during the
-        transfer, between the fusion that starts it and the fusion that ends it."""
+        """Return whether a fusion of the collective's chain computes during the transfer, between the fusion
+        that starts the collective and the fusion that ends it."""
         return (_number(collective), MIDDLE) in self._parts
 
     def end_of(self, collective: Instruction) -> Place | None:
-        """Return (computation, instruction) of the TPU fusion that ends the asynchronous ``collective``.
-        Return None if the text does not number the collective's fusions, or has no such fusion."""
+        """Return (computation, instruction) of the fusion that ends ``collective``. Return None if the text
+        does not number the fusions of the chain, or has no such fusion."""
         number = _number(collective)
         parts = self._parts.get((number, DONE), ()) if number is not None else ()
         places = [self._fusion(body) for body, _ in parts]
@@ -74,9 +73,8 @@ class Chains:
 
 
 def _role(body: Computation, collective: Instruction) -> str | None:
-    """Return what the fusion around ``collective`` does in its chain: START or DONE if it starts or ends the
-    collective, MIDDLE if it computes during the transfer. Return None if the collective belongs to no chain.
-    ``body`` is the fusion's computation, which contains the collective."""
+    """Return what the fusion with the computation ``body`` does in the chain of ``collective``: START, MIDDLE
+    (it computes during the transfer) or DONE. Return None if the collective belongs to no chain."""
     for instruction in body.readers(collective.name):
         if instruction.opcode == "custom-call":
             target = (attribute(instruction.tail, "custom_call_target") or "").rstrip('"')

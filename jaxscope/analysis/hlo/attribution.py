@@ -42,8 +42,8 @@ def frame_id(instruction: Instruction) -> int | None:
 
 
 def _frame_ids(computation: Computation) -> list[int]:
-    """Return the ``stack_frame_id`` of all instructions in a computation whose metadata has one. This is
-    faster than ``frame_id`` for each instruction."""
+    """Return the ``stack_frame_id`` of all instructions of a computation that have one. This is faster than
+    ``frame_id`` for each instruction."""
     text = "\n".join([i.tail for i in computation.instructions])
     if _ESCAPED in text or "{stack_frame_id=" in text:
         return [n for n in map(frame_id, computation.instructions) if n is not None]
@@ -111,9 +111,9 @@ class Attribution:
         """Return (line of the user's code for an instruction in ``computation``, whether the line is a
         guess). The line is None if none is found.
 
-        The line in the instruction's own metadata is no guess. Otherwise the line is that of the nearest
-        operand that has one, else of the nearest instruction that uses the result, else of the instruction
-        that calls ``computation``.
+        The line in the instruction's own metadata is no guess. If there is none, the line is that of the
+        nearest operand that has a line, else of the nearest instruction that uses the result, else of the
+        instruction that calls ``computation``.
         """
         own = self.own(instruction)
         if own is not None:
@@ -147,8 +147,8 @@ class Attribution:
         ]
 
     def sources(self, computations: Iterable[Computation]) -> list[Frame]:
-        """Return the lines of the user's code in the metadata of all instructions in the given computations
-        and in the computations called from there. The most frequent line comes first."""
+        """Return the lines of the user's code in the metadata of all instructions in the computations, and in
+        the computations that these call. The most frequent line comes first."""
         found = list(computations)
         if len(found) == 1 and found[0].name in self._sources:
             return self._sources[found[0].name]
@@ -213,8 +213,8 @@ class Attribution:
 
 
 def _printed(instruction: Instruction) -> Frame | None:
-    """Return the line in an instruction's ``source_file="m.py" source_line=3``. XLA prints these attributes
-    if the text has no tables of Python frames. Return None if the instruction does not have them."""
+    """Return the line in an instruction's ``source_file="m.py" source_line=3``; None if it does not have
+    these attributes. XLA prints them if the text has no tables of Python frames."""
     if "source_file=" not in instruction.tail:
         return None
     found = fields(metadata(instruction.tail) or "")

@@ -3,9 +3,9 @@
 A collective may run along a whole axis, written ``data``, or along a part of one, written ``data:(2)4``. To
 find parts, the size of an axis is split into prime factors, the slowest-varying first: 8 = 2 x 2 x 2. In
 ``data:(2)4`` the part has the size 4, and the factors before it have the product 2 (Shardy's notation:
-pre-size and size). The result contains only the factors along which the members of a group differ, and
-neighboring factors are joined to one part. An axis of 12 can be split as 2x2x3, 2x3x2 or 3x2x2: the split
-with the smallest parts is used.
+pre-size and size). The result contains only the factors along which the members of a group differ.
+Neighboring factors are joined to one part. An axis of 12 can be split as 2x2x3, 2x3x2 or 3x2x2. Of these, the
+one with the smallest parts is used.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ def _from_first(groups: Iterable[Sequence[int]]) -> Iterable[tuple[int, int]]:
 
 
 def of_pairs(pairs: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
-    """Return the names of the mesh axes along which a collective-permute sends: the source and the target of
-    at least one pair have different coordinates along such an axis. Return None if a position is outside of
-    the mesh.
+    """Return the names of the mesh axes along which a collective-permute sends. Along such an axis, the
+    source and the target of at least one transfer have different coordinates. Return None if a position is
+    outside of the mesh.
 
     Args:
       pairs: (source, target) of each transfer, as positions in the mesh.
@@ -87,9 +87,9 @@ def of_pairs(pairs: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
 def _differing(
     pairs: Iterable[tuple[int, int]], mesh: Mesh
 ) -> list[tuple[str, int, set[tuple[int, int]]]] | None:
-    """Return (axis, size, coordinates) for each mesh axis along which the two devices of at least one pair
-    have different coordinates. ``coordinates`` has (coordinate of the first device, coordinate of the second)
-    of each such pair. Return None if a position is outside of the mesh.
+    """Return (axis, size, coordinates) for each mesh axis along which the devices of a pair have different
+    coordinates. ``coordinates`` is the set of these pairs of coordinates. None if a position is outside of
+    the mesh.
 
     Args:
       pairs: two devices each, as positions in the mesh.
@@ -110,7 +110,7 @@ def _differing(
 
 def _along(size: int, pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the smallest parts of one mesh axis along which the two devices of a pair differ, as (product of
-    the factors before the part, size of the part). For an axis of 8 = 2 x 4, ``[(2, 4)]`` is the part of size
+    the factors before the part, size of the part): ``[(2, 4)]`` for the part of size 4 of an axis of 8 = 2 x
     4.
 
     Args:
@@ -126,8 +126,8 @@ def _along(size: int, pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _cuts(size: int) -> Iterable[tuple[int, ...]]:
-    """Return the orders in which the prime factors of ``size`` can be written: 12 -> (2, 2, 3), (2, 3, 2),
-    (3, 2, 2). A size with more than 8 factors gives one order only, as there would be too many."""
+    """Return the orders of the prime factors of ``size``: 12 -> (2, 2, 3), (2, 3, 2), (3, 2, 2). Return only
+    one order for more than 8 factors, because these have too many orders."""
     factors = prime_factors(size)
     if len(set(factors)) == 1 or len(factors) > 8:
         return [tuple(factors)]
@@ -135,9 +135,8 @@ def _cuts(size: int) -> Iterable[tuple[int, ...]]:
 
 
 def _varying(cut: tuple[int, ...], size: int, pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Split one mesh axis into factors, and return the parts along which the two devices of at least one pair
-    differ, as (product of the factors before the part, size of the part). Neighboring factors form one part:
-    ``[(2, 4)]`` if the devices differ along the last two of the factors 2, 2, 2.
+    """Return the parts of one mesh axis along which the two devices of a pair differ, as (product of the
+    factors before the part, size of the part): ``[(2, 4)]`` for the last two of the factors 2, 2, 2.
 
     Args:
       cut: the prime factors of ``size``, the slowest-varying first.

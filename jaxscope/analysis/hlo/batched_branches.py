@@ -4,7 +4,8 @@ count the operations of the functions that may be their branches.
 If the predicate of a ``cond`` or ``switch`` differs between elements, JAX computes all branches and selects
 the results with a ``select_n``, whose name is ``.../vmap(...)/select_n`` and whose line is that of the
 conditional. The compiled text does not contain the names of the branches. So the operations are counted for
-each function of the user's code; which of them are branches is read from the user's source elsewhere.
+each function of the user's code. The user's source, which this module does not read, shows which functions
+are branches.
 """
 
 from __future__ import annotations
@@ -42,11 +43,12 @@ class FunctionWork(msgspec.Struct, frozen=True):
     one call of the program on one device.
 
     Attributes:
+      file: the file of the function.
       function: the function's qualified name: ``step.<locals>.<lambda>``.
       line: the line of a lambda, because one scope can have several; None if the function has a name.
-      operations: the elements of the results of elementwise operations, the elements that reductions read,
-        20 n log2(n) for a sort of n numbers, and the flops of matrix products. Those in loops with an unknown
-        trip count are counted for one iteration.
+      operations: the elements of the results of elementwise operations, the elements that reductions read, 20
+        n log2(n) for a sort of n numbers, and the flops of matrix products. A loop with an unknown trip count
+        is counted for one iteration.
       unknown: the number of instructions in loops with an unknown trip count.
     """
 
@@ -76,10 +78,13 @@ class BatchedBranches(msgspec.Struct, frozen=True):
 def find(
     module: Module, graph: CallGraph, attribution: Attribution, executions: Mapping[str, int | None]
 ) -> BatchedBranches | None:
-    """Return the selections of a program that may be conditionals under ``vmap``, or None if there are none.
+    """Return the selections of a program that may be conditionals under ``vmap``, with the operations of the
+    functions in it. Return None if there is no such selection.
 
     Args:
+      module: the compiled program.
       graph: the calls of the module.
+      attribution: the lines of the module's instructions.
       executions: name of a computation -> how often it runs in one call; None: unknown.
     """
     selected = dict.fromkeys(
@@ -123,6 +128,7 @@ def _count(
             n = _operations(graph, computation, instruction)
             if n:
                 stack = frame_id(instruction)
+                # XLA drops the ids of some products that it rewrites.
                 stack = _stack_around(graph, computation) if stack is None else stack
                 row = by_stack.setdefault(stack, [0, 0])
                 row[0] += n * (1 if times is None else times)
@@ -143,9 +149,8 @@ def _count(
 
 
 def _stack_around(graph: CallGraph, computation: Computation) -> int | None:
-    """Return the ``stack_frame_id`` of the loop, fusion or other call that runs ``computation``; of several
-    within each other, the innermost one that has an id. XLA drops the ids of some products that it rewrites.
-    Return None if there is none, or if several instructions run the computation."""
+    """Return the ``stack_frame_id`` of the innermost loop, fusion or other call around ``computation`` that
+    has one. Return None if there is none, or if several instructions call a computation on the way."""
     for _ in range(MAX_CALLS):
         callers = graph.callers.get(computation.name, [])
         if len({call.instruction.name for call in callers}) != 1:
@@ -158,8 +163,8 @@ def _stack_around(graph: CallGraph, computation: Computation) -> int | None:
 
 
 def _functions(frames: Frames, stack: int | None) -> Iterator[tuple[str, str, int | None]]:
-    """Yield (file, function, line) of each function of the user's code in a Python stack, once. ``line`` is
-    None unless the function is a lambda. ``stack`` is the ``stack_frame_id``; None gives nothing."""
+    """Yield (file, function, line) once for each function of the user's code in the Python stack with this
+    ``stack_frame_id``. The line is None unless the function is a lambda. Nothing is yielded for None."""
     found = frames.stack(stack) if stack is not None else []
     yield from dict.fromkeys(
         (f.file, f.function, f.line if f.function.endswith("<lambda>") else None)
@@ -169,8 +174,8 @@ def _functions(frames: Frames, stack: int | None) -> Iterator[tuple[str, str, in
 
 
 def _operations(graph: CallGraph, computation: Computation, instruction: Instruction) -> int:
-    """Return the operations of one execution of an instruction, 0 if it computes nothing or its shape cannot
-    be read."""
+    """Return the operations of one execution of an instruction. Return 0 if it computes nothing, or if its
+    shape cannot be read."""
     if instruction.opcode in _NOTHING:
         return 0
     if instruction.opcode in cost.WORK:

@@ -40,9 +40,9 @@ def paths(graph: CallGraph) -> dict[str, Path]:
     (outermost branch, ..., innermost branch). ``()`` means that the computation is in no branch, so it runs
     in each call.
 
-    A computation that is called from different places has only the branches that all these calls have in
-    common. If the places are in different branches, a ``Branch`` of an invented conditional with two branches
-    is added at the end, because the computation may or may not run in a call.
+    A computation that is called from several places has only the branches that all these places have in
+    common. If the places are in different branches, it may or may not run in a call. Then a ``Branch`` of an
+    invented conditional with two branches is added at the end.
     """
     found: dict[str, Path] = {}
     for name in graph.in_call_order:
@@ -74,16 +74,14 @@ def _common(several: Sequence[Path]) -> Path:
 
 
 def smallest(rows: Iterable[tuple[Path, N]]) -> N:
-    """Return the least possible sum of the values in one call: of each conditional only the branch with the
-    smallest sum counts. ``rows`` has (branches of conditionals that contain the value, value) for each value.
-    """
+    """Return the least possible sum of values in one call, with the branch of each conditional that has the
+    smallest sum. ``rows`` has (branches of conditionals that contain the value, value) for each value."""
     return _total(list(rows), min, 0)
 
 
 def largest(rows: Iterable[tuple[Path, N]]) -> N:
-    """Return the largest possible sum of the values in one call: of each conditional only the branch with the
-    largest sum counts. ``rows`` has (branches of conditionals that contain the value, value) for each value.
-    """
+    """Return the largest possible sum of values in one call, with the branch of each conditional that has the
+    largest sum. ``rows`` has (branches of conditionals that contain the value, value) for each value."""
     return _total(list(rows), max, 0)
 
 

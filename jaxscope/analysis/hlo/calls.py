@@ -43,6 +43,7 @@ class Call(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
       caller: the computation that contains ``instruction``.
+      instruction: the instruction that calls.
       key: the attribute of the instruction that names the called computation: ``calls``, ``body``,
         ``condition``, ...
       callee: the called computation.
@@ -74,10 +75,10 @@ class CallGraph:
       callers: name of a computation -> the calls by which other computations call it.
       reachable: names of the computations that run: ENTRY and all that ENTRY calls, directly or not; all
         computations if the text is truncated and has no ENTRY.
-      in_call_order: names of the reachable computations, callers before callees. Computations in or below a
-        cycle of calls are left out.
-      circular: names of the reachable computations that are left out of ``in_call_order``. No real program
-        has them, but a damaged text may.
+      in_call_order: names of the reachable computations, callers before callees, except those in
+        ``circular``. Empty if the text has no ENTRY.
+      circular: names of the reachable computations that are in a cycle of calls or are called from one. No
+        real program has them, but a damaged text may.
       fused: names of the reachable computations that are the body of a fusion, or are called from inside one.
     """
 
@@ -118,8 +119,8 @@ class CallGraph:
 
     def all(self, *opcodes: str) -> list[tuple[Computation, Instruction]]:
         """Return (computation, instruction) of all instructions with these opcodes in computations that run,
-        in the order of the text. The opcodes are those that call computations (``while``, ``fusion``, ...),
-        or those in the argument ``also`` of the class."""
+        in the order of the text. Only opcodes that call computations (``while``, ``fusion``, ...) and those
+        in the argument ``also`` of the class are found."""
         if self._running is None:
             self._running = {}
             for place, (computation, instruction) in enumerate(self._kept):
@@ -182,17 +183,19 @@ class CallGraph:
         return found
 
     def top_level(self) -> list[Computation]:
-        """Return the computations that run, without those inside of fusions, in the order of the text."""
+        """Return the computations that run, except those inside fusions, in the order of the text."""
         return [c for n, c in self.module.computations.items() if n in self.reachable and n not in self.fused]
 
     def executions(self, trips: Trips) -> dict[str, int | None]:
         """Return how often each reachable computation runs in one call of the program: name of the
-        computation -> number.
+        computation -> number. The number is None if a trip count is unknown, or if computations call each
+        other in a cycle.
 
         The condition of a loop runs once more than its body. A branch of a conditional is counted as if it
-        ran each time. The number is None if a trip count is unknown, or if computations call each other in a
-        cycle. ``trips`` is (name of the computation, name of the loop) -> trip count, or None if it is
-        unknown.
+        ran each time.
+
+        Args:
+          trips: (name of the computation, name of the loop in it) -> trip count; None: unknown.
         """
         entry = self.module.entry
         result: dict[str, int | None] = dict.fromkeys(self.reachable)

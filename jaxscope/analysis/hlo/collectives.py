@@ -78,14 +78,14 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
         its neighbors.
       transfer: for a send or recv between TPU slices, the kind of collective that the transfer is a part of;
         else None.
-      weight: the argument of the program that this all-gather collects for a matrix product, if the product's
-        other operand is split over the same axes, as with fully sharded parameters (module ``fsdp_gathers``);
-        else None.
-      gathered: the argument that this all-gather collects for a matrix product, if the HLO does not show
-        whether the product's other operand is split over the same axes; else None.
-      constraint: the user's sharding constraint that made the partitioner insert the collective, as JAX
+      weight: the argument of the program that this all-gather collects, if it is a fully sharded parameter:
+        the argument is multiplied with an operand that is split over the same axes (module ``fsdp_gathers``).
+        Else None.
+      gathered: the argument that this all-gather collects for a matrix product, if it is unknown whether the
+        product's other operand is split over the same axes; else None.
+      constraint: the user's sharding constraint for which the partitioner inserted the collective, as JAX
         prints it; None if there is no such constraint, or if the StableHLO of the program is unknown.
-      constrained_at: the line of that constraint.
+      constrained_at: the line of the constraint; None if ``constraint`` is None.
     """
 
     kind: str
@@ -135,8 +135,8 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
 
 
 class Devices(NamedTuple):
-    """The number of replicas and of partitions that a module is compiled for, or 0 if the module's header
-    does not state the number."""
+    """The number of replicas and of partitions for which a module is compiled; 0 if the module's header does
+    not state the number."""
 
     replicas: int
     partitions: int
@@ -164,8 +164,8 @@ BEGINS = {opcode: kind for kind in KINDS for opcode in (kind, f"{kind}-start")}
 
 
 def raw(graph: CallGraph) -> list[tuple[Computation, Instruction, str]]:
-    """Return (computation, instruction, kind) of all collective instructions that run. For an asynchronous
-    pair only the start is returned. Transfers with the host are left out."""
+    """Return (computation, instruction, kind) of all collective instructions that run, except transfers with
+    the host. For an asynchronous pair only the start is returned."""
     found = [(c, i, BEGINS[i.opcode]) for c, i in graph.all(*BEGINS)]
     return [each for each in found if not _is_host_transfer(each[2], each[1])]
 
@@ -218,9 +218,8 @@ class Collectives:
         return [_not_of(data, c) for c in found] if data else found
 
     def _printed_mesh(self) -> axes.Mesh | None:
-        """Return the (axis, size) pairs of the first mesh in the text that has the user's axis names and the
-        module's number of devices. Return None if there is none. JAX 0.12 prints meshes in the
-        ``replica_groups`` of collectives."""
+        """Return the (axis, size) pairs of the first mesh in the text with the user's axis names and the
+        module's number of devices; None if there is none. JAX 0.12 prints meshes in ``replica_groups``."""
         total = self._devices.replicas * self._devices.partitions
         for _, instruction, _ in self._raw:
             if "=mesh[" in instruction.tail:
@@ -278,10 +277,9 @@ class Collectives:
     def _start(
         self, computation: Computation, instruction: Instruction
     ) -> tuple[Instruction | None, Computation]:
-        """Return (the instruction that starts an asynchronous collective, the computation that contains this
-        start). The start is an ``all-gather-start``, an ``async-start``, a fusion, ... For a collective that
-        is not asynchronous, return (None, ``computation``). ``instruction`` is the collective, in
-        ``computation``."""
+        """Return (instruction, computation) of the start of an asynchronous collective: an
+        ``all-gather-start``, an ``async-start``, a fusion, ... For a collective that is not asynchronous,
+        return (None, ``computation``)."""
         if instruction.opcode.endswith("-start") or instruction.opcode in ("send", "recv"):
             return instruction, computation
         if (chained := self._chains.start_of(computation, instruction)) is not None:
@@ -379,8 +377,8 @@ class Collectives:
         return total
 
     def _may_be_manual(self) -> bool:
-        """Return whether the program may contain a shard_map or a pmap, whose collectives the user wrote.
-        True also if the text has no names of JAX operations, because it then does not show this."""
+        """Return whether the program may contain a shard_map or a pmap, in which the user writes collectives.
+        True also if the text has no names of JAX operations."""
         if self._asks is None:
             instructions = (i for c in self._module.computations.values() for i in c.instructions)
             if self._module.mentions_maps:
@@ -399,17 +397,16 @@ def _transfer(instruction: Instruction) -> str | None:
 
 
 def _not_of(arguments: Collection[str], c: Collective) -> Collective:
-    """Return ``c``, with ``weight`` and ``gathered`` set to None if it gathers one of ``arguments``, the
-    arguments of the program that are known not to be weights."""
+    """Return ``c``. If it gathers one of ``arguments``, which are known not to be weights, its ``weight`` and
+    ``gathered`` are None."""
     if c.weight in arguments or (c.gathered is not None and c.gathered.argument in arguments):
         return msgspec.structs.replace(c, weight=None, gathered=None)
     return c
 
 
 def _is_scattered(body: Computation, reduced: Instruction) -> bool:
-    """Return whether a TPU fusion with an all-reduce is in fact a reduce-scatter: it uses only slices of the
-    all-reduce's result, or its computation is named ``all-reduce-scatter``. ``body`` is the fusion's
-    computation, ``reduced`` the all-reduce in it."""
+    """Return whether a TPU fusion with the all-reduce ``reduced`` is a reduce-scatter: the fusion's
+    computation ``body`` uses only slices of the all-reduce's result, or is named ``all-reduce-scatter``."""
     if body.name.startswith("all-reduce-scatter"):
         return True
     waiting, seen, sliced = [reduced.name], {reduced.name}, False
@@ -426,9 +423,9 @@ def _is_scattered(body: Computation, reduced: Instruction) -> bool:
 
 
 def wire_by_axes(found: Iterable[Collective]) -> dict[str, branches.Bounds]:
-    """Return the bytes that one device sends in collectives in one call of the program: mesh axes (``data``,
-    ``data,model``, or ``?`` if they are unknown) -> lower and upper bound. A collective with an unknown size
-    or number of executions counts as 0 in the lower bound, and there is no upper bound."""
+    """Return the bytes that one device sends in collectives in one call of the program: mesh axes -> lower
+    and upper bound. The axes are ``data``, ``data,model``, or ``?`` if they are unknown. A collective with an
+    unknown size or number of executions counts as 0 in the lower bound. Then there is no upper bound."""
     rows: dict[str, list[tuple[branches.Path, int | None]]] = {}
     for c in found:
         rows.setdefault("?" if c.axes is None else ",".join(c.axes), []).append((c.branches, c.sent_bytes))

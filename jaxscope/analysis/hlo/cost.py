@@ -42,9 +42,10 @@ MAX_NAMED = 3  # the most custom kernels that are named in a reason
 
 
 def flops(graph: CallGraph, computation: Computation, instruction: Instruction) -> int | None:
-    """Return the flops of one execution of an instruction in ``computation``: of a dot or a convolution, or
-    of all dots and convolutions inside a fusion or a call. Other instructions give 0. Return None if the
-    flops are unknown, as for each custom call, loop and conditional."""
+    """Return the flops of one execution of an instruction in ``computation``. For a dot or a convolution
+    these are its own flops. For a fusion or a call they are those of all dots and convolutions inside. Return
+    None if the flops are unknown, as for each custom call, loop and conditional. Return 0 for all other
+    instructions."""
     opcode = instruction.operation
     if opcode in _PRODUCTS:
         return (
@@ -92,8 +93,8 @@ def total_flops(
 ) -> Total:
     """Return the flops of all dots and convolutions in one call of a program.
 
-    Unknown parts count as 0 in the lower bound: a custom call that may compute, a loop without a trip count,
-    a shape that cannot be read.
+    Three things are unknown and count as 0 in the lower bound: a custom call that may compute, a loop without
+    a trip count, and a shape that cannot be read. With any of them there is no upper bound.
 
     Args:
       graph: the calls of the module; created with ``also=(*WORK, *CUSTOM_CALLS)``, the opcodes of dots,
@@ -132,8 +133,8 @@ def total_flops(
 
 def _work(graph: CallGraph) -> Iterator[tuple[Computation, Instruction, int | None, str | None]]:
     """Yield (computation, instruction, flops, kernel) of each dot, convolution and custom call that may
-    compute. ``flops`` are those of one execution, or None if they are unknown. ``kernel`` is the name of a
-    custom kernel whose flops are unknown, else None."""
+    compute. ``flops`` is for one execution; None: unknown. ``kernel`` names a custom kernel with unknown
+    flops, else None."""
     for computation, instruction in graph.all(*CUSTOM_CALLS, *WORK):
         if instruction.opcode not in CUSTOM_CALLS:
             yield computation, instruction, flops(graph, computation, instruction), None
@@ -150,6 +151,7 @@ class LineFlops(msgspec.Struct, frozen=True):
     program on one device.
 
     Attributes:
+      source: the line.
       flops: the sum, with only the largest branch of each conditional; None: the flops of one of the products
         are unknown.
     """
@@ -165,11 +167,12 @@ def by_line(
     paths: Mapping[str, branches.Path],
 ) -> list[LineFlops]:
     """Return the flops of each line of the user's code that has dots or convolutions, in the order of the
-    text. Products for which no line is known are left out.
+    text. Dots and convolutions without a known line are ignored.
 
     Args:
       graph: the calls of the module; created with ``also=(*WORK, *CUSTOM_CALLS)``, the opcodes of dots,
         convolutions and custom calls.
+      attribution: the lines of the module's instructions.
       executions: name of a computation -> how often it runs in one call; None: unknown.
       paths: name of a computation -> the branches of conditionals that contain it.
     """
@@ -192,9 +195,8 @@ def _left_out(kernels: Counter[str]) -> str:
 
 
 def _of_gemm(computation: Computation, instruction: Instruction) -> int | None:
-    """Return the flops of a matrix product that XLA executes with cuBLAS, or None if they are unknown. The
-    contracted dimensions are read from the custom call's configuration. If the result is a tuple, its first
-    member is the product."""
+    """Return the flops of a matrix product that XLA executes with cuBLAS; None if unknown. The contracted
+    dimensions are in the custom call's configuration."""
     config = backend_config(instruction.tail).get("gemm_backend_config")
     numbers = config.get("dot_dimension_numbers") if isinstance(config, dict) else None
     contracted = numbers.get("lhs_contracting_dimensions") if isinstance(numbers, dict) else None
@@ -202,7 +204,7 @@ def _of_gemm(computation: Computation, instruction: Instruction) -> int | None:
         return None
     result = shapes.of_result(instruction.opcode, instruction.shape)
     if isinstance(result, tuple) and result:
-        result = result[0]
+        result = result[0]  # the product
     return _of_product(
         _array(computation, instruction, 0), result, [number(str(text)) for text in contracted]
     )
@@ -217,8 +219,8 @@ def _of_dot(computation: Computation, instruction: Instruction) -> int | None:
 def _of_product(
     left: shapes.Array | None, result: shapes.Shape | None, contracted: list[int | None]
 ) -> int | None:
-    """Return the flops of a matrix product, or None if they are unknown. ``contracted`` are the numbers of
-    the contracted dimensions of ``left``, the left operand."""
+    """Return the flops of a matrix product; None if unknown. ``contracted`` are the numbers of the contracted
+    dimensions of the left operand ``left``."""
     if left is None or not isinstance(result, shapes.Array) or result.elements is None:
         return None
     total = 2 * result.elements
@@ -261,11 +263,15 @@ def _of_convolution(computation: Computation, instruction: Instruction) -> int |
 
 
 def _positions(window: dict[str, list[str]], number: int, data: int, kernel: int, out: int) -> int | None:
-    """Return the number of pairs (output position, kernel element) of a convolution, along the spatial
-    dimension ``number``, in which the kernel element meets an element of the input instead of padding. Input,
-    kernel and output have the sizes ``data``, ``kernel`` and ``out``. ``window`` has the fields of the
-    convolution's ``window=``: name (``size``, ``stride``, ``pad``, ...) -> a text for each spatial dimension.
-    Return None if a field cannot be read, or if there are too many pairs to count."""
+    """Return how many pairs (output position, kernel element) of a convolution meet an element of the input,
+    not padding, along one spatial dimension. None if the window cannot be read or there are too many pairs.
+
+    Args:
+      window: field of the convolution's ``window=`` (``size``, ``stride``, ``pad``, ...) -> a text for each
+        spatial dimension.
+      number: the spatial dimension.
+      data, kernel, out: the sizes of input, kernel and output along the dimension.
+    """
 
     def of(key: str, default: int) -> int | None:
         values = window.get(key)

@@ -27,6 +27,7 @@ def total(
     conditional have different cycles. There is no upper bound if a trip count is unknown.
 
     Args:
+      graph: the calls of the module.
       executions: name of a computation -> how often it runs in one call; None: unknown.
       paths: name of a computation -> the branches of conditionals that contain it.
     """

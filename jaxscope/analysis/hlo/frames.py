@@ -97,9 +97,9 @@ class Frames:
         return result
 
     def _nearest(self, frame_id: int) -> Frame | None:
-        """Return the innermost frame of the stack ``frame_id`` that is in a file of the user, else the
-        innermost frame. Return None if the id is unknown. The results for the outer frames of the stack are
-        stored, too, so that each id is examined once."""
+        """Return the innermost frame of the stack ``frame_id`` in a file of the user, else the innermost
+        frame; None if the id is unknown. The results for all outer frames are stored, so that each id is
+        examined once."""
         locations, stacks = self._load()
         passed: list[int] = []
         while frame_id in stacks and frame_id not in self._known:
@@ -116,8 +116,8 @@ class Frames:
 
     def blamed(self, frame_id: int) -> Frame | None:
         """Return the frame to which an instruction with this ``stack_frame_id`` is attributed: the innermost
-        frame in the user's files, or the innermost frame if all are in libraries. Return None if the id is
-        unknown."""
+        frame in the user's files, or the innermost frame if all files are in libraries. Return None if the id
+        is unknown."""
         number = self.number(frame_id)
         return None if number < 0 else self.lines[number]
 

@@ -1,13 +1,13 @@
 """Find the all-gathers of weights: the communication of fully sharded parameters (FSDP).
 
-Such an all-gather has an argument of the program as its operand. The argument may be converted, have another
-layout, or be a slice of a stack of weights in a loop. The result of the gather goes into a matrix product
-whose other operand is split over the gathered axes, like a batch.
+The operand of such an all-gather is an argument of the program, perhaps converted, with another layout, or as
+a slice of a stack of weights in a loop. The result goes into a matrix product whose other operand, like a
+batch, is split over the gathered axes.
 
 The gather of a batch for a weight that is split over the same axes looks the same. So the argument must be a
-weight. It is one if the program updates it: an output reuses its memory, or the program computes derivatives
-and has an output of the argument's type. An argument that is not updated counts as a weight if it is the
-second operand of all forward products (``x @ w``, a convolution's kernel).
+weight. It is one if the program updates it. Then an output reuses its memory, or the program computes
+derivatives and has an output of the argument's type. An argument that is not updated counts as a weight if it
+is the second operand of all forward products (``x @ w``, a convolution's kernel).
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Gathered(NamedTuple):
     Attributes:
       argument: the path of the argument: ``params['w']``.
       beside: numbers of the program's inputs from which the product's other operand is computed.
-      shown: whether the HLO shows that the other operand is split over the gathered axes. With JAX 0.12 the
-        HLO does not contain the shardings of inputs.
+      shown: whether the HLO shows that the product's other operand is split over the gathered axes. With JAX
+        0.12 the HLO does not contain the shardings of inputs.
     """
 
     argument: str
@@ -69,6 +69,7 @@ class Weights:
     a matrix product (FSDP, fully sharded data parallelism).
 
     Args:
+      graph: the calls of the module.
       mesh: (axis, size) of each axis of the mesh; None: unknown.
       axes_of: a function that returns the mesh axes of a collective, or None if they are unknown.
       end_of: a function that returns the last fusion of a collective that a TPU executes as a chain of
@@ -97,8 +98,12 @@ class Weights:
         self, computation: Computation, gather: Instruction, axes: Sequence[str] | None
     ) -> Gathered | None:
         """Return the argument of the program that the all-gather ``gather`` collects for a matrix product, if
-        the argument is a weight; else None. ``computation`` contains the gather. ``axes`` are the mesh axes
-        along which it gathers, or None if they are unknown."""
+        the argument is a weight; else None.
+
+        Args:
+          computation: the computation that contains ``gather``.
+          axes: the mesh axes along which ``gather`` collects; None: unknown.
+        """
         wanted = {axis.partition(":")[0] for axis in axes or ()}
         # If several arrays are gathered at once, return the first that is an argument used in a product.
         for name in operands(gather.tail) if wanted else ():
@@ -148,8 +153,8 @@ class Weights:
         return bool(forward) and 0 not in forward
 
     def _split(self, parameter: Instruction) -> frozenset[str]:
-        """Return the mesh axes over which an input of the program is split. The set is empty if the text does
-        not state the input's sharding."""
+        """Return the mesh axes over which an input of the program is split; empty if the text has no sharding
+        of the input."""
         if parameter.name not in self._axes:
             text = attribute(parameter.tail, "sharding")
             spelled = shardings.read(text, self._mesh) if text else None
@@ -160,9 +165,9 @@ class Weights:
         return self._axes[parameter.name]
 
     def _source(self, computation: Computation, name: str) -> Instruction | None:
-        """Return the program input from which a value is made by conversions, slices, copies and changes of
-        layout alone. Return None if the value is computed in another way. The value is the result of the
-        instruction ``name`` in ``computation``."""
+        """Return the program input that the instruction ``name`` of ``computation`` only converts, slices,
+        copies or gives another layout, perhaps in several steps. Return None if the value is computed in
+        another way."""
         for _ in range(MAX_STEPS):
             instruction = computation.find(name)
             if instruction is None:
@@ -198,9 +203,8 @@ class Weights:
         return found[0].callee if found else None
 
     def _passed(self, body: Computation, parameter: Instruction) -> tuple[Computation, str] | None:
-        """Return the value that a call of the computation ``body`` passes for ``parameter``, as (calling
-        computation, name of the instruction with the value). Return None unless ``body`` is called from
-        exactly one place."""
+        """Return (calling computation, name of an instruction) of the value that is passed for ``parameter``
+        to the computation ``body``. Return None unless exactly one instruction calls ``body``."""
         at = number(operand_text(parameter.tail))
         calls = [c for c in self._graph.callers.get(body.name, ()) if c.instruction.operation in _CALLS]
         if at is None or len(calls) != 1:
@@ -209,9 +213,9 @@ class Weights:
         return (calls[0].caller, inputs[at]) if at < len(inputs) else None
 
     def _element(self, computation: Computation, instruction: Instruction) -> tuple[Computation, str] | None:
-        """Return (computation, name) of the value that ``instruction``, a get-tuple-element in
-        ``computation``, selects. Return None if the value is unknown. It is known if the tuple is created in
-        the same computation, or if it is the state of a loop and no iteration changes this member."""
+        """Return (computation, name) of the value that a get-tuple-element selects; None if unknown. It is
+        known for a tuple in the same computation, and for a member of a loop's state that no iteration
+        changes."""
         at, inputs = number(attribute(instruction.tail, "index")), operands(instruction.tail)
         carried = computation.find(inputs[0]) if inputs else None
         if at is None or carried is None:
@@ -242,9 +246,9 @@ class Weights:
     def _multiplied_with(
         self, computation: Computation, gather: Instruction
     ) -> Iterator[tuple[Computation, str, int, Instruction]]:
-        """Yield each matrix product that uses the result of ``gather``, also after a change of type or
-        layout, and the product's other operand. An item is (computation, name of the other operand, position
-        of the gathered operand, instruction of the product). ``computation`` contains the product."""
+        """Yield (computation, other operand, position, product) for each matrix product with the result of
+        ``gather``, perhaps converted. ``position`` is that of the gathered operand, ``computation`` contains
+        the product."""
         end = self._end_of(gather)
         waiting: list[Place] = [(computation, gather), *([end] if end is not None else [])]
         seen = {(computation.name, gather.name)}
@@ -288,10 +292,9 @@ class Weights:
                     waiting.append((next_computation, next_one))
 
     def _made_of(self, computation: Computation, name: str, axes: set[str]) -> Iterator[Instruction]:
-        """Yield the instructions that decide whether the value ``name`` in ``computation`` differs between
-        devices. These are the inputs of the program from which the value is computed, the ids of partition
-        and replica, and collectives along one of the mesh axes ``axes`` or along unknown axes. What goes into
-        such a collective is not followed."""
+        """Yield the instructions that decide whether the value ``name`` differs between devices: the program
+        inputs and the partition and replica ids in it, and collectives along ``axes`` or along unknown
+        axes."""
         waiting, seen = [(computation, name)], {(computation.name, name)}
         while waiting and len(seen) < MAX_STEPS:
             place, current = waiting.pop()
@@ -300,7 +303,7 @@ class Weights:
                 continue
             if instruction.opcode.startswith(_COMBINES) and self._along(instruction, axes):
                 yield instruction
-                continue
+                continue  # the operands of the collective do not matter
             nexts: list[tuple[Computation, str] | None] = []
             if instruction.opcode in ("partition-id", "replica-id"):
                 yield instruction
@@ -327,9 +330,8 @@ class Weights:
     def _elements(
         self, computation: Computation, instruction: Instruction
     ) -> list[tuple[Computation, str] | None]:
-        """Return (computation, name) of each value that ``instruction``, a get-tuple-element in
-        ``computation``, may select. An unknown value is None in the list. For the state of a loop these are
-        the initial value and the value after an iteration."""
+        """Return (computation, name) of each value that a get-tuple-element may select; None for an unknown
+        value. For the state of a loop these are the initial value and the value after an iteration."""
         at, inputs = number(attribute(instruction.tail, "index")), operands(instruction.tail)
         carried = computation.find(inputs[0]) if inputs else None
         if at is None or carried is None:
@@ -361,8 +363,8 @@ def _of_root(body: Computation, at: int) -> tuple[Computation, str] | None:
 
 
 def _only_hands_on(body: Computation) -> bool:
-    """Return whether the fusion with the computation ``body`` only passes an array on, perhaps converted or
-    sliced. It may also compute scalars, such as the indices of the slice."""
+    """Return whether the computation ``body`` only passes an array on, perhaps converted or sliced. It may
+    also compute scalars, such as the indices of the slice."""
     return all(
         i.operation in _HANDS_ON
         or i.opcode in ("parameter", "constant")

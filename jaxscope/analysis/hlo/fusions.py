@@ -113,9 +113,9 @@ def read(graph: CallGraph, attribution: Attribution, executions: dict[str, int |
 
 
 def _lines(attribution: Attribution, fusion: Instruction, body: Computation | None) -> list[Frame]:
-    """Return the lines of the user's code that the instructions in a fusion come from, the most frequent
-    first. If none is known, return only the line in the fusion's own metadata, or an empty list. ``body`` is
-    the computation with the fused instructions, or None if it is missing because the text is truncated."""
+    """Return the lines of the user's code of the instructions in a fusion, the most frequent first. If none
+    is known, return only the line of the fusion, or an empty list. ``body`` is None if the text is
+    truncated."""
     found = attribution.sources([body])[:MAX_SOURCES] if body else []
     own = None if found else attribution.own(fusion)
     return found if own is None else [own]
@@ -132,8 +132,9 @@ def kind_of(fusion: Instruction) -> str:
 
 def alone(graph: CallGraph, fusions: Fusions) -> tuple[int, int]:
     """Count the elementwise operations that the compiler did not fuse with others. Return (unfused, wrapped):
-    the number of elementwise operations outside of fusions, and the number of fusions with a single
-    elementwise operation. XLA's CPU backend creates such fusions for operations that are not fused."""
+    the number of elementwise operations outside of fusions, without scalars, and the number of loop fusions
+    with a single elementwise operation. XLA's CPU backend creates these fusions for operations that are not
+    fused."""
     # Scalars are counters and indices, no work of a device.
     unfused = sum(
         i.opcode in ELEMENTWISE and not _is_scalar(i) for c in graph.top_level() for i in c.instructions

@@ -52,8 +52,8 @@ class Edge(msgspec.Struct, frozen=True):
       source: the id of the instruction that computes the operand.
       target: the id of the instruction that reads the operand. If the operand is passed to a fusion or a
         call, ``target`` is the parameter inside.
-      position: the number of the operand, from 0; -1 if ``source`` is the result of a computation that
-        ``target`` calls.
+      position: the number of the operand, from 0; 0 if ``target`` is a parameter. -1 if ``source`` is the
+        result of a computation that ``target`` calls.
     """
 
     source: str
@@ -65,7 +65,8 @@ class Graph(msgspec.Struct, frozen=True):
     """The graph of one program: its instructions and their operands.
 
     Attributes:
-      cut: whether the program has more than MAX_NODES instructions, so that some are left out.
+      cut: whether the program has more than MAX_NODES instructions, so that some of its computations are
+        missing.
     """
 
     nodes: list[Node]
@@ -74,8 +75,12 @@ class Graph(msgspec.Struct, frozen=True):
 
 
 def of(text: str, user_files: Iterable[str] = ()) -> Graph:
-    """Return the graph of a compiled program from its HLO. Lines that cannot be read are left out.
-    ``user_files`` are files that are the user's own although they are in a library's directory."""
+    """Return the graph of a compiled program from its HLO. Lines that cannot be read are ignored.
+
+    Args:
+      text: the HLO.
+      user_files: files that are the user's own although they are in a library's directory.
+    """
     module = read(text, user_files)
     calls = CallGraph(module, tuple({i.opcode for c in module.computations.values() for i in c.instructions}))
     attribution = Attribution(module, calls)
@@ -99,9 +104,8 @@ def _id(computation: Computation, name: str) -> str:
 
 
 def _groups(computations: dict[str, Computation], calls: CallGraph) -> dict[str, tuple[str, ...]]:
-    """Return the names of the fusions, loops and calls around each computation that runs, the outermost
-    first: computation name -> names of instructions. If a computation is called several times, only the first
-    call counts."""
+    """Return computation name -> names of the fusions, loops and calls around it, the outermost first, for
+    each computation that runs. If a computation is called several times, only the first call counts."""
     found: dict[str, tuple[str, ...]] = {c.name: () for c in computations.values() if c.entry}
     waiting = [computations[name] for name in found]
     while waiting:
@@ -140,9 +144,8 @@ def _edges(
 ) -> list[Edge]:
     """Return the edges that end at the instruction ``i``, or at parameters of the computation that it calls.
 
-    Each computation is drawn inside the first instruction that calls it. Other instructions that call it are
-    drawn without edges into the computation. Otherwise the graph would have a circle where a call reads the
-    result of another call of the same computation.
+    A computation gets edges only from the first instruction that calls it. Edges from the others could form a
+    circle, if one call reads the result of another.
 
     Args:
       computation: the computation that contains ``i``.

@@ -59,9 +59,11 @@ class Groups(NamedTuple):
 
 def parse(text: str) -> Groups | None:
     """Parse the value of a collective's ``replica_groups=`` attribute: ``{{0,2},{1,3}}``, ``[2,4]<=[8]`` or
-    ``mesh[...] {...}``. Return None if the text cannot be read or is too large. ``{}``, one group of all
-    devices, gives an empty list, because the number of devices is only in the module's header (see
-    ``positions``)."""
+    ``mesh[...] {...}``. Return None if the text cannot be read or is too large.
+
+    ``{}`` means one group of all devices. The result then has no members, because the number of devices is
+    only in the module's header (see ``positions``).
+    """
     text = text.strip()
     if text.startswith("["):
         return _iota_groups(text)
@@ -225,8 +227,11 @@ def positions(
     global_ids: bool,
     partition_ids: bool,
 ) -> list[Group] | None:
-    """Convert the device groups of a collective, as the text prints them, to groups of positions ``replica *
-    partitions + partition``. Return None if the groups are unknown, or have too many positions.
+    """Convert the device groups of a collective, as the text prints them, to groups of positions
+    ``replica * partitions + partition``. Return None if the groups are unknown, or have too many positions.
+
+    If ``replicas`` or ``partitions`` is 0, the printed groups are returned unchanged, or None if they are
+    empty.
 
     Args:
       groups: the printed groups; None: they could not be read.

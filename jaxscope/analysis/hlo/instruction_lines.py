@@ -30,9 +30,13 @@ class Located(msgspec.Struct, frozen=True):
 
 def of(text: str, user_files: Iterable[str] = ()) -> dict[str, Located]:
     """Return the opcode and the source line of every instruction of a compiled program: name of the
-    instruction -> ``Located``. The GPU kernels of the program are also included, under the names that
-    ``kernel_key`` returns. ``user_files`` are files that are the user's own although they are in a library's
-    directory."""
+    instruction -> ``Located``. The result also has the GPU kernels of the program, under the names that
+    ``kernel_key`` returns.
+
+    Args:
+      text: the HLO of the program.
+      user_files: files that are the user's own although they are in a library's directory.
+    """
     module = read(text, user_files)
     calls = CallGraph(module, tuple({i.opcode for c in module.computations.values() for i in c.instructions}))
     attribution = Attribution(module, calls)
@@ -55,17 +59,18 @@ def of(text: str, user_files: Iterable[str] = ()) -> dict[str, Located]:
 
 def kernel_key(kernel: str) -> str:
     """Return the key of the GPU kernel ``kernel`` in the result of ``of``: ``kernel loop_add_fusion_2`` for
-    ``loop_add_fusion_2``, which is XLA's name for the kernel of the fusion ``loop_add_fusion.2``. All kernels
-    of NVIDIA's libraries have the key ``kernel library``, because their names do not contain an instruction's
-    name."""
+    ``loop_add_fusion_2``, which is XLA's name for the kernel of the fusion ``loop_add_fusion.2``. The key is
+    ``kernel library`` for all kernels of NVIDIA's libraries, because their names do not contain the name of
+    an instruction."""
     name = "library" if LIBRARY_KERNEL.search(kernel) else re.sub(r"[.-]", "_", kernel)
     return f"kernel {name}"
 
 
 def _kernel_code(module: Module, instruction: Instruction) -> object:
-    """Return a value that is equal for two instructions if they may run the same GPU kernel. Return None if
-    the instruction is neither a fusion nor a call of NVIDIA's libraries. XLA compiles equal fusions to one
-    kernel, which has the name of one of them. All calls of NVIDIA's libraries count as one kernel."""
+    """Return a value that is equal for two instructions that may run the same GPU kernel. Return None if the
+    instruction is neither a fusion nor a call of NVIDIA's libraries."""
+    # All calls of NVIDIA's libraries count as one kernel. XLA compiles equal fusions to one kernel, which has
+    # the name of one of them.
     if instruction.opcode == "custom-call":
         return "library" if _LIBRARY_CALL.search(instruction.tail) else None
     called = _CALLED.search(instruction.tail) if instruction.opcode == "fusion" else None

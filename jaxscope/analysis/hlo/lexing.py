@@ -1,7 +1,7 @@
 """Split the text of an HLO instruction into operands and attributes, at commas outside of brackets and quoted
 strings.
 
-Most functions get the "tail" of an instruction, the part of its line behind ``opcode(``, as XLA prints it::
+Most functions get the "tail" of an instruction, the part of its line after ``opcode(``, as XLA prints it::
 
     operand, operand), key=value, key={...}, metadata={...}, backend_config={...json...}
 
@@ -76,7 +76,7 @@ def split(text: str) -> list[str]:
 
 def operand_text(tail: str) -> str:
     """Return the text of an instruction's operands: ``%a, %b), dim=0`` -> ``%a, %b``. ``tail`` is the part of
-    the instruction's line behind ``opcode(``."""
+    the instruction's line after ``opcode(``."""
     end = closing(tail, 0)
     return tail if end < 0 else tail[:end]
 
@@ -86,7 +86,7 @@ def operands(tail: str) -> list[str]:
 
     For a constant the result is its value, for a parameter its number. XLA writes ``%a`` or ``a``, in older
     texts with the shape in front (``f32[2]{0} %a``), and a comment ``/*index=5*/`` before every fifth
-    operand. ``tail`` is the part of the instruction's line behind ``opcode(``.
+    operand. ``tail`` is the part of the instruction's line after ``opcode(``.
     """
     text = operand_text(tail)
     if "%" in text and '"' not in text:
@@ -98,7 +98,7 @@ def operands(tail: str) -> list[str]:
 
 def attribute(tail: str, key: str) -> str | None:
     """Return the value of the attribute ``key`` of an instruction as text, or None if it is missing. ``tail``
-    is the part of the instruction's line behind ``opcode(``."""
+    is the part of the instruction's line after ``opcode(``."""
     if key not in tail:
         return None
     position = closing(tail, 0) + 1
@@ -126,9 +126,9 @@ def attributes(text: str, until: str | None = None) -> dict[str, str]:
 
 
 def instruction_attributes(tail: str) -> dict[str, str]:
-    """Return the attributes of an instruction up to ``metadata=``, where XLA prints most of them: key ->
-    value as text. ``metadata`` and what follows it, such as ``backend_config``, are not returned. ``tail`` is
-    the part of the instruction's line behind ``opcode(``."""
+    """Return the attributes of an instruction that precede ``metadata=``, where XLA prints most of them: key
+    -> value as text. ``metadata`` and the attributes after it, such as ``backend_config``, are not in the
+    result. ``tail`` is the part of the instruction's line after ``opcode(``."""
     end = closing(tail, 0)
     return attributes(tail[end + 1 :], until="metadata") if end >= 0 else {}
 
@@ -149,7 +149,7 @@ def _value_end(text: str, start: int) -> int:
 
 def metadata(tail: str) -> str | None:
     """Return the text between the braces of an instruction's ``metadata={...}``, or None if it is missing.
-    ``tail`` is the part of the instruction's line behind ``opcode(``."""
+    ``tail`` is the part of the instruction's line after ``opcode(``."""
     start = tail.find(", metadata={")
     if start < 0:
         return None
@@ -193,7 +193,7 @@ def _unescape(found: re.Match[str]) -> str:
 def backend_config(tail: str) -> dict[str, Any]:
     """Return an instruction's ``backend_config={...}``, parsed as JSON; ``{}`` if it is missing or is not a
     JSON object. XLA prints the JSON itself or a quoted string with the JSON. The order of keys differs
-    between compilations. ``tail`` is the part of the instruction's line behind ``opcode(``."""
+    between compilations. ``tail`` is the part of the instruction's line after ``opcode(``."""
     text = attribute(tail, "backend_config")
     if not text:
         return {}

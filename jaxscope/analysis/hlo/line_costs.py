@@ -31,8 +31,8 @@ Place = tuple[str, int]  # (file, line), lines counted from 1
 
 
 def of_program(program: Program) -> dict[Place, LineCost]:
-    """Return the work of each line of the user's code in one call of the program: (file, line) -> cost. Lines
-    without a fusion, a collective or flops are left out."""
+    """Return the work of each line of the user's code in one call of the program: (file, line) -> cost. Only
+    lines with a fusion, a collective or flops are in the result."""
     found: dict[Place, LineCost] = {}
 
     def at(file: str, line: int) -> LineCost:

@@ -1,11 +1,11 @@
 """Find the trip counts of while loops: printed by the backend, or computed from the induction variable.
 
-CPU and GPU print ``backend_config={"known_trip_count":{"n":"6"}}``; TPU does not. Without it, three parts of
-the loop are read: the condition, ``compare(element i, bound)``; what the body adds, ``element i + step``; and
-the initial value of element i when the loop is entered. "Element i" is member i of the tuple that the loop
-carries from iteration to iteration. Values are followed through copies, bitcasts, conversions, tuples,
-fusions and calls. They are also followed through elements that a loop's body passes on unchanged, to the
-values that an outer loop has for them.
+CPU and GPU print ``backend_config={"known_trip_count":{"n":"6"}}``; TPU does not. If no count is printed,
+three parts of the loop are read: the condition, ``compare(element i, bound)``; what the body adds,
+``element i + step``; and the initial value of element i when the loop is entered. "Element i" is member i of
+the tuple that the loop carries from iteration to iteration. Values are followed through copies, bitcasts,
+conversions, tuples, fusions and calls. The initial value is also followed into outer loops that do not change
+the element.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ Value = Constant | Element | Comparison | None
 
 
 class Inside(NamedTuple):
-    """A call whose called computation is evaluated. The parameters of that computation have the values of the
-    call's operands.
+    """A call, during the evaluation of the computation that it calls. The parameters of this computation have
+    the values of the call's operands.
 
     Attributes:
       caller: the computation that contains the call.
@@ -92,7 +92,7 @@ class Inside(NamedTuple):
 
 def find(graph: CallGraph) -> tuple[list[Loop], dict[str, int | None]]:
     """Return (loops, executions). ``loops`` are all loops that run, in the order of the text. ``executions``
-    is name of a computation -> how often it runs in one call of the program, or None if a trip count is
+    is name of a computation -> how often it runs in one call of the program; None: a trip count is
     unknown."""
     found: list[Loop] = []
     left = MAX_STEPS_IN_ALL
@@ -107,8 +107,8 @@ def find(graph: CallGraph) -> tuple[list[Loop], dict[str, int | None]]:
 
 
 def trips(found: list[Loop]) -> Trips:
-    """Return the trip counts of the loops ``found``: (computation, name of the loop) -> trip count, or None
-    if it is unknown."""
+    """Return the trip counts of the loops ``found``: (computation, name of the loop) -> trip count; None:
+    unknown."""
     return {(loop.computation, loop.name): loop.trip_count for loop in found}
 
 
@@ -116,7 +116,7 @@ def trip_count(
     graph: CallGraph, caller: Computation, loop: Instruction, reading: _Reading
 ) -> tuple[int | None, str | None]:
     """Return (trip count, how it was found) of the loop ``loop`` in the computation ``caller``. The second
-    member is ``printed`` if the backend printed the count, ``inferred`` if it was computed from the loop's
+    member is ``printed`` if the backend printed the count, or ``inferred`` if it was computed from the loop's
     condition and body. Both are None if the count is unknown."""
     printed = printed_count(loop)
     if printed is not None:
@@ -155,9 +155,8 @@ _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "NE": "NE", "EQ": "
 
 
 def iterations(start: int, bound: int, step: int, direction: str) -> int | None:
-    """Return how often the loop ``while start <direction> bound: start += step`` iterates, where the
-    direction is ``LT``, ``LE``, ``GT``, ``GE`` or ``NE``. Return None for another direction, and if the loop
-    never ends."""
+    """Return how often the loop ``while start <direction> bound: start += step`` iterates. The direction is
+    ``LT``, ``LE``, ``GT``, ``GE`` or ``NE``. Return None for another direction, or if the loop never ends."""
     if direction == "NE":
         if start == bound:
             return 0
@@ -200,8 +199,8 @@ class _Reading:
         inside: Inside | None = None,
         depth: int = 0,
     ) -> Value:
-        """Evaluate ``instruction`` in ``computation``, or one member of it if it is a tuple, without
-        evaluating the other members. Return None if the value is unknown, also if ``instruction`` is None.
+        """Return the value of ``instruction`` in ``computation``, or of one member of it if it is a tuple.
+        Return None if the value is unknown, or if ``instruction`` is None.
 
         Args:
           index: the number of the member; -1: the whole value, which is no tuple.
@@ -263,8 +262,8 @@ class _Reading:
         self, caller: Computation, loop: Instruction, body: Computation, value: Value
     ) -> Constant | None:
         """Return the constant that ``value`` is in every iteration of a loop. Return None if the value may
-        change or is unknown. The value is found if it is an element of the tuple that the loop carries, or
-        such an element plus a constant, and no iteration changes the element.
+        change or is unknown. It is known if it is an element that no iteration changes, or this element plus
+        a constant.
 
         Args:
           caller: the computation that contains the loop.
@@ -278,8 +277,8 @@ class _Reading:
         return None if start is None else Constant(start.value + value.offset)
 
     def initial(self, caller: Computation, loop: Instruction, index: int, depth: int = 0) -> Constant | None:
-        """Return the value of one element of a loop's tuple at the time when the loop is entered. Return None
-        if the value is not a constant or is unknown.
+        """Return the value of one element of a loop's tuple when the loop is entered. Return None if the
+        value is not a constant or is unknown.
 
         Args:
           caller: the computation that contains the loop.
@@ -303,9 +302,8 @@ class _Reading:
 
 
 def _hands_on(opcode: str) -> bool:
-    """Return whether the opcode is ``copy-start`` or ends in ``-done`` or ``-update``: the result of such a
-    part of an asynchronous operation is the value that the operation passes on, or a tuple with that value.
-    """
+    """Return whether an instruction with this opcode passes a value on, as a part of an asynchronous
+    operation: ``copy-start``, ``*-done`` or ``*-update``."""
     return opcode.endswith(("-done", "-update")) or opcode == "copy-start"
 
 

@@ -1,7 +1,7 @@
 """A compiled HLO module as data: computations and their instructions, one text line each.
 
 The line of an instruction is split into five parts: ROOT, name, shape, opcode and the tail, which is
-everything behind ``opcode(``. ``lexing`` parses a tail only when its operands or attributes are needed, which
+everything after ``opcode(``. ``lexing`` parses a tail only when its operands or attributes are needed, which
 is rare.
 """
 
@@ -16,8 +16,12 @@ from jaxscope.analysis.hlo.lexing import operands
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """A line of a compiled text (``line``, counted from 1) that could not be read. ``text`` is the reason,
-    with a part of the line."""
+    """A line of a compiled text that could not be read.
+
+    Attributes:
+      line: the number of the line, counted from 1.
+      text: the reason, with a part of the line.
+    """
 
     line: int
     text: str
@@ -31,7 +35,7 @@ class Instruction(
     Attributes:
       root: whether the line begins with ROOT: the instruction is the result of its computation.
       shape: the shape of the result as text.
-      tail: everything behind the opening parenthesis: operands, ``)``, attributes, metadata.
+      tail: everything after the opening parenthesis: operands, ``)``, attributes, metadata.
     """
 
     root: bool
@@ -42,15 +46,15 @@ class Instruction(
 
     @property
     def operation(self) -> str:
-        """The opcode without ``-start``: ``fusion`` for ``fusion-start``. If an asynchronous computation has
-        a single operation, XLA prints it as ``NAME-start``, ``NAME-update`` and ``NAME-done``, and
+        """The opcode without ``-start``: ``fusion`` for ``fusion-start``. XLA prints ``NAME-start``,
+        ``NAME-update`` and ``NAME-done`` for an asynchronous computation with a single operation.
         ``NAME-start`` has the attributes of the operation."""
         return self.opcode.removesuffix("-start")
 
 
 class Computation:
-    """One computation of a module, with its instructions in the order of the text. If the module has
-    ``is_scheduled=true``, that is the order of execution.
+    """One computation of a module, with its instructions in the order of the text. This is the order of
+    execution if the module has ``is_scheduled=true``.
 
     Attributes:
       entry: whether the program begins with this computation.
@@ -99,7 +103,7 @@ class Module(msgspec.Struct, eq=False):
     """The contents of the text of a compiled module.
 
     Attributes:
-      name: the name behind ``HloModule``; None: the text has no such line.
+      name: the name after ``HloModule``; None: the text has no such line.
       header: the attributes of the ``HloModule`` line, as text.
       frames: the tables that translate a ``stack_frame_id`` into Python frames.
       computations: name -> computation, in the order of the text.

@@ -1,14 +1,15 @@
 """Find the origin of a collective: the user's program (a psum in a shard_map) or XLA's partitioner.
 
-JAX writes the primitive at the end of ``op_name``. A collective whose ``op_name`` ends in one of JAX's
-collective primitives, below a ``shard_map`` or a ``pmap``, was in the traced program: the user wrote it, or
-differentiation added it as the transpose of another. A collective whose ``op_name`` ends in anything else
-(``dot_general``, ``reduce_sum``, ``sharding_constraint``, the name of an argument) was inserted while that
-operation was partitioned. Both were checked on JAX 0.8.2, 0.10.2 and 0.12.0.1 for every collective of
-``jax.lax`` under shard_map (automatic axes too), pmap, grad, and for partitioned matmuls, sums, reshapes,
-rolls, constraints and output shardings. For example, ``psum`` is ``jit(f)/shard_map/psum_invariant``,
-``psum_scatter`` is ``reduce_scatter``, the sum over a contracted dimension is ``jit(f)/dot_general``. A
-collective that changes the sharding of an output has no ``op_name`` at all.
+JAX writes the primitive at the end of ``op_name``. If it is one of JAX's collective primitives, below a
+``shard_map`` or a ``pmap``, the collective was in the traced program: the user wrote it, or differentiation
+added it as the transpose of another collective. If it is anything else (``dot_general``, ``reduce_sum``,
+``sharding_constraint``, the name of an argument), the partitioner inserted the collective for this operation.
+
+Both were checked on JAX 0.8.2, 0.10.2 and 0.12.0.1 for every collective of ``jax.lax`` under shard_map
+(automatic axes too), pmap, grad, and for partitioned matmuls, sums, reshapes, rolls, constraints and output
+shardings. For example, ``psum`` is ``jit(f)/shard_map/psum_invariant``, ``psum_scatter`` is
+``reduce_scatter``, the sum over a contracted dimension is ``jit(f)/dot_general``. A collective that changes
+the sharding of an output has no ``op_name`` at all.
 """
 
 from __future__ import annotations
@@ -43,9 +44,9 @@ def primitive(op_name: str) -> str:
 
 
 def is_generated(tail: str) -> bool:
-    """Return whether ``tail``, the part of an instruction's line behind ``opcode(``, states that the SPMD
-    partitioner inserted the instruction. XLA writes this since JAX 0.12; the result is False for texts of
-    older versions."""
+    """Return whether an instruction's text states that the SPMD partitioner inserted the instruction. XLA
+    writes this since JAX 0.12. For texts of older versions the result is False. ``tail`` is the part of the
+    instruction's line after ``opcode(``."""
     return any(mark in tail for mark in _GENERATED)
 
 

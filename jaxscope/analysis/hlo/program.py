@@ -34,7 +34,7 @@ class Program(msgspec.Struct, frozen=True):
     """The figures of one compiled program. All bytes and flops are for one device.
 
     Attributes:
-      module: the name behind ``HloModule``; None: the text has none.
+      module: the name after ``HloModule``; None: the text has none.
       num_partitions, replica_count: the numbers in the module's header; None if the text could not be read.
       scheduled: whether the order of the text is the order of execution.
       mesh: (axis, size) of the mesh to which the axes of the collectives refer: the one that was passed, else
@@ -54,7 +54,7 @@ class Program(msgspec.Struct, frozen=True):
       flops_unknown: why ``flops`` is not exact; None if it is exact, or if the text was not read.
       moved_bytes: bytes that one call certainly moves between memory and cores (module ``traffic``); None:
         unknown.
-      flops_by_line: the flops of each line of the user's code; products without a known line are left out.
+      flops_by_line: the flops of each line of the user's code, without those whose line is unknown.
       recomputed: matrix products that ``jax.checkpoint`` computes again (module ``recomputed``); None: there
         are none.
       batched_branches: conditionals that ``vmap`` turned into selections; None: there are none.
@@ -142,8 +142,13 @@ def analyze(
 
 
 def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> Program:
-    """Analyze a parsed module: return all figures of the program. ``mesh`` is (axis, size) in mesh order, to
-    name the axes of collectives. If ``mesh`` is None, the mesh that the text prints is used, if any."""
+    """Return all figures of the program in a parsed module.
+
+    Args:
+      module: the parsed text.
+      mesh: (axis, size) in mesh order, to name the axes of collectives. If it is None, the mesh that the text
+        prints is used, if any.
+    """
     header = attributes(module.header)
     replicas, partitions = number(header.get("replica_count")), number(header.get("num_partitions"))
     if module.name is not None:  # XLA does not print a number that is 1
@@ -188,7 +193,8 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
 
 
 def _problems(graph: CallGraph, reading: collectives.Collectives) -> Iterator[Problem]:
-    """Yield what could not be analyzed in a module that was parsed. ``reading`` has read its collectives."""
+    """Yield a problem for each thing that could not be analyzed in a parsed module. ``reading`` has read its
+    collectives."""
     for name in sorted(graph.circular)[:1]:
         line = graph.module.computations[name].line
         yield Problem(line, f"computation {name} calls itself, directly or through others")

@@ -2,7 +2,7 @@
 
 The text is XLA's ``HloModule::ToString``, which JAX 0.8 to 0.12 return for CPU, TPU and GPU and
 ``--xla_dump_to`` writes. Names may have a ``%``, computations a signature and operands a shape, or not. Other
-output may be before and behind the module. Each instruction becomes one object; its operands and attributes
+output may be before and after the module. Each instruction becomes one object; its operands and attributes
 are not parsed here.
 """
 
@@ -31,7 +31,12 @@ _SHOWN = 120
 
 def read(text: str, user_files: Iterable[str] = ()) -> Module:
     """Parse the text of a compiled module. Never raises; a text that is not HLO gives no computations and a
-    problem. ``user_files`` are files that are the user's own although they are in a library's directory."""
+    problem.
+
+    Args:
+      text: the text.
+      user_files: files that are the user's own although they are in a library's directory.
+    """
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     problems = _Problems(text)
@@ -77,8 +82,9 @@ def read(text: str, user_files: Iterable[str] = ()) -> Module:
 
 
 def _lines_with(text: str, mark: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    """Yield the matches of ``pattern`` at the beginning of the lines that contain the text ``mark``. The
-    search for a fixed text is ten times faster than matching a pattern at the beginning of every line."""
+    """Yield the match of ``pattern`` at the beginning of each line that contains the text ``mark``, if it
+    matches."""
+    # Ten times faster than to match the pattern at the beginning of every line.
     at = text.find(mark)
     while at >= 0:
         found = pattern.match(text, text.rfind("\n", 0, at) + 1)
@@ -102,13 +108,8 @@ def _instructions(
 
 
 def _carefully(text: str, begin: int, end: int, problems: _Problems) -> list[tuple[str, ...]]:
-    """Parse the lines of a computation, ``text[begin:end]``, one by one. This is for computations in which
-    not every line is an instruction.
-
-    Blank lines and comments are skipped. A line that continues an instruction (a backend_config with line
-    breaks) is appended to that instruction's tail. Every other line is added to ``problems``. The result is
-    (root, name, shape, opcode, tail) of each instruction.
-    """
+    """Return (root, name, shape, opcode, tail) of each instruction in ``text[begin:end]``, a computation in
+    which not every line is an instruction. Lines that cannot be read are added to ``problems``."""
     rows: list[list[str]] = []
     parts: list[list[str]] = []
     opened = 0  # braces of the last instruction; counted, not parsed: a few in strings do no harm here
@@ -119,7 +120,7 @@ def _carefully(text: str, begin: int, end: int, problems: _Problems) -> list[tup
             rows.append([found[1] or "", *found.groups()[1:]])
             parts.append([found[5]])
             opened = line.count("{") - line.count("}")
-        elif opened > 0 and len(parts[-1]) < MAX_LINES:
+        elif opened > 0 and len(parts[-1]) < MAX_LINES:  # a backend_config with line breaks
             parts[-1].append(line)
             opened += line.count("{") - line.count("}")
         elif line.strip() and not line.lstrip().startswith(("//", "/*")):
@@ -167,8 +168,8 @@ def _set_lines(text: str, computations: dict[str, Computation]) -> None:
 
 
 class _Problems:
-    """The lines of a text that could not be read, with line numbers. After MAX_PROBLEMS of them, further ones
-    are only counted: the last entry then ends with ``(and 7 more)``."""
+    """The lines of a text that could not be read, with line numbers, at most MAX_PROBLEMS of them. Further
+    lines are only counted: the last entry then ends with ``(and 7 more)``."""
 
     def __init__(self, text: str) -> None:
         self.found: list[Problem] = []

@@ -38,11 +38,12 @@ class Recomputed(msgspec.Struct, frozen=True):
 
 def find(graph: CallGraph, frames: Frames, executions: Mapping[str, int | None]) -> Recomputed | None:
     """Return the matrix products that ``jax.checkpoint`` computes a second time. Return None if there are
-    none, if the flops of a product are unknown, or if the checkpoint is in a loop that is differentiated,
-    where computing again saves memory.
+    none, or if the flops of a product or the Python frames of a recomputed one are unknown. Return None also
+    if the checkpoint is in a loop that is differentiated, where computing again saves memory.
 
     Args:
       graph: the calls of the module; created with ``also=cost.WORK``, the opcodes of dots and convolutions.
+      frames: the Python frames of the module.
       executions: name of a computation -> how often it runs in one call; None: unknown.
     """
     forward = every = again = 0
@@ -74,8 +75,8 @@ def _in_a_loop(name: str) -> bool:
 
 
 def _common(stacks: Iterable[list[Frame]]) -> list[Frame]:
-    """Return the frames of the user's code that all ``stacks`` have in common from the outermost frame on.
-    Both the stacks and the result have the innermost frame first."""
+    """Return the frames of the user's code that all ``stacks`` have in common, counted from the outermost
+    frame. The stacks and the result have the innermost frame first."""
     common: list[Frame] | None = None
     for stack in stacks:
         outer = [f for f in reversed(stack) if not in_library(f.file)]

@@ -18,15 +18,16 @@ MAX_UPDATES = 1_000
 
 
 def computes(instruction: Instruction) -> bool:
-    """Return whether an instruction keeps the device busy. False for one that only names, groups or views
-    values (``tuple``, ``bitcast``), and for the start and the end of a transfer (``-start``, ``-done``)."""
+    """Return whether an instruction keeps the device busy. Return False for an instruction that only names,
+    groups or views values (``tuple``, ``bitcast``), and for the start and the end of a transfer (``-start``,
+    ``-done``)."""
     opcode = instruction.opcode
     return opcode not in _NO_WORK and not opcode.endswith(("-start", "-done", "-update"))
 
 
 class Schedule:
-    """The instructions of one computation, in the order of execution. Only a damaged text has two
-    instructions with one name; then the last one counts."""
+    """The instructions of one computation, in the order of execution. If two instructions have the same name,
+    as in a damaged text, the last one counts."""
 
     def __init__(self, computation: Computation) -> None:
         self._place: dict[str, int] = {}
@@ -42,8 +43,8 @@ class Schedule:
                     self._done.setdefault(name, instruction)
 
     def done_of(self, start: Instruction) -> Instruction | None:
-        """Return the ``-done`` instruction that ends the transfer that ``start`` begins; ``-update``
-        instructions may lie between. Return None if the done is in another computation."""
+        """Return the ``-done`` instruction of the transfer that ``start`` begins, perhaps after ``-update``
+        instructions. Return None if it is not in this computation."""
         found = self._done.get(start.name)
         for _ in range(MAX_UPDATES):
             if found is None or found.opcode.endswith("-done"):
@@ -52,8 +53,9 @@ class Schedule:
         return None
 
     def overlapped(self, start: Instruction, end: Instruction | None = None) -> bool | None:
-        """Return whether any instruction computes between ``start`` and ``end``, the instruction that ends
-        the transfer. Return None if this is unknown. If ``end`` is None, ``done_of`` finds it."""
+        """Return whether any instruction computes between ``start`` and ``end``, which begin and end a
+        transfer. Return None if this is unknown. If ``end`` is None, it is the instruction that ``done_of``
+        finds."""
         end = end or self.done_of(start)
         first = self._place.get(start.name)
         last = None if end is None else self._place.get(end.name)

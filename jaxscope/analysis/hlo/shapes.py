@@ -80,10 +80,11 @@ def _buffer(size: int) -> int:
 
 
 def _in_whole_tiles(sizes: list[int], tiles: str) -> int | None:
-    """Return the number of elements of an array of ``sizes`` (from major to minor), with the padding to full
-    tiles: sizes 10, 100 in tiles ``(8,128)`` -> 16 x 128. Return None if the tiles cannot be read.
+    """Return the number of elements of an array, with the padding to full tiles: sizes 10, 100 in tiles
+    ``(8,128)`` -> 16 x 128. Return None if the tiles cannot be read.
 
     Args:
+      sizes: the sizes of the array, from major to minor.
       tiles: ``(8,128)(2,1)``: the last two dimensions are cut into parts of 8 and 128, then these parts into
         parts of 2 and 1. A ``*`` joins a dimension with the next one, and both are cut as one dimension.
     """
@@ -155,11 +156,11 @@ def _layout(text: str | None) -> tuple[tuple[int, ...] | None, int, str, int | N
 
 
 def _bits(dtype: str) -> int | None:
-    """Return the bits of an element in memory: 8 for ``f8e4m3fn``, 16 for ``bf16``, 64 for ``c64``. Return
-    None if the type is unknown. Types of less than 8 bits use a byte, unless the layout has another size
-    (``E(4)``)."""
+    """Return the bits of an element in memory: 16 for ``bf16``, 64 for ``c64``, 8 for ``f8e4m3fn`` and for
+    smaller types such as ``s4``. Return None if the type is unknown."""
     if dtype == "pred":
         return 8
+    # A smaller type uses a byte, unless the layout has another size: E(4).
     found = _BITS.match(dtype)
     return max(8, int(found[1])) if found and len(found[1]) < 4 else None
 
@@ -172,9 +173,8 @@ def members(text: str) -> list[str]:
 
 
 def device_bytes(shape: Shape | None) -> int | None:
-    """Return the bytes of a device's memory that an array or a tuple occupies, or None if they are unknown.
-    Arrays in the memory of a TPU's host count 0. A tuple counts its members and the list of their addresses.
-    """
+    """Return the bytes that an array or a tuple occupies in a device's memory; None if unknown. Arrays in the
+    memory of a TPU's host count 0. A tuple counts its members and the list of their addresses."""
     if shape is None or isinstance(shape, Array):
         return None if shape is None else 0 if shape.space == HOST else shape.allocated_bytes
     tiled = any(isinstance(member, Array) and member.tiles for member in shape)
@@ -221,9 +221,8 @@ def of_result(opcode: str, text: str) -> Shape | None:
 
 
 def result_bytes(opcode: str, text: str) -> int | None:
-    """Return the bytes of an instruction's result, without padding, or None if they are unknown. ``text`` is
-    the shape that is printed for the instruction, which for a ``-start`` opcode contains more than the
-    result."""
+    """Return the bytes of an instruction's result, without padding; None if unknown. ``text`` is the shape
+    that XLA prints for the instruction. For a ``-start`` opcode it contains more than the result."""
     return total_bytes(of_result(opcode, text))
 
 

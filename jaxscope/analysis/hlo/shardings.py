@@ -52,8 +52,12 @@ class Spelled(msgspec.Struct, frozen=True):
 
 def read(text: str, mesh: Mesh | None) -> Spelled:
     """Parse a sharding as XLA prints it, with its braces: ``{devices=[2,1]<=[2]}``. If the text cannot be
-    read, all fields of the result are None. ``mesh`` has (axis, size) of each axis of the program's mesh;
-    None: the mesh is unknown."""
+    read, all fields of the result are None.
+
+    Args:
+      text: the sharding.
+      mesh: (axis, size) of each axis of the program's mesh; None: unknown.
+    """
     text = text.strip()[:20_000]
     if text == "{replicated}":
         return Spelled((), ())
@@ -124,8 +128,8 @@ def _named(found: re.Match[str], mesh: Mesh | None) -> Spelled:
 
 
 def _coordinates(flat: Sequence[int], dims: Sequence[int]) -> list[list[int]]:
-    """Return, for each dimension, a list: position -> coordinate along that dimension. ``flat`` has the
-    positions, in row-major order of an array of shape ``dims``."""
+    """Return for each dimension a list: position -> coordinate along the dimension. ``flat`` has the
+    positions in row-major order of an array of shape ``dims``."""
     found = []
     stride = len(flat)
     for size in dims:
@@ -162,8 +166,12 @@ def _axes(tiles: Sequence[int], coordinates: Sequence[list[int]], mesh: Mesh) ->
 
 def _digits(n: int, along: list[int], cut: Sequence[tuple[int, ...]], mesh: Mesh) -> tuple[str, ...] | None:
     """Return the mesh axes, or parts of axes, that split one dimension into ``n`` tiles, major to minor.
-    Return None if no axes of ``mesh``, split into the factors ``cut``, give these tiles. ``along`` is a list:
-    position of a device -> number of its tile. ``cut`` has the factors of each axis."""
+    Return None if no axes give these tiles.
+
+    Args:
+      along: a list: position of a device -> number of its tile.
+      cut: for each axis of ``mesh`` the factors of its size.
+    """
     digits = []  # (weight, axis, product before, size, stride)
     stride = len(along)
     for axis, ((_, size), factors) in enumerate(zip(mesh, cut, strict=True)):

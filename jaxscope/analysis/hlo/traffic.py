@@ -44,6 +44,7 @@ class Traffic:
     cores.
 
     Args:
+      graph: the calls of the module.
       executions: name of a computation -> how often it runs in one call of the program; None: unknown.
     """
 
@@ -63,7 +64,7 @@ class Traffic:
         return total if self._left > 0 else None
 
     def _read(self, computation: Computation, name: str, size: int, times: int, depth: int) -> int:
-        """Return a lower bound on the bytes of one value that are read in one call of the program. The value
+        """Return a lower bound on the bytes that are read of one value in one call of the program. The value
         is the result of the instruction ``name`` in ``computation``.
 
         Args:
@@ -136,9 +137,8 @@ class Traffic:
     def _in_loops(
         self, computation: Computation, packed: Instruction, name: str, size: int, depth: int
     ) -> int:
-        """Return a lower bound on the bytes of one value that loops read in one call of the program. The
-        value is the result of the instruction ``name`` in ``computation``, and the loops are in this
-        computation.
+        """Return a lower bound on the bytes that loops in ``computation`` read of one value in one call of
+        the program. The value is the result of the instruction ``name`` in ``computation``.
 
         Args:
           packed: the tuple that contains the value; it is the operand of the loops.
