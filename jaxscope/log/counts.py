@@ -1,9 +1,9 @@
-"""Keep the counters of a process (of calls, steps and others) in a small mapped file beside its log.
+"""Keep the counters of a process (of calls, steps and others) in a small memory-mapped file beside its log.
 
 Storing a number needs no system call: the number is in the kernel's memory at once. So no number is lost when
 the program is killed, and readers see the current value. The file, ``<pid>-<id>.counts``, is an array of
 unsigned 64-bit little-endian numbers ("cells"). The field ``cell`` of an event (``Called`` and others) is the
-index of its counter. The first cell is no counter: it tells which cell counts the training steps (see
+index of its counter. The first cell is no counter: it says which cell counts the training steps (see
 ``step_now``).
 """
 
@@ -39,9 +39,9 @@ class Cells:
         self._taken = 0
 
     def take(self) -> tuple[int, memoryview, int]:
-        """Reserve a cell of the file for one counter. The caller then stores each new value by
-        ``page[index] = number``. Return (cell, page, index): the index of the cell in the file, the mapped
-        page that contains it, and its index in that page.
+        """Reserve a cell of the file for one counter. Return (cell, page, index): the index of the cell in
+        the file, the mapped page that contains it, and its index in that page. The caller then stores each
+        new value by ``page[index] = number``.
 
         Raises:
           OSError: the file cannot be created or mapped, or is full.
@@ -96,12 +96,13 @@ def _mapped(fd: int, offset: int) -> memoryview:
 
 
 def step_now(log: Path) -> int:
-    """Return the current training step of the process that writes ``log``; 0 before its first step. The step
-    is read from the ``.counts`` file beside the log, an array of numbers (cells).
+    """Return the current training step of the process that writes ``log``; 0 before its first step. It is
+    read from the ``.counts`` file beside the log, an array of numbers (cells).
 
-    The first number in that file is twice the index of the cell that counts the steps, plus one if this cell
-    counts calls of ``jaxscope.step()``. Such a call ends a step, so the current step is the count plus one.
-    Otherwise the cell counts calls of a function, each of which begins a step.
+    The first number in the file is ``2 * cell + marks``. ``cell`` is the index of the number that counts the
+    steps. If ``marks`` is 1, it counts calls of ``jaxscope.step()``, each of which ends a step; the current
+    step is then one more than this number. If ``marks`` is 0, it counts calls of a function, each of which
+    begins a step.
     """
     numbers = read(log)
     where, marks = divmod(numbers[0], 2) if len(numbers) else (0, 0)
@@ -109,8 +110,8 @@ def step_now(log: Path) -> int:
 
 
 def read(log: Path) -> memoryview:
-    """Return the numbers in the ``.counts`` file beside ``log``, in order. The field ``cell`` of an event in
-    the log is the index of its counter among these numbers. The result is empty if there is no such file."""
+    """Return the numbers in the ``.counts`` file beside ``log``, in order; empty if there is no such file.
+    The field ``cell`` of an event in the log is the index of its counter among these numbers."""
     try:
         with files.open_regular(log.with_suffix(SUFFIX), within=log.parent.parent) as f:
             data = f.read(MAX_BYTES)

@@ -64,8 +64,7 @@ def write(
 
 def _holds_devices(directory: Path) -> bool:
     """Return whether ``directory`` contains devices or descriptors instead of files, such as /dev and /proc.
-    A file in such a directory cannot be replaced by renaming. The result is False for /dev/shm, which has
-    ordinary files."""
+    A file there cannot be replaced by renaming. /dev/shm has ordinary files: False."""
     return directory in (Path("/dev"), Path("/dev/fd")) or directory.is_relative_to("/proc")
 
 
@@ -263,10 +262,8 @@ def names(path: Path, *, within: Path | None = None) -> list[str]:
 
 @contextlib.contextmanager
 def _directory(path: Path, within: Path | None) -> Iterator[tuple[int, str]]:
-    """Open the directory that contains ``path``. Yield (the descriptor of this directory, the name of
-    ``path`` in it), and close the directory afterwards. An OSError that is raised meanwhile gets ``path`` as
-    its file name. ``within`` is the run directory (one recording) that contains ``path``; symbolic links
-    below it are not followed. If ``within`` is None, they are followed."""
+    """Open the directory that contains ``path``, yield (its descriptor, the name of ``path`` in it), and
+    close it afterwards. Links below ``within`` are not followed."""
     opened: list[int] = []
     try:
         try:
@@ -275,7 +272,7 @@ def _directory(path: Path, within: Path | None) -> Iterator[tuple[int, str]]:
             for part in between:
                 opened.append(os.open(part, _AT | os.O_NOFOLLOW, dir_fd=opened[-1]))
             yield opened[-1], name
-        except OSError as e:
+        except OSError as e:  # also one that is raised in the ``with`` block of the caller
             e.filename, e.filename2 = str(path), None
             raise
         except ValueError as e:  # a null byte, or a character that cannot be in a file name here
@@ -286,9 +283,8 @@ def _directory(path: Path, within: Path | None) -> Iterator[tuple[int, str]]:
 
 
 def _below(path: Path, within: Path | None) -> tuple[str, ...]:
-    """Return the parts of ``path`` below the directory ``within``: ``("events", "1-a.jsonl")``. If ``within``
-    is None, return only the last part. Raise OSError if there is no such part, and ValueError if ``path`` is
-    outside ``within``."""
+    """Return the parts of ``path`` below the directory ``within``: ``("events", "1-a.jsonl")``; if ``within``
+    is None, only the last part. Raise OSError if there is no part, ValueError if ``path`` is outside."""
     parts = path.parts[-1:] if within is None else path.relative_to(within).parts  # ValueError: outside
     if not parts:
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))

@@ -98,8 +98,8 @@ _PROCESSES = msgspec.json.Decoder(tuple[int, ...])
 
 
 class Queue:
-    """The queue of one run: its jobs, which are programs to compile for targets (other accelerators), and
-    their results, as files."""
+    """The queue of one run, as files: the jobs (programs to compile for targets, which are other
+    accelerators), and their results."""
 
     def __init__(self, run: RunDir) -> None:
         self._run = run.path
@@ -136,7 +136,7 @@ class Queue:
             return []
 
     def job(self, path: Path) -> Job:
-        """Read a job (the target and the compile options of a program) from its file ``path``.
+        """Read a job (the target and the compile options of a program) from its file ``path`` (``<id>.job``).
 
         Raises:
           OSError: the file was removed.
@@ -164,9 +164,12 @@ class Queue:
         return found if found.id == id else None
 
     def done(self, id: str, *, keep: bool = False) -> None:
-        """Remove the files of the job ``id`` (a program compiled for a target), whose result is in the log of
-        the run. ``keep`` is for a job whose compiler crashed or took too long: its module is kept and the job
-        is marked as lost, so that ``again`` can queue it once more."""
+        """Remove the files of the job ``id`` (a program compiled for a target), because its result is in the
+        log of the run.
+
+        With ``keep``, for a job whose compiler crashed or took too long, the module is kept and the job is
+        marked as lost. The method ``again`` can then queue it once more.
+        """
         with contextlib.suppress(OSError):
             files.touch(self._file(id, "done"), within=self._run)
         with contextlib.suppress(OSError):
@@ -190,8 +193,8 @@ class Queue:
         return len(waiting)
 
     def tried(self, id: str) -> int:
-        """Count one more attempt to compile the program of the job ``id``. Return the number of earlier
-        attempts; 0 if it cannot be read."""
+        """Count one more attempt to compile the job ``id`` (a program to compile for a target). Return the
+        number of earlier attempts; 0 if it cannot be read."""
         path = self._file(id, "tried")
         try:
             before = files.status(path, within=self._run).st_size
@@ -202,16 +205,15 @@ class Queue:
         return before
 
     def beat(self) -> None:
-        """Record that a process is compiling the programs in the queue, or is about to, so that other
-        processes can see it. This is called every second."""
+        """Record that a process is compiling the programs in the queue, or is about to. Other processes can
+        see that. This is called every second."""
         with contextlib.suppress(OSError):
             self.make()
             files.touch(self.path / "alive", within=self._run)
 
     def wait_behind(self, processes: Sequence[int]) -> None:
-        """Record that the jobs of this run are compiled only after other processes, which compile for other
-        runs, have finished. ``processes`` are their ids. If ``processes`` is empty, record that this run no
-        longer waits."""
+        """Record that the jobs of this run wait for other processes, which compile for other runs.
+        ``processes`` are their ids; empty: this run no longer waits."""
         with contextlib.suppress(OSError):
             if processes:
                 self._write(self.path / "behind", msgspec.json.encode(processes))
@@ -229,9 +231,9 @@ class Queue:
             return ()
 
     def abandoned(self) -> frozenset[str]:
-        """Return the ids of the jobs (programs to compile for targets) that probably no process will compile:
-        for more than STALE_S seconds, the job has been in the queue and no process has worked on the
-        queue."""
+        """Return the ids of the jobs (programs to compile for targets) that probably no process will compile.
+        These jobs have been in the queue for more than STALE_S seconds, and no process has worked on the
+        queue for as long."""
         waiting = self.waiting()
         if not waiting:
             return frozenset()
@@ -258,8 +260,8 @@ class Queue:
         return self._is(self.path / "closed")
 
     def make(self) -> None:
-        """Create the directory of the queue. Raises OSError if it cannot be created, or there is a link with
-        its name."""
+        """Create the directory of the queue. Raises OSError if it cannot be created, or if its name is that
+        of a link."""
         files.make_directory(self.path, within=self._run)
 
     def _file(self, id: str, kind: str) -> Path:

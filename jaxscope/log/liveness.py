@@ -61,8 +61,8 @@ def is_running(pid: int) -> bool:
 
 def lock(fd: int) -> bool:
     """Lock the open file with the descriptor ``fd`` until it is closed or this process ends, and return True.
-    Return False if another process has locked the file, or the file system has no locks. A forked child must
-    close its copy of ``fd``, because the lock lasts until all copies are closed."""
+    Return False if another process has locked the file, or the file system has no locks. The lock lasts until
+    all copies of ``fd`` are closed, so a forked child must close its copy."""
     for _ in range(_TRIES):
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -92,13 +92,13 @@ def locked(path: Path) -> bool | None:
 
 
 def holds(path: Path, where: str | None, took: bool) -> bool | None:
-    """Find out whether a process is alive that locks the file ``path`` while it runs. Return True if the file
-    is locked, and False if the process has ended. Return None if this cannot be determined on this machine.
+    """Return whether a process is alive that locks the file ``path`` while it runs: True if the file is
+    locked, False if the process has ended, None if this cannot be determined on this machine.
 
     Args:
-      where: the machine of that process, as ``machine`` returns it; None: unknown. A file without a lock
-        proves only on that machine that the process has ended.
-      took: whether that process did lock the file. Some file systems have no locks.
+      where: the machine of that process, as ``machine`` returns it; None: unknown. Only on that machine does
+        a free lock prove that the process has ended.
+      took: whether that process did lock the file; False, for example, if its file system has no locks.
     """
     found = locked(path)
     if found is False and not (took and where == machine()):
@@ -107,15 +107,15 @@ def holds(path: Path, where: str | None, took: bool) -> bool | None:
 
 
 def recent(seconds: float) -> bool:
-    """Return whether the time ``seconds`` (since 1970) is at most STALE_S seconds ago. A time that is at most
-    STALE_S seconds in the future also counts, because the clocks of two machines may differ."""
+    """Return whether the time ``seconds`` (since 1970) is at most STALE_S seconds ago. It may also be up to
+    STALE_S seconds in the future, because the clocks of two machines may differ."""
     return abs(time.time() - seconds) < STALE_S
 
 
 class Heartbeat:
     """Writes the heartbeat file ``path``: one line with the present time, which shows that this process is
-    alive. The process that watches a recorded program calls ``beat`` every second. With ``hold``, it also
-    locks the file, until ``close`` or until this process ends."""
+    alive. The process that watches a recorded program calls ``beat`` every second. With ``hold``, the first
+    ``beat`` also locks the file, until ``close`` or until this process ends."""
 
     def __init__(self, path: Path, *, hold: bool = True) -> None:
         self._path = path
@@ -147,8 +147,8 @@ class Beat(NamedTuple):
 
     Attributes:
       at: when the line was last written, in seconds since 1970.
-      going: whether the process is alive; None: this cannot be determined on this machine, so only ``at`` can
-        be used.
+      going: whether the process is alive; None: this cannot be determined on this machine. Then only ``at``
+        can be used.
     """
 
     at: float
@@ -156,7 +156,7 @@ class Beat(NamedTuple):
 
 
 def beat_of(path: Path) -> Beat | None:
-    """Read the heartbeat file ``path``; return None if there is none. If the file has no valid line (an older
+    """Read the heartbeat file ``path``. Return None if there is none. If the file has no valid line (an older
     jaxscope wrote an empty file), ``Beat.at`` is the time at which the file was last changed."""
     try:
         with files.open_regular(path, within=path.parent) as f:

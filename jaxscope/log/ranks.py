@@ -46,8 +46,8 @@ def join(
     overwrite: bool = False,
     **meta: Any,
 ) -> RunDir:
-    """Create the directory in which this process records, inside the run of its job (several processes that
-    run one program together). The first process of the job also creates that run. Return the new directory.
+    """Create and return the directory in which this process records, inside the run of its job (several
+    processes that run one program together). The first process of the job also creates that run.
 
     Args:
       path: the run directory of the first launch of the job.
@@ -83,16 +83,16 @@ def join(
 
 
 def launches(path: Path) -> Iterator[RunDir]:
-    """Yield the run directories that a job uses when it is launched several times, one for each launch:
-    ``path``, ``path~2``, ``path~3``, ... They need not exist."""
+    """Yield the run directories for repeated launches of one job: ``path`` for the first, then ``path~2``,
+    ``path~3``, ... They need not exist."""
     yield RunDir(path)
     for n in range(2, MOST_LAUNCHES):
         yield RunDir(path.with_name(f"{path.name}~{n}"))
 
 
 def _joined(whole: RunDir, job: str, size: int | None, name: str, *, overwrite: bool) -> bool:
-    """Create the run of a job, ``whole``, if it is missing. Return whether this process belongs to this run;
-    False if another launch of the job has made it.
+    """Create ``whole``, the run of a job, if it is missing. Return whether this process belongs to it; False
+    if it is of another launch of the job.
 
     Args:
       job: the id of the job.
@@ -133,9 +133,8 @@ def _joined(whole: RunDir, job: str, size: int | None, name: str, *, overwrite: 
 
 
 def _describe(whole: RunDir, job: str, size: int | None, name: str, started: float | None = None) -> None:
-    """Write ``meta.json`` of ``whole``, the run of a job, create its folder ``blobs``, and remove the files
-    about comparisons of ranks (processes of the job) that an earlier run at this place has left. Ranks that
-    start at the same time write the same content, except perhaps the start time; the last one stays.
+    """Write ``meta.json`` of ``whole``, the run of a job, and create its folder ``blobs``. Ranks (processes
+    of the job) that start at the same time may all do so.
 
     Args:
       job: the id of the job.
@@ -153,13 +152,9 @@ def _describe(whole: RunDir, job: str, size: int | None, name: str, started: flo
 
 
 def _recent(whole: RunDir) -> bool:
-    """Return whether a process that starts now may belong to the same launch of the job as the processes that
-    record to the run ``whole``. If not, it belongs to a later launch.
-
-    The result is True while one of these processes is alive, and for OVER_S seconds after the last heartbeat
-    (a line that is written every second). In a run without heartbeats, it is True for JOIN_S seconds after
-    the start.
-    """
+    """Return whether a process that starts now may belong to the same launch of the job as those that record
+    to the run ``whole``: these are alive, or were until OVER_S seconds ago."""
+    # A heartbeat is written every second. Without any, all ranks start within JOIN_S seconds.
     beats = [b for r in store.rank_runs(whole) if (b := liveness.beat_of(r.heartbeat)) is not None]
     if any(b.going or time.time() - b.at < OVER_S for b in beats):
         return True
@@ -167,8 +162,8 @@ def _recent(whole: RunDir) -> bool:
 
 
 def number(place: RunDir) -> int | None:
-    """Return the rank of a process (its number in the job), from the directory ``place`` in which it records.
-    Return None if its launcher gave it no rank."""
+    """Return the rank of a process (its number in the job). ``place`` is the directory in which it records.
+    Return None if the launcher gave it no rank."""
     found = place.meta.get("rank")
     if isinstance(found, int) and not isinstance(found, bool) and found >= 0:
         return found
@@ -183,15 +178,15 @@ def whole_of(place: RunDir) -> RunDir | None:
 
 
 def write_diverged(whole: RunDir, line: str) -> None:
-    """Record in ``whole``, the run of a job, that the ranks (processes) of the job run different programs.
-    ``line`` is a sentence about how the programs differ. The processes of jaxscope that watch the ranks check
-    whether it is there. Raises OSError if the file cannot be written."""
+    """Record in ``whole``, the run of a job, that its ranks (processes) run different programs. ``line`` is a
+    sentence that says how they differ. The processes of jaxscope that watch the ranks look for this record.
+    Raises OSError if the file cannot be written."""
     files.write(whole.path / DIVERGED, line + "\n", within=whole.path)
 
 
 def diverged(whole: RunDir) -> bool:
-    """Return whether it is recorded in ``whole``, the run of a job, that its ranks (processes) run different
-    programs."""
+    """Return whether ``write_diverged`` has recorded in ``whole``, the run of a job, that its ranks run
+    different programs."""
     return files.is_regular(whole.path / DIVERGED, within=whole.path)
 
 
@@ -217,9 +212,8 @@ def write_agreed(whole: RunDir, calls: Mapping[str, Sequence[int]]) -> None:
 
 
 def agreed(whole: RunDir) -> dict[str, list[int]] | None:
-    """Return which calls may run their programs, as ``write_agreed`` last recorded it in ``whole``, the run
-    of a job: {name of a rank's directory: numbers of this rank's latest calls whose programs all ranks
-    (processes) have compiled}. Return None if nothing is recorded yet."""
+    """Return the calls that ``write_agreed`` last recorded in ``whole``, the run of a job: {name of a rank's
+    directory: numbers of this rank's latest calls that may run}. Return None if nothing is recorded yet."""
     try:
         found = json.loads(files.read(whole.path / AGREED, MOST_AGREED, within=whole.path))
     except (OSError, ValueError, RecursionError):
@@ -228,9 +222,9 @@ def agreed(whole: RunDir) -> dict[str, list[int]] | None:
 
 
 def found_below(path: Path, depth: int = 5) -> list[RunDir]:
-    """Return the recordings of single processes in the directory ``path`` and in its subdirectories, down to
-    ``depth`` levels. Links are not followed. ``path`` may be the recording of one process, a run, or a
-    directory that contains runs."""
+    """Return the recordings of single processes in the directory ``path`` and its subdirectories, down to
+    ``depth`` levels. ``path`` may be a recording itself, a run, or a directory that contains runs. Links are
+    not followed."""
     here = RunDir(path)
     if removal.is_run(path):
         return store.rank_runs(here) or ([] if "job" in here.meta and not here.logs() else [here])
@@ -244,9 +238,10 @@ def found_below(path: Path, depth: int = 5) -> list[RunDir]:
 
 
 def copy(place: RunDir, into: RunDir, rank: int, **given: Any) -> RunDir:
-    """Copy ``place``, the recording of one process, into the run ``into`` of a job, as the process with the
+    """Copy ``place``, the recording of one process, into ``into``, the run of a job, as the process with the
     number ``rank``. Return the new directory. The program texts are copied to ``into/blobs``, which all ranks
-    share. ``given`` are entries for the ``meta.json`` of the copy; each replaces the entry of the same name.
+    share. ``given`` are entries for the ``meta.json`` of the copy, each instead of the entry with the same
+    name.
 
     Raises:
       OSError: something cannot be read or written.
@@ -278,8 +273,8 @@ def _pieces(path: Path, within: Path) -> bytes:
 
 
 def create_merged(path: Path | None, job: str, size: int, name: str, started: float) -> RunDir:
-    """Create an empty run of the job with the id ``job``, into which recordings of single processes are then
-    copied (``copy``).
+    """Create an empty run of the job with the id ``job``. Recordings of single processes are later copied
+    into it (``copy``).
 
     Args:
       path: its directory; None: a new one under ``runs_home()``, named after ``name``.

@@ -22,8 +22,8 @@ from jaxscope.schema.events import MAIN, AnyEvent, RunStarted, Unknown
 
 
 class _Kind(msgspec.Struct):
-    """The kind of an event, without its other fields. If a line is very long and its event has an unknown
-    kind, only the kind is decoded, and, if possible, the time and the process id."""
+    """The kind of an event. Of a very long line with an event of an unknown kind, only this is decoded, and
+    if possible ``_Timed``."""
 
     kind: str
 
@@ -52,9 +52,9 @@ MAX_GROWTH = 640 << 20  # bytes of memory by which this process may grow while i
 
 
 def decode(line: bytes, decoder: Decoder | None = None) -> AnyEvent | Unknown | None:
-    """Decode one line of a log to an event; return None if the line is damaged. An event of an unknown kind,
-    from a newer version, becomes ``Unknown``. A ``decoder`` that reads only some fields of the events is
-    faster; if it is None, all fields are decoded."""
+    """Decode one line of a log to an event. Return None if the line is damaged. An event of an unknown kind,
+    from a newer version, becomes ``Unknown``. ``decoder`` reads only some fields of the events, which is
+    faster; None: all fields are decoded."""
     try:
         event: AnyEvent = (decoder or _decoder).decode(line)
         if _LONG in line.translate(_AS_ZEROS) and not _sound(msgspec.to_builtins(_decoder.decode(line))):
@@ -81,9 +81,8 @@ def decode(line: bytes, decoder: Decoder | None = None) -> AnyEvent | Unknown | 
 
 
 def _decoded(text: bytes, decoder: Decoder | None) -> list[AnyEvent | Unknown] | None:
-    """Decode ``text``, several lines of a log, together, which is faster than one by one. Return None if each
-    line must be decoded alone, because one of them is empty, very long, or not an event. ``decoder`` may read
-    only some fields of the events; if it is None, all fields are decoded."""
+    """Decode ``text``, several lines of a log, together, which is faster than one by one. Return None if a
+    line is empty, very long or no event; each must then be decoded alone."""
     number = text.count(b"\n") + 1
     # If each line ends with a brace and the next begins with one, no event spans several lines.
     apart = text.count(b"}\n{") == number - 1
@@ -111,8 +110,8 @@ def main_log(run: RunDir) -> Path | None:
 
 
 class _File:
-    """Reads the new complete lines of one log file, repeatedly while it grows. A line that is too long counts
-    as damaged."""
+    """Reads one log file while it grows: each call of ``pieces`` gives the new complete lines. A line that is
+    too long counts as damaged."""
 
     def __init__(
         self,
@@ -136,8 +135,8 @@ class _File:
         self, progress: Callable[[int], None] | None = None, size: int = CHUNK
     ) -> Iterator[list[AnyEvent | Unknown]]:
         """Yield the events that were added to the log since the last call, as lists, each read from about
-        ``size`` bytes. Between two lists the file is closed. ``progress``, if any, is called before each list
-        with the number of bytes that were read for it."""
+        ``size`` bytes. The file is closed while the caller has a list. ``progress``, if any, is called before
+        each list with the number of bytes that were read for it."""
         before = self.offset
         while (text := self._lines(size)) is not None:
             events = _decoded(text, self._decoder)
@@ -154,9 +153,8 @@ class _File:
             yield [last]
 
     def _stopped(self) -> AnyEvent | Unknown | None:
-        """Return the event RecordingStopped (the recording ended before the program), if the writer stored
-        this event in a separate file because the log had no room for it. Return None if there is no such
-        file, or if the event was returned before."""
+        """Return the event RecordingStopped from its own file, which the writer uses if the log has no room.
+        None if there is no such file, or it was read before."""
         if self.last:
             return None
         try:
@@ -168,8 +166,8 @@ class _File:
         return event
 
     def _lines(self, size: int) -> bytes | None:
-        """Return the next complete lines of the log, without the last line break, read in parts of ``size``
-        bytes. Return None if there is no further complete line. Lines that are too long are skipped."""
+        """Return the next complete lines of the log, without the last line break; None if there is no further
+        one. The log is read in parts of ``size`` bytes. Lines that are too long are skipped."""
         try:
             with files.open_regular(self.path, within=self._within) as f:
                 end = os.fstat(f.fileno()).st_size
@@ -219,8 +217,8 @@ class _File:
 
 
 def _sound(value: object) -> bool:
-    """Return whether all integers in ``value``, a decoded line of JSON, are below MOST. A larger number is no
-    size, time or count, so the line that contains it is damaged."""
+    """Return whether all integers in ``value``, a decoded line of JSON, are below MOST. A larger one is no
+    size, time or count: the line is damaged."""
     if isinstance(value, int):
         return abs(value) < MOST
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
@@ -228,14 +226,14 @@ def _sound(value: object) -> bool:
 
 
 def _values(line: bytes) -> int:
-    """Estimate how many values ``line``, a line of JSON, has. A line with too many values is not decoded. For
-    a short line, which cannot have too many, the result is 0."""
+    """Return about how many values ``line``, a line of JSON, has; 0 for a short line. A line with too many is
+    not decoded."""
     return sum(map(line.count, (b",", b"[", b"{"))) if len(line) > CHUNK else 0
 
 
 def _room() -> Callable[[], bool]:
-    """Return a function without parameters. It returns True as long as the memory of this process has grown
-    by less than MAX_GROWTH bytes since ``_room`` was called."""
+    """Return a function that returns whether the memory of this process has grown by less than MAX_GROWTH
+    bytes since this call of ``_room``."""
     unit = 1 if sys.platform == "darwin" else 1024
 
     def used() -> int:
@@ -284,8 +282,8 @@ class Reader:
         self, progress: Callable[[int, int], None] | None = None
     ) -> Iterator[tuple[str, AnyEvent | Unknown]]:
         """Yield (name of the log, event) for each event that was written since the last call, merged by time.
-        They are read piece by piece, so that they are not all in memory. ``progress``, if any, is called with
-        (bytes read so far, bytes to read)."""
+        The logs are read piece by piece, so the events are never all in memory. ``progress``, if any, is
+        called with (bytes read so far, bytes to read)."""
         counted = self._begin(progress)
         size = max(CHUNK // max(1, len(self._files)), LEAST)
         if len(self._files) == 1:
@@ -310,17 +308,16 @@ class Reader:
             yield log, event
 
     def pieces(self) -> Iterator[tuple[str, list[Any]]]:
-        """Yield (name of the log, list of events) for the events that were written since the last call, one
-        log after the other, not merged by time. Each list is read from about CHUNK bytes."""
+        """Yield (name of the log, list of events) for the events that were written since the last call. The
+        logs come one after the other, not merged by time. Each list is read from about CHUNK bytes."""
         self._begin(None)
         for path, f in self._files.items():
             for piece in f.pieces():
                 yield path.stem, piece
 
     def _begin(self, progress: Callable[[int, int], None] | None) -> Callable[[int], None] | None:
-        """Look for new logs in the run. Return a function to be called with the number of bytes of each part
-        that is read; this function adds them up and calls ``progress`` with (bytes read so far, bytes to
-        read). Return None if ``progress`` is None."""
+        """Look for new logs in the run. Return a function that adds up the bytes that it is called with, and
+        reports them to ``progress``; None if ``progress`` is None."""
         for path in self.run.logs():
             self._files.setdefault(path, _File(path, self.run.path, decoder=self._decoder))
         room = _room()
@@ -338,8 +335,9 @@ class Reader:
         return counted
 
     def counts(self) -> dict[str, memoryview]:
-        """Return the present values of the counters that the processes keep in ``.counts`` files beside their
-        logs (log.counts): {name of a log: the numbers in its file, by index of their cell}."""
+        """Return the present values of the counters of all processes: {name of a log: the numbers in the
+        ``.counts`` file beside it}. The field ``cell`` of an event is an index into these numbers
+        (log.counts)."""
         return {path.stem: found for path in self._files if len(found := counts.read(path))}
 
     def _unread(self) -> int:

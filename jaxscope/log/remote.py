@@ -49,7 +49,7 @@ def is_remote(text: object) -> bool:
 
 
 def require(url: str) -> None:
-    """Check that the packages for the remote store of ``url`` are installed, such as s3fs for ``s3://``.
+    """Check that the packages for the remote store of ``url`` are installed: for ``s3://``, fsspec and s3fs.
 
     Raises:
       JaxscopeError: a package is missing, or fsspec does not support this kind of store.
@@ -115,8 +115,8 @@ class Store:
         _call(lambda: self._fs.pipe({f"{self._root}/{name}": data for name, data in objects.items()}))
 
     def get(self, wanted: dict[str, int]) -> dict[str, bytes]:
-        """Return {path: content} of objects in the store. Objects that do not exist are left out. ``wanted``
-        is {path: number of bytes to read from the beginning of the object}."""
+        """Return {path: content} of objects in the store. Objects that do not exist are missing in the
+        result. ``wanted`` is {path: number of bytes to read from the beginning of the object}."""
         names = [name for name, size in wanted.items() if size]
         paths = [f"{self._root}/{name}" for name in names]
         ends = [wanted[name] for name in names]
@@ -147,7 +147,7 @@ def one_line(error: object) -> str:
 
 def _call(action: Callable[[], Any]) -> Any:
     """Return the result of ``action()``, which uses a remote store. Errors of the store's package become
-    OSErrors. In the main thread, ``action`` is interrupted if it takes more than CALL_S seconds."""
+    OSErrors. In the main thread, there is a time limit of CALL_S seconds."""
 
     def late(number: int, frame: object) -> None:
         raise TimeoutError(f"no answer for {CALL_S:.0f} s")
@@ -242,13 +242,13 @@ class Upload:
             progress()
 
     def again(self) -> None:
-        """Make the next call of ``round`` upload the ``.counts`` files again. These files are mapped into
-        memory, so that their content changes while their time and size stay."""
+        """Make the next call of ``round`` upload the ``.counts`` files again. Their content changes while
+        their time and size stay, because they are mapped into memory."""
         self._there = {name: stamp for name, stamp in self._there.items() if ".counts" not in name}
 
     def _begin(self, store: Store) -> None:
-        """Check that the store has no other run at this address (with ``overwrite``, remove it), and find out
-        which pieces of this run's files the store already has.
+        """Check that the store has no other run at this address, or with ``overwrite`` remove it. Find out
+        which pieces of this run's files it has.
 
         Raises:
           LogError: the store has another run at this address.
@@ -330,8 +330,8 @@ def _job(meta: bytes) -> object:
 
 
 def _batches(pieces: Iterable[Piece], most: int) -> Iterator[list[Piece]]:
-    """Group pieces of files into lists, each for one request. A list has at most ``most`` bytes and 64
-    pieces. A piece that is larger than ``most`` is in a list by itself."""
+    """Group pieces of files into lists, each for one request: of at most ``most`` bytes and 64 pieces. A
+    larger piece is in a list by itself."""
     batch: list[Piece] = []
     for piece in pieces:
         if batch and (len(batch) >= 64 or sum(p.length for p in batch) + piece.length > most):
@@ -343,8 +343,8 @@ def _batches(pieces: Iterable[Piece], most: int) -> Iterator[list[Piece]]:
 
 
 def _own(name: str) -> tuple[str, int] | None:
-    """Return (file, number of the piece) for the name of an object in a remote store: ``events/1-a.jsonl+2``
-    -> ``("events/1-a.jsonl", 2)``. Return None if jaxscope gives no file this name."""
+    """Return (file, number of the piece) for an object in a remote store: ``events/1-a.jsonl+2`` ->
+    ``("events/1-a.jsonl", 2)``. None if ``name`` is no name that jaxscope gives."""
     file, plus, number = name.rpartition("+")
     if not plus:
         return (name, 0) if removal.is_own_name(name) else None
@@ -355,8 +355,9 @@ def _own(name: str) -> tuple[str, int] | None:
 
 @functools.cache  # a command looks up its run several times
 def fetched(url: str, home: Path) -> Path:
-    """Download the run (recording) at ``url`` into a directory in ``home``, and return that directory. What
-    an earlier download brought is not downloaded again.
+    """Download the run (recording) at ``url`` into a directory in ``home``, and return that directory. Logs
+    and program texts that an earlier download brought, and that have not grown since, are not downloaded
+    again.
 
     Raises:
       RunNotFound: there is no run at ``url``.
@@ -384,8 +385,8 @@ def _name(url: str) -> str:
 
 
 def _forget(home: Path, path: Path) -> None:
-    """Create the directory ``path`` in ``home`` for a new download, and forget old ones: remove the oldest
-    downloads in ``home``, so that at most KEPT remain."""
+    """Create the directory ``path`` in ``home`` for a new download. Remove the oldest other downloads in
+    ``home``, so that at most KEPT remain."""
     files.make_directory(path, parents=True)
     files.write(home / ".gitignore", "*\n", mode=files.SHARED)
     others = [p for p in home.iterdir() if p != path and removal.is_run(p)]
@@ -430,7 +431,7 @@ def _download(store: Store, path: Path) -> None:
 
 def _remove_others(path: Path, there: Iterable[str]) -> None:
     """Remove the files of the downloaded run ``path`` that are not in ``there``, the files of the run in the
-    store. They are from another run that was at the same address before."""
+    store: they are from another run, which was at the same address."""
     kept = {removal.META, *there}
     runs = [
         path,

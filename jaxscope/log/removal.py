@@ -48,7 +48,7 @@ _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def is_run(path: Path) -> bool:
-    """Return whether ``path`` is a run directory, which jaxscope created. A file ``meta.json`` alone does not
+    """Return whether ``path`` is a run directory that jaxscope created. A file ``meta.json`` alone does not
     prove that, because other tools also write one."""
     if path.is_symlink():
         return False
@@ -67,7 +67,7 @@ def is_run(path: Path) -> bool:
 
 def in_use(path: Path) -> bool:
     """Return whether a process of this machine writes to the run directory ``path`` now, or watches its
-    program. For the run of a job, the recordings of its processes inside it are examined too."""
+    program. For the run of a job, this also holds for the recordings of its processes."""
     if _written(path):
         return True
     try:
@@ -89,8 +89,9 @@ def _written(path: Path) -> bool:
 
 
 def own_files(path: Path) -> list[Path]:
-    """Return the paths, relative to ``path``, of the files in the run directory ``path`` that have names
-    which jaxscope gives, such as ``events/12-ab.jsonl``. ``meta.json`` and incomplete files are left out."""
+    """Return the files in the run directory ``path`` with names that jaxscope gives, as paths relative to
+    ``path``: ``events/12-ab.jsonl``. ``meta.json``, incomplete files, profiles and the files of runs inside
+    it are left out."""
     found: list[Path] = []
     for part, ours in {"": _FILES, **_WITHIN}.items():
         with contextlib.suppress(OSError):
@@ -161,15 +162,13 @@ def _unless_gone(action: Callable[..., None]) -> Each:
 
 def _walk(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
     """Call ``file`` for each file that jaxscope wrote in a run directory, and ``directory`` for each
-    directory in it that contains nothing but files of jaxscope. Yield the relative paths of all other files.
-
-    Both functions are called with (name, descriptor of the directory that contains it). A directory comes
-    after its contents.
+    directory in it that has no other files, after its contents. Yield the relative paths of all other files.
 
     Args:
       fd: a descriptor of the run directory.
       above: the path of the run directory relative to the outermost run, with a slash at the end; empty for
-        the outermost run itself.
+        the outermost run.
+      file, directory: called with (name, descriptor of the directory that contains it).
     """
     for name, kind in _entries(fd):
         if stat.S_ISREG(kind) and _FILES.fullmatch(name):
@@ -196,16 +195,14 @@ def _walk(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
 def _nested(
     at: int, name: str, above: str, ours: Sequence[re.Pattern[str]], file: Each, directory: Each
 ) -> Iterator[str]:
-    """Call ``file`` for each file with an allowed name in the directory ``name``, at any depth. Call
-    ``directory`` for each directory that contains nothing but such files (also for ``name`` itself), after
-    its contents. Yield the relative paths of all other files. Both functions are called with (name,
-    descriptor of the directory that contains it).
+    """Do the same as ``_walk`` for a directory in which the names at each depth must match a pattern.
 
     Args:
       at: a descriptor of the directory that contains ``name``.
-      above: the path of ``name``, relative to the outermost run, with a slash at the end.
-      ours: the allowed names, one pattern for each depth, beginning with the entries of ``name``. The last
-        one is for files, those before it for directories.
+      name: the directory; ``directory`` may be called for it, too.
+      above: the path of ``name`` relative to the outermost run, with a slash at the end.
+      ours: a pattern for the names at each depth, first for the entries of ``name``. The last is for files,
+        the others for directories.
     """
     fd = os.open(name, _OPEN, dir_fd=at)
     left: list[str] = []
@@ -234,14 +231,11 @@ def _plain(fd: int, above: str, ours: re.Pattern[str], file: Each) -> Iterator[s
 
 
 def _subs(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
-    """Call ``file`` for each file that jaxscope wrote in the runs in a directory ``sub`` or ``ranks``, and
-    ``directory`` for each directory that contains nothing else. Yield the relative paths of all other files.
+    """Do the same as ``_walk`` for all runs in a directory ``sub`` or ``ranks``.
 
     Args:
-      fd: a descriptor of the directory ``sub`` or ``ranks``.
-      above: the path of that directory relative to the outermost run, with a slash at the end.
-      file: called with (name, descriptor of the directory that contains it) for each such file.
-      directory: called in the same way for each such directory, after its contents.
+      fd: a descriptor of that directory.
+      above: its path relative to the outermost run, with a slash at the end.
     """
     for name, kind in _entries(fd):
         if not stat.S_ISDIR(kind):

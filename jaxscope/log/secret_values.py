@@ -119,8 +119,8 @@ def _of_its_name(match: re.Match[str]) -> str:
 
 
 def _random(run: str) -> bool:
-    """Return whether ``run``, a sequence of letters and digits, looks like a random key: letters and digits,
-    or capital and small letters, alternate more often than in words."""
+    """Return whether ``run``, a sequence of letters and digits, looks like a random key: it changes more
+    often between digits, capitals and small letters than words do."""
     kinds = _CLASSES.findall(run)
     mixed = any(c.isdigit() for c in run) and any(c.isalpha() for c in run)
     return mixed and len(kinds) > len(run) / 3.5

@@ -52,8 +52,8 @@ LAST_BYTES = 512
 
 
 def here() -> Path:
-    """Return the current directory. If it was removed, return a path at which nothing exists and nothing can
-    be created."""
+    """Return the current directory. If it was removed, return a path at which nothing exists or can be
+    created."""
     try:
         return Path.cwd()
     except OSError:
@@ -62,8 +62,8 @@ def here() -> Path:
 
 def runs_home(start: Path | None = None) -> Path:
     """Return the directory that contains the runs: ``.jaxscope/runs`` in the directory ``start``. If
-    ``start`` is None, it is ``runs`` in the directory $JAXSCOPE_HOME if that is set, or else
-    ``.jaxscope/runs`` in the current directory."""
+    ``start`` is None, it is ``$JAXSCOPE_HOME/runs`` if that variable is set, else ``.jaxscope/runs`` in the
+    current directory."""
     if start is None:
         home = os.environ.get("JAXSCOPE_HOME")
         start = Path(home) if home else here() / HOME
@@ -130,8 +130,7 @@ def make_home(path: Path) -> None:
 
 
 def unwritable(path: Path, e: OSError) -> LogError:
-    """Return a LogError with the message that the run directory ``path`` cannot be created, and the reason
-    ``e``."""
+    """Return a LogError that says that the run directory ``path`` cannot be created. ``e`` is the reason."""
     return LogError(
         f"cannot make the run directory {path}: {e.strerror or e}",
         hint="choose a writable place with --out DIR, or set JAXSCOPE_HOME",
@@ -156,12 +155,11 @@ def _harmless(meta: dict[str, Any]) -> dict[str, Any]:
 
 def _make_room(path: Path, *, overwrite: bool) -> None:
     """Check that ``path``, where a run directory is to be created, does not exist or is empty. With
-    ``overwrite``, remove the run that is there.
+    ``overwrite``, remove a run that is there.
 
     Raises:
-      LogError: ``path`` contains something other than a run, or a run that must not be replaced: because
-        ``overwrite`` is False, because the run is still being recorded, or because it contains files that
-        jaxscope did not write.
+      LogError: ``path`` contains something other than a run, or a run that is not replaced: ``overwrite`` is
+        False, it is still being recorded, or it has files that jaxscope did not write.
       OSError: ``path`` cannot be read.
     """
     try:
@@ -256,9 +254,9 @@ class RunDir:
 
     @property
     def settings(self) -> list[tuple[str, str]]:
-        """Return (name, value) of each environment variable or flag that ``--vary`` set for this run.
-        (``jaxscope run --vary`` runs a program once for each of several values.) The list is empty if there
-        are none."""
+        """Return (name, value) of each environment variable or flag that ``--vary`` set for this run. The
+        list is empty if there are none. (``jaxscope run --vary`` runs a program once for each of several
+        values.)"""
         found = self.meta.get("settings")
         pairs = found.items() if isinstance(found, dict) else ()
         return [(name, value) for name, value in pairs if isinstance(value, str)]
@@ -285,8 +283,8 @@ class RunDir:
 
     @property
     def recorded(self) -> bool:
-        """Return whether a process of the program recorded events. The result is False if no process imported
-        jax."""
+        """Return whether a process of the program recorded events. Processes that did not import jax record
+        none."""
         for path in self.logs():
             try:
                 with files.open_regular(path, within=self.path) as f:
@@ -297,9 +295,8 @@ class RunDir:
         return any(each.recorded for each in rank_runs(self))
 
     def put_text(self, text: str) -> tuple[str, int]:
-        """Store ``text``, a program text, in the run; a text that is there already is not stored again.
-        Return (the sha256 of the text, its size in UTF-8 bytes). The methods ``text`` and ``data`` find the
-        text by its sha256.
+        """Store ``text``, a program text, in the run, unless it is there already. Return (the sha256 of the
+        text, its size in UTF-8 bytes). The methods ``text`` and ``data`` find the text by its sha256.
 
         Raises:
           OSError: the disk is full, or the directory cannot be written.
@@ -331,6 +328,7 @@ class RunDir:
 
         Raises:
           LogError: the text is missing or damaged, or has more than ``most`` bytes or MAX_TEXT_LINES lines.
+            If ``everything`` is set, only LARGEST_TEXT bytes are the limit.
         """
         if not re.fullmatch(r"[0-9a-f]{64}", blob):
             raise LogError(f"{blob[:80]!r} is not the hash of a recorded text", slug="blob-name")
@@ -368,12 +366,12 @@ class RunDir:
 
 
 def _unpacked(f: BinaryIO, blob: str, most: int, any_size: bool) -> bytes:
-    """Return the content of the compressed text ``f`` (``blob`` is its hash, for messages), decompressed in
-    pieces, so that a hostile file cannot use much memory. With ``any_size``, it may have more than
-    MAX_TEXT_LINES lines.
+    """Return the decompressed content of ``f``, a compressed text with the hash ``blob``. It is read in
+    pieces, so that a hostile file cannot use much memory.
 
     Raises:
-      LogError: the text has more than ``most`` bytes, or too many lines.
+      LogError: the text has more than ``most`` bytes, or (without ``any_size``) more than MAX_TEXT_LINES
+        lines.
     """
     pieces, size, lines = [], 0, 0
     with zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).stream_reader(f) as reader:
@@ -392,15 +390,14 @@ def _unpacked(f: BinaryIO, blob: str, most: int, any_size: bool) -> bytes:
 
 def _is_run(path: Path, within: Path | None = None) -> bool:
     """Return whether the directory ``path`` has a ``meta.json``, as every run has. ``within`` is the run that
-    contains ``path``; symbolic links below it are not followed. If ``within`` is None, no run contains
-    ``path``."""
+    contains ``path``, if any; links below it are not followed."""
     return files.is_regular(path / "meta.json", within=within or path)
 
 
 def sub_run(run: RunDir, label: str | int) -> Path:
-    """Return the path of a new directory for a sub-run of ``run``: a further recording of the same program,
-    with other devices or settings. The directory is not created. Its name is ``label``, followed by ``~2``,
-    ``~3``, ... if the name is taken."""
+    """Return the path for a new sub-run of ``run``: a further recording of the same program, with other
+    devices or settings. Its name is ``label``, with ``~2``, ``~3``, ... at the end if the name is taken. The
+    directory is not created."""
     stem = _clean(str(label), "=@,+") or "run"
     home = run.path / SUBS
     return next(p for p in (home / (stem + more) for more in _endings()) if not p.exists())
@@ -413,8 +410,8 @@ def _endings() -> Iterator[str]:
 
 
 def sub_runs(run: RunDir) -> list[RunDir]:
-    """Return the sub-runs of ``run`` in the order in which they were started: recordings of the same program
-    with other devices or settings. The list is empty for a sub-run itself."""
+    """Return the sub-runs of ``run``, in the order in which they were started: recordings of the same program
+    with other devices or settings. The list is empty if ``run`` is a sub-run itself."""
     if run.path.parent.name == SUBS and parent_of(run) is not None:
         return []
     return sorted(_inside(run, SUBS), key=lambda r: (r.started, len(r.path.name), r.path.name))
@@ -422,8 +419,8 @@ def sub_runs(run: RunDir) -> list[RunDir]:
 
 def rank_runs(run: RunDir) -> list[RunDir]:
     """Return the recordings of the processes (ranks) inside ``run``, the run of a job, in order of their
-    ranks. The list is empty if ``run`` is the recording of one process. Recordings that remain from an
-    earlier job, whose run was replaced, are left out."""
+    ranks. The list is empty if ``run`` is the recording of one process. Recordings of an earlier job in the
+    same directory are left out."""
     return list(_rank_runs(run))
 
 
@@ -454,16 +451,19 @@ def parent_of(run: RunDir) -> RunDir | None:
 
 
 def texts_of(run: RunDir) -> Path:
-    """Return the run directory in whose ``blobs`` the program texts of ``run`` are stored. For the recording
-    of one process of a job, this is the run of the job; for any other run, its own directory."""
+    """Return the run directory in whose ``blobs`` the program texts of ``run`` are stored. If ``run`` is the
+    recording of one process of a job, it is the run of the job; otherwise it is the directory of ``run``
+    itself."""
     parent = parent_of(run) if run.path.parent.name == RANKS else None
     return run.path if parent is None else parent.path
 
 
 def one_process(run: RunDir, rank: int | None = None) -> RunDir:
     """Return the recording of one process in ``run``, the run of a job. ``rank`` is the number of the process
-    in the job. If ``rank`` is None, return the first process that recorded anything, or the first of all if
-    none did, or ``run`` if it is itself the recording of one process.
+    in the job.
+
+    If ``rank`` is None, return the first recording that has events, or the first of all if none has. If
+    ``run`` is itself the recording of one process, return ``run``.
 
     Raises:
       RunNotFound: there is no such rank.
@@ -485,8 +485,9 @@ def one_process(run: RunDir, rank: int | None = None) -> RunDir:
 
 
 def address(run: RunDir) -> str:
-    """Return a text from which ``find`` gets ``run``: the name of its directory, its path, or ``RUN/NAME`` if
-    ``run`` is inside another run."""
+    """Return a text by which a command finds ``run``: the name of its directory, its path, or ``RUN/NAME`` if
+    it is inside another run. For the process of a job that commands show by default (``one_process``), it is
+    the address of the job."""
     parent = parent_of(run)
     if parent is not None and run.path.parent.name == RANKS and one_process(parent).path == run.path:
         return address(parent)
@@ -507,10 +508,10 @@ def all_runs(home: Path | None = None) -> list[RunDir]:
 
 
 def find(which: str | None = None) -> RunDir:
-    """Return the run that a user means by ``which``: a directory, a name, the beginning of a name, or
-    ``latest``.
+    """Return the run that a user means by ``which``: a directory, a name, the beginning of a directory's
+    name, or ``latest``.
 
-    ``latest`` (or None) means the newest run that recorded anything, or the newest run of all if none did. If
+    ``latest`` (or None) means the newest run that recorded anything, or the newest of all if none did. If
     several runs have the same name, the newest of them is returned. ``RUN/NAME`` is a run inside another run:
     ``latest/MESH=4x4`` by its setting, ``latest/16`` by its directory. A run in a store (``s3://...``) is
     downloaded.
@@ -556,8 +557,8 @@ def find(which: str | None = None) -> RunDir:
 
 
 def _not_found(which: str, runs: list[RunDir]) -> RunNotFound:
-    """Return the RunNotFound error for ``which``, which is the name of no run. Its hint has those names of
-    ``runs`` that are similar."""
+    """Return the RunNotFound error for ``which``, which is the name of no run. Its hint has the similar names
+    among ``runs``."""
     if Path(which).is_dir():
         return RunNotFound(
             f"{which} is a directory, but not a jaxscope run (no meta.json in it)",
@@ -577,8 +578,8 @@ def _not_found(which: str, runs: list[RunDir]) -> RunNotFound:
 
 
 def _within(which: str) -> RunDir | None:
-    """Return the run with the address ``which`` of the form ``RUN/NAME``, which is inside another run. Return
-    None if no run is called RUN.
+    """Return the run that is inside another run and has the address ``which``, ``RUN/NAME``. Return None if
+    no run is called RUN.
 
     Raises:
       RunNotFound: the run RUN exists, but has no run NAME in it.
@@ -614,9 +615,8 @@ def _within(which: str) -> RunDir | None:
 
 
 def _name_within(run: RunDir, every: Sequence[RunDir]) -> str:
-    """Return the name by which a user can select ``run``, a run inside another: the settings that ``--vary``
-    gave it (``MESH=4x4``), or the name of its directory. The settings are used if they are printable and no
-    other run in ``every`` has the same settings."""
+    """Return the name by which a user selects ``run``, a run inside another: its ``--vary`` settings
+    (``MESH=4x4``) if they are printable and no other run in ``every`` has them, else the directory's name."""
     label = label_of(run)
     alone = parent_of(run) is None or sum(label_of(r) == label for r in every) == 1
     return label if label.isprintable() and label and alone else run.path.name
@@ -624,6 +624,5 @@ def _name_within(run: RunDir, every: Sequence[RunDir]) -> str:
 
 def label_of(run: RunDir) -> str:
     """Return the environment variables and flags that ``--vary`` set for this run, as text: ``MESH=4x4
-    --remat=full``. (``jaxscope run --vary`` runs a program once for each of several values.) The text is
-    empty if there are none."""
+    --remat=full``. The text is empty if there are none."""
     return " ".join(f"{name}={value}" for name, value in run.settings)

@@ -36,7 +36,7 @@ class Filter(Protocol):
 
     def event(self, event: Any) -> Any:
         """Return ``event`` with changes, as plain data (dicts, lists, strings). ``event`` is an Event, or the
-        plain data that an earlier filter returned."""
+        result of an earlier filter."""
 
     def text(self, text: str) -> str: ...
 
@@ -46,14 +46,14 @@ MAX_BLOB_BYTES = 8 << 30
 
 
 class Writer:
-    """Writes the events of this process to a log file. A process forked from this one writes to another file.
+    """Writes the events of this process to a log file. A forked child of this process writes to another file.
 
     Args:
-      first: a function that returns the first event of a log. It is called with True in a forked child, which
-        writes a log of its own.
-      of_program: whether this is a process of the recorded program. If so, its log is locked until the
-        process ends, which shows that the process is alive. A file is also created in which the last event,
-        RecordingStopped, has room even if the disk is full.
+      first: returns the first event of a log. It is called with True in a forked child, which has a log of
+        its own.
+      of_program: whether this is a process of the recorded program. Its log is then locked until the process
+        ends, which shows that the process is alive. A second file is created, in which the last event
+        (RecordingStopped) has room even if the disk is full.
 
     Attributes:
       process_index: ``jax.process_index()``, which is stored in each event; None: unknown.
@@ -99,8 +99,8 @@ class Writer:
         return self._seq
 
     def open(self) -> None:
-        """Create the log file now, and not only when ``emit`` is called. So a recording in which nothing
-        happens has a log too."""
+        """Create the log file now, not only at the first event. So a recording in which nothing happens has a
+        log, too."""
         with self._lock:
             if self.stopped is None and self._fd is None:
                 self._open()
@@ -136,7 +136,7 @@ class Writer:
     def cell(self) -> tuple[int, memoryview, int] | None:
         """Reserve a cell, a place for one counter, in the file of counters that is mapped into memory
         (log.counts). Return (its index in the file, the mapped page that contains it, its index in the page).
-        Return None if that is not possible."""
+        Return None if the recording has stopped, or the file has no room or cannot be mapped."""
         with self._lock:
             if self.stopped is None and self._fd is None:
                 self._open()
@@ -150,10 +150,14 @@ class Writer:
                 return None
 
     def steps_in(self, cell: int, *, marks: bool) -> None:
-        """Record, for other processes, that the cell (a place for one number) with the index ``cell`` in the
-        file of counters (log.counts) counts the training steps of this process. If ``marks``, this cell
-        counts calls of ``jaxscope.step()``, each of which ends a step. If not, it counts calls of the step
-        function, each of which begins a step."""
+        """Record which cell (a place for one number) in the file of counters (log.counts) has the training
+        steps of this process, so that other processes can read them.
+
+        Args:
+          cell: the index of the cell.
+          marks: True if the cell counts calls of ``jaxscope.step()``, each of which ends a step; False if it
+            counts calls of a function, each of which begins a step.
+        """
         if self._pointer is not None:
             _, page, index = self._pointer
             page[index] = cell * 2 + marks
@@ -168,8 +172,8 @@ class Writer:
             self._let_go()
 
     def _let_go(self) -> None:
-        """Close the log file, which releases its lock. If the program has closed its descriptor already, do
-        nothing."""
+        """Close the log file, which releases its lock. Do nothing if the program has closed its descriptor
+        already."""
         fd, self._fd = self._fd, None
         if fd is not None and _file(fd) == self._file:
             with contextlib.suppress(OSError):
@@ -249,8 +253,8 @@ class Writer:
         self._ended_early(e.strerror or str(e), f"{self.run.path}: ")
 
     def _ended_early(self, reason: str, where: str = "") -> None:
-        """Stop the recording because of ``reason``. Write the reason to stderr, after the text ``where``
-        (such as the path of the run), and, if possible, to the log (``RecordingStopped``)."""
+        """Stop the recording because of ``reason``. Write it to stderr, after the text ``where``, and if
+        possible to the log (``RecordingStopped``)."""
         self.stopped = where + reason
         try:
             line = self._line(RecordingStopped(reason=reason))

@@ -67,8 +67,8 @@ def _group(g: Group, intents: OfArrays) -> contract.ArrayGroup:
 
 def exhausted(run: Run, places: Places) -> Iterator[Line]:
     """Yield lines about the out-of-memory error that ended the program: its message, the memory that the
-    failed program needed, and the largest live arrays. Yield nothing if the program did not run out of
-    memory. ``places`` shortens file names."""
+    failed program needed, and the largest live arrays. Yield nothing if the program did not end with such an
+    error. ``places`` shortens file names."""
     last = model.of_failure(run)
     died = run.main.died if run.main is not None else None
     if last is not None and last.error is not None:
@@ -98,11 +98,12 @@ def exhausted(run: Run, places: Places) -> Iterator[Line]:
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Yield the report's lines about live arrays, from one snapshot: the one with the most bytes, or one with
-    nearly as many bytes in which more arrays have a variable's name.
+    """Yield the lines of the report's section on live arrays. They show one snapshot
+    (``model.arrays.fullest``): the one with the most bytes, or one with nearly as many in which more arrays
+    have a variable's name.
 
-    Yield nothing if there is no snapshot, or if its arrays take less than 1 MiB and ``everything`` is false.
-    ``places`` shortens file names. ``everything`` (``--all``) lists all arrays.
+    Yield nothing if there is no snapshot. Unless ``everything`` is set, also yield nothing if the arrays take
+    less than 1 MiB. ``places`` shortens file names. ``everything`` (``--all``) lists all arrays.
     """
     snapshots = model.of_main(run)
     s = model.fullest(snapshots)
@@ -134,9 +135,8 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
 
 
 def _last_before_a_gap(run: Run, snapshots: Iterable[Snapshot]) -> float | None:
-    """Return when the last snapshot was taken, in seconds since the start of the run, if there is none in the
-    last half (GAP) of the run. The snapshot at exit does not count. Return None if there is a later snapshot,
-    or if the times are unknown."""
+    """Return the time of the last snapshot before the program's exit, in seconds since the start of the run.
+    None if this snapshot is in the second half of the run (GAP), or if the times are unknown."""
 
     times = [run.seconds_at(s.t_ns) for s in snapshots if s.why != "exit"]
     known = [t for t in times if t is not None]
@@ -146,10 +146,9 @@ def _last_before_a_gap(run: Run, snapshots: Iterable[Snapshot]) -> float | None:
 
 
 def _devices(s: Snapshot) -> str:
-    """Return how the bytes of a snapshot's arrays are spread over the devices, and how full the fullest
-    device is: `` on 8 devices, 1.0 MiB to 1.2 MiB each; device 0 has 1.1 MiB of 16 GiB in use``. A part that
-    is unknown is left out, and so are the devices if only one has arrays."""
-    used = {d: n for d, n in s.by_device.items() if n}
+    """Return how many bytes each device has, and how full the fullest one is: `` on 8 devices, 1.0 MiB to 1.2
+    MiB each; device 0 has 1.1 MiB of 16 GiB in use``. A part that is unknown is missing in the text."""
+    used = {d: n for d, n in s.by_device.items() if n}  # devices that have arrays
     limits = [m for m in s.memory if m.in_use is not None and m.limit]
     fullest = ""
     if limits:
@@ -165,7 +164,7 @@ def _devices(s: Snapshot) -> str:
 
 def _kinds(run: Run, s: Snapshot) -> Iterator[Line]:
     """Yield at most two lines about a snapshot: ``by kind: parameters 2.0 GiB, optimizer state 4.0 GiB`` and
-    ``by dtype: float32 5.0 GiB, bfloat16 1.0 GiB``. A line that would have only one entry is left out."""
+    ``by dtype: float32 5.0 GiB, bfloat16 1.0 GiB``. A line with only one entry is not yielded."""
     kinds = model.sums(s, model.kind_of(run))
     dtypes = model.sums(s, lambda g: g.dtype)
     for what, sums, worth in (
@@ -179,14 +178,12 @@ def _kinds(run: Run, s: Snapshot) -> Iterator[Line]:
 
 
 def _groups(s: Snapshot, places: Places, limit: int | None) -> Iterator[Line]:
-    """Yield a line for each variable of the program that holds arrays (``state.params``), with the variable
-    with most bytes first. Further lines have the sum of the variables that are not listed, and the share of
-    the bytes that no variable leads to.
+    """Yield a line for each variable of the program that holds arrays (``state.params``), the most bytes
+    first. Then yield the sum of the variables that are not listed, and the share of the bytes that no
+    variable leads to.
 
     Args:
-      places: shortens file names.
-      limit: the largest number of variables to list; None: yield a line for each path, shape and sharding
-        instead.
+      limit: the largest number of variables to list; None: list each path, shape and sharding instead.
     """
     trees = model.sums(s, model.tree_of) if limit else [model.Sum(g.path, [g]) for g in s.groups]
     shown = [t for t in trees if not limit or _weight(t) >= SMALL * s.known_bytes][:limit]
@@ -211,8 +208,8 @@ def _groups(s: Snapshot, places: Places, limit: int | None) -> Iterator[Line]:
 
 
 def _weight(t: model.Sum) -> int:
-    """Return the bytes of the arrays in ``t``, summed over all devices. If the devices of an array are
-    unknown, it counts once."""
+    """Return the bytes of the arrays in ``t`` on all devices together. An array whose devices are unknown
+    counts once."""
     return sum((g.all_bytes if g.all_bytes is not None else g.global_bytes) or 0 for g in t.groups)
 
 
@@ -236,9 +233,9 @@ def _meshes(s: Snapshot) -> Iterator[Line]:
 
 
 def layouts(s: Snapshot) -> Iterator[tuple[Group, Sharding, list[int]]]:
-    """Yield (array, sharding, shape) for each sharding in the snapshot ``s`` that splits arrays: the largest
-    array that has this sharding and a variable's name, as a group of equal arrays. A sharding that puts the
-    whole array on every device is left out."""
+    """Yield (group, sharding, shape) for each sharding in the snapshot ``s`` that splits arrays. The group
+    (arrays that are alike) is the largest one that has this sharding and a variable's name. A sharding that
+    puts the whole array on every device is not yielded."""
     shown: set[tuple[str, str | None, int]] = set()
     for g in s.groups:
         shape = [d for d in g.shape or () if isinstance(d, int)]

@@ -37,7 +37,7 @@ def first_that_fit(values: Iterable[T], room: int, shorter: Callable[[T], T] | N
     list. The list ends before the first value that does not fit.
 
     Args:
-      shorter: a function that makes a value smaller; it is called for the first value that does not fit.
+      shorter: makes a value smaller; called for each value that does not fit, which is then tried again.
         None: values cannot be made smaller.
     """
     kept: list[T] = []
@@ -54,12 +54,12 @@ def first_that_fit(values: Iterable[T], room: int, shorter: Callable[[T], T] | N
 
 
 def fitted(value: Any, room: int, path: str, left_out: list[str]) -> Any:
-    """Return as much of ``value``, plain data, as fits into ``room`` bytes as JSON. A dict loses keys, the
-    largest first. A list loses entries at its end. A text loses its end.
+    """Return ``value``, plain data, shortened so that it takes at most ``room`` bytes as JSON. A text or a
+    list loses its end. Of a dict, the largest values are shortened or missing.
 
     Args:
       path: the path of ``value`` in the report: ``functions/0/key``.
-      left_out: this function appends the path of each part that is missing or shortened to this list.
+      left_out: this function appends the paths of all missing or shortened parts to this list.
     """
     if size(value) <= room:
         return value

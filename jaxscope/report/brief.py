@@ -73,20 +73,19 @@ class Figures(contract.Entry):
 
     Attributes:
       compiling_seconds: wall time of tracing, lowering and compiling in the main process.
-      compilations: compilations of all functions, also those loaded from the persistent cache.
-      recompiles: recompiles of the user's functions.
-      recompiling_seconds: the seconds of these recompiles. If a recompile makes several programs, the seconds
-        of all of them count.
-      recompiles_outside_jit: recompiles of operations outside jit and of library functions.
-      fast_path_misses: calls that missed JAX's fast path and compiled nothing.
-      persistent_cache_hits: programs loaded from JAX's persistent compilation cache instead of being
-        compiled.
+      compilations: number of compilations of all functions, with those loaded from the persistent cache.
+      recompiles: number of calls that recompiled one of the user's functions.
+      recompiling_seconds: the seconds of these calls, with all programs that they compiled.
+      recompiles_outside_jit: number of recompiles of operations outside jit and of library functions.
+      fast_path_misses: number of calls that missed JAX's fast path and compiled nothing.
+      persistent_cache_hits: number of programs that JAX loaded from its persistent compilation cache instead
+        of compiling them.
       programs: number of different programs.
       largest_peak_bytes: the peak memory on one device of the program that needs the most; null: unknown.
-      transfers: copies between host and devices; null: they were not counted.
-      waiting_seconds: the time in which the program waited for copies to the host; null: they were not
-        counted.
-      degraded: how many parts of jaxscope's recording did not work, so that the report may lack something.
+      transfers: number of copies between host and devices, and between devices; null: they were not counted.
+      waiting_seconds: seconds for which these copies made the program wait; null: they were not counted.
+      degraded: number of parts of jaxscope's recording that did not work, so that the report may lack
+        something.
     """
 
     compiling_seconds: float | None
@@ -115,10 +114,10 @@ class BriefFinding(contract.Entry):
       function: id of the function that the finding is about.
       source: the line of the user's code that the finding is about.
       seconds: seconds lost so far; null: unknown.
-      fix: what to do, in words.
+      fix: what to do, in words; null: no fix is known.
       fix_kind, fix_arguments: the fix as data, for programs that apply it: ``donate`` and
-        ``{"donate_argnames": ["x"]}``.
-      incomplete: the names of the fields of this entry that were shortened, or set to null to save bytes.
+        ``{"donate_argnames": ["x"]}``; null: no fix is known, or the arguments are too long.
+      incomplete: the names of the fields of this entry that are shortened, or null to save bytes.
     """
 
     path: str
@@ -142,10 +141,10 @@ class BriefFunction(contract.Entry):
     Attributes:
       path: the path of the whole entry: ``jaxscope show RUN PATH``.
       source: the line that defines the function.
-      compilations: how often the function was compiled.
-      recompiles: how often it was traced, lowered or compiled again.
+      compilations: number of compilations.
+      recompiles: number of calls that traced, lowered or compiled the function again.
       seconds: seconds of tracing, lowering and compiling.
-      recompiled: the cause of the function's slowest recompile, in words; null: there was no recompile.
+      recompiled: why the function was recompiled, in words, for its slowest recompile; null: there was none.
     """
 
     path: str
@@ -195,7 +194,7 @@ class Brief(contract.Entry):
 
 
 def brief(run: Run, directory: RunDir, name: str, job: Job | None = None) -> Brief:
-    """Return the brief report of the run ``run``. Its JSON text with a newline has at most MOST_BYTES bytes.
+    """Return the brief report of the run ``run``. As JSON with a newline, it has at most MOST_BYTES bytes.
 
     Args:
       name: the name of the run; the commands in the report use it.
@@ -321,8 +320,8 @@ def _findings(found: Sequence[contract.Finding]) -> Iterator[BriefFinding]:
 
 
 def _shorter(f: BriefFinding) -> BriefFinding:
-    """Return a copy of the finding ``f`` that takes fewer bytes, for a report that is nearly full: the title
-    is shortened; the source line, the function and the fix are null."""
+    """Return a copy of the finding ``f`` that takes fewer bytes: the title is cut, and the source line, the
+    function and the fix are null."""
     return msgspec.structs.replace(
         f,
         title=cut(f.title, NAME_BYTES),

@@ -34,13 +34,13 @@ Amounts = list[float | None]
 
 
 class Row(NamedTuple):
-    """One figure of the table, with its value in every column.
+    """One row of the table: a figure, with its value in every column.
 
     Attributes:
       cells: the values as text.
-      values: the values as numbers, to mark the smallest; None: the values cannot be compared.
-      sure: for each column, True if its value is exact, and False if the true value may be larger. None: all
-        values are exact.
+      values: the values as numbers, so that the smallest can be marked; None: they cannot be compared.
+      sure: for each column, True if the value is exact, False if the true value may be larger. None: all are
+        exact.
     """
 
     name: str
@@ -50,8 +50,8 @@ class Row(NamedTuple):
 
 
 def rows(columns: Sequence[Column]) -> list[Row]:
-    """Return the rows of the table that compares the programs of ``columns``: first headings, then one row
-    for each figure that is known for at least one program."""
+    """Return the rows of the table that compares the programs of ``columns``: first the headings, then one
+    row for each figure that is known for at least one of the programs."""
     programs = [metrics.of(c.variant.run, c.program) for c in columns]
     ran = [p.state == OK and (p.fit is None or p.fit.fits is not False) for p in programs]
     found = [
@@ -68,8 +68,9 @@ def rows(columns: Sequence[Column]) -> list[Row]:
 def headings(columns: Sequence[Column]) -> list[Row]:
     """Return the rows at the top of the table, which describe ``columns``.
 
-    If the targets (machines to compile for) differ, the first row has their names. One row follows for each
-    option or environment variable that ``run --vary`` varies, with its value in each column.
+    The first row has the names of the targets (machines to compile for). It is missing if all columns have
+    the same target and ``run --vary`` set something. Below it is a row for each option or environment
+    variable that ``run --vary`` set, with its value in each column.
     """
     targets = [c.target or "" for c in columns]
     names = list(dict.fromkeys(name for c in columns for name in c.variant.settings))
@@ -96,8 +97,9 @@ def _broken(name: str) -> list[str]:
 
 
 def _shortened(values: list[str]) -> list[str]:
-    """Return ``values`` without the words with which all of them begin: ``policy=full``, ``policy=none`` ->
-    ``…full``, ``…none``. If no value is too wide for a column, or if all are equal, keep these words."""
+    """Return ``values`` without the words with which all of them begin, if one is too wide for a column
+    (NAME): ``policy=full``, ``policy=none`` -> ``…full``, ``…none``. Values that are all equal keep these
+    words."""
     if max(map(len, values)) <= NAME or len(set(values)) < 2:
         return [escape(v, WIDEST) for v in values]
     # All values begin with what the first and the last in alphabetical order have in common.
@@ -108,9 +110,9 @@ def _shortened(values: list[str]) -> list[str]:
 
 
 def _marked(row: Row, ran: Sequence[bool]) -> Row:
-    """Return ``row`` with a mark in the cell of its smallest value. Return it without a mark if a value is
-    unknown, if all values are equal, or if the smallest value is not exact. ``ran`` says for each column
-    whether its program was compiled and fits into memory; other columns are not compared."""
+    """Return ``row`` with a mark in the cell of its smallest value, if all values are known and not all
+    equal, and the smallest is exact. ``ran``: for each column, whether its program was compiled and fits into
+    memory. Other columns do not count."""
     known = [v for v, r in zip(row.values or [], ran, strict=False) if r]
     if row.values is None or len(known) < 2 or None in known or len(set(known)) < 2:
         return row
@@ -127,8 +129,8 @@ def _marked(row: Row, ran: Sequence[bool]) -> Row:
 
 
 def nothing_over(axes: str, known: Mapping[str, object]) -> int | None:
-    """Return 0 if a program certainly sends nothing over the mesh axes ``axes``. Return None if that is
-    uncertain, because the axes of a collective are unknown or include one of ``axes``.
+    """Return 0 if a program certainly sends nothing over the mesh axes ``axes``. Return None if it may,
+    because a collective communicates over unknown axes or over one of ``axes``.
 
     Args:
       axes: names of mesh axes, joined with a comma: ``data,model``. This text must not be a key of ``known``.
@@ -162,9 +164,8 @@ def _over(traffic: Mapping[str, Traffic], axes: str) -> Traffic | None:
 
 
 def _executed(found: Sequence[Traffic] | None) -> str:
-    """Return the number of collectives in a program, and how often they run in one call of the program: ``16,
-    run 40x``. ``found`` has one entry for each set of mesh axes, with the sum of the collectives over these
-    axes. If ``found`` is None (the collectives are unknown), the text is empty."""
+    """Return the number of collectives in a program, and how often they run in one call: ``16, run 40x``.
+    ``found`` has their sum for each set of mesh axes; None: unknown, and the text is empty."""
     if found is None:
         return ""
     total, executions = sum(t.count for t in found), [t.executions for t in found]
@@ -208,13 +209,13 @@ def _bound_over(b: Bounds, axes: str) -> tuple[float | None] | None:
 
 
 def _bound(name: str, found: Sequence[tuple[float | None] | None]) -> Row:
-    """Return a row of the table: for each column a lower bound on the time of one call. If the bound is 0 in
-    all columns, the cells are empty, and the table then leaves the row out.
+    """Return the row with a lower bound on the time of one call, for each column. If the bound is 0 in all
+    columns, its cells are empty.
 
     Args:
       name: what the bound is about: ``compute``, ``memory``, or mesh axes.
-      found: for each column ``(seconds,)``, or ``(None,)`` if the bound is unknown, or None if the program of
-        this column has no such bound.
+      found: for each column ``(seconds,)``, ``(None,)`` if the bound is unknown, or None if the program has
+        no such bound.
     """
     shown = any(f is not None and f[0] != 0 for f in found)
     cells = [short(f[0]) if shown and f is not None else "" for f in found]
@@ -248,8 +249,8 @@ def _axes(axes: str) -> str:
 
 def table(columns: Sequence[Column], width: int) -> Iterator[Line]:
     """Yield the table that compares the programs of ``columns``, as lines of at most ``width`` characters.
-    Yield nothing if no figure of any program is known. Columns that do not fit next to the others follow
-    below them, with the names of the figures again."""
+    Yield nothing if no figure of any program is known. If not all columns fit side by side, the rest follows
+    below as a second table."""
     table_rows, heads = rows(columns), len(headings(columns))
     if len(table_rows) == heads:
         return

@@ -203,14 +203,9 @@ def _constants(lowered: Reading, places: Places, *, everything: bool) -> Iterato
 
 
 def _worth_a_look(lowered: Reading, places: Places, *, everything: bool) -> Iterator[Line]:
-    """Yield a heading and a table of the parts of a program that may be slow: unrolled loops, conversions to
-    wider types, and callbacks into Python.
-
-    Args:
-      lowered: the parsed StableHLO of the program.
-      places: shortens file names.
-      everything: list all rows of the table (``--all``).
-    """
+    """Yield a heading and a table of what may be slow in a program: unrolled loops, conversions to wider
+    types, and callbacks into Python. ``lowered`` is its parsed StableHLO. ``everything`` (``--all``) lists
+    all rows."""
     loops = [
         [f"the same {r.length} operations {r.times} times", "an unrolled loop", places.inside(r.source) or ""]
         for r in lowered.repeated

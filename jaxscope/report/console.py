@@ -53,9 +53,9 @@ def tolerant(stream: TextIO) -> None:
 
 
 def wants_color(stream: TextIO) -> bool:
-    """Return whether text printed to ``stream`` should have ANSI color codes. NO_COLOR in the environment
-    forbids colors, FORCE_COLOR demands them. If neither is set, return whether ``stream`` is a terminal with
-    colors."""
+    """Return whether text printed to ``stream`` should have ANSI color codes. The environment variable
+    NO_COLOR forbids them; otherwise FORCE_COLOR demands them. If neither is set, return whether ``stream`` is
+    a terminal with colors."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
@@ -95,8 +95,8 @@ def _width(stream: TextIO) -> int:
 
 
 def terminal_width(stream: TextIO) -> int | None:
-    """Return the environment variable COLUMNS, or the width of the terminal, in characters. Return None if
-    COLUMNS is not set and ``stream`` is a file or a pipe."""
+    """Return the width of the terminal in characters. If the environment variable COLUMNS is set, return its
+    value instead. Return None if it is not set and ``stream`` is a file or a pipe."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns[:6]) > 0:
         return int(columns[:6])

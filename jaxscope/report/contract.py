@@ -23,13 +23,13 @@ T = TypeVar("T", bound="Entry")
 
 
 class Entry(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """An object of the JSON report, whose keys are the fields of the class. All types of the report derive
-    from this class."""
+    """An object of the JSON report. Its keys are the fields of the class. All types of the report derive from
+    this class."""
 
     @classmethod
     def copy_of(cls: type[T], source: object, /, **more: object) -> T:
-        """Return an entry of this class. Each field that ``more`` does not give is copied from the attribute
-        of ``source`` with the same name."""
+        """Return an entry of this class. A field that is given in ``more`` has that value. Each other field
+        is copied from the attribute of ``source`` with the same name."""
         copied = {name: getattr(source, name) for name in cls.__struct_fields__ if name not in more}
         return cls(**copied, **more)
 
@@ -56,11 +56,11 @@ class RemovedName(Entry):
 
     Attributes:
       name: the name: ``jax.tree_map``.
-      instead: what to write instead; empty if nothing replaces it.
-      version: the release of JAX that removed the name; "never": JAX never had it.
+      instead: what to write in its place; empty if nothing replaces it.
+      version: the release of JAX that removed the name, or if ``deprecated`` is true, the one that deprecated
+        it; "never": JAX never had the name.
       changelog: the release under which JAX's changelog names the removal; null: it is not in the changelog.
-      deprecated: true if JAX still has the name, which does less than its replacement; ``version`` is then
-        the release that deprecated it.
+      deprecated: true if JAX still has the name, but the name does less than its replacement.
     """
 
     name: str
@@ -90,8 +90,8 @@ class Death(Entry):
 
     @classmethod
     def of(cls, died: Died, removed: object | None) -> Death:
-        """Return the entry for ``died``, the exception that ended the program. If the exception was caused by
-        a name that JAX does not have, ``removed`` is an object with the fields of RemovedName; else None."""
+        """Return the entry for ``died``, the exception that ended the program. ``removed`` is an object with
+        the fields of RemovedName, if a name that JAX does not have caused the exception; else None."""
         return cls.copy_of(died, removed_name=None if removed is None else RemovedName.copy_of(removed))
 
 
@@ -143,7 +143,7 @@ class Phase(Entry):
     during it.
 
     Attributes:
-      compilation, function: the ids of the call and of the function.
+      compilation, function: the id of the call during which the phase began, and the id of its function.
       phase: trace, lower or compile.
       time_seconds: when the phase began, in seconds since the start of the run.
     """
@@ -155,15 +155,16 @@ class Phase(Entry):
 
 
 class WallTime(Entry):
-    """The seconds of a run, divided by what its main process did. The parts do not overlap, and add up to
-    ``seconds``.
+    """The wall time of a run, divided into parts by what its main process did. The parts do not overlap, and
+    their sum is ``seconds``.
 
     Attributes:
       seconds: wall time of the program.
       before_compiling: seconds until the first trace, lowering or compilation began: imports and set-up.
-      compiling: seconds in which something was traced, lowered or compiled.
-      waiting: seconds, after compiling began, in which the program waited for the devices: for values, or in
-        calls that wait for earlier work; null: unknown, and contained in ``rest``.
+      compiling: seconds in which JAX traced, lowered or compiled something.
+      waiting: seconds in which the program waited for the devices, without those before the first trace. It
+        waits for values, or in calls that wait for earlier work. null: unknown; these seconds are then part
+        of ``rest``.
       rest: the other seconds.
     """
 
@@ -180,18 +181,19 @@ class RunFacts(Entry):
     Attributes:
       name: the name of the run.
       argv: the program and its arguments.
-      settings: what ``run --vary`` changed for this run: name of an option or environment variable -> its
+      settings: the values that ``run --vary`` gave the program: name of an option or environment variable ->
         value.
       started: when the program began: ISO 8601, UTC.
       seconds: wall time of the program.
-      complete: whether all processes were recorded to their end.
+      complete: true if the main process ended its recording in an orderly way, and no recording stopped
+        early.
       recording_stopped: processes whose recording stopped early.
-      died: the exception that ended the program.
+      died: the exception that ended the program; null: none was recorded.
       state: ``exited``, ``stopped`` (an orderly end, exit code unknown), ``running`` or ``lost`` (no end in
         the log).
       processes: number of recorded processes of the program.
       compiling_seconds: the part of ``seconds`` in which the main process traced, lowered or compiled.
-      wall_time: all parts of ``seconds``; null: nothing was compiled, or the parts are unknown.
+      wall_time: ``seconds``, divided into parts; null: nothing was compiled, or the parts are unknown.
       targets: machines for which the programs were also compiled.
       degraded: parts of jaxscope's recording that did not work.
       in_progress: traces, lowerings and compilations whose end is not recorded.
@@ -233,16 +235,15 @@ class Function(Entry):
         primitive.
       wrappers: names of the transformations around the function, such as ``jax.grad``, outermost first.
       captures: the functions, classes and callable objects that the function takes from its closure, as
-        ``loss=l2``. Two functions with different captures have different ids, even if name, file and line are
-        equal.
-      library: whether the function belongs to a library; false: to the user.
-      eager: whether it is an operation that the program applied outside jit, such as ``jnp.add``.
-      watched: whether jaxscope counts the calls of the function.
+        ``loss=l2``. They are part of ``id``, because functions made at the same line may differ only in them.
+      library: true if the function belongs to a library; false if it belongs to the user.
+      eager: true if it is an operation that the program applied outside jit, such as ``jnp.add``.
+      watched: true if jaxscope counts the calls of the function.
       calls: number of calls; null: not counted.
       traces, lowerings, compilations: how often each phase ran; ``compilations`` includes programs loaded
         from the persistent cache.
-      fast_path_misses: calls that went through Python because JAX's fast path (in C++) did not accept them,
-        although nothing had to be traced or compiled.
+      fast_path_misses: calls that JAX's fast path (in C++) did not accept, and for which nothing had to be
+        traced or compiled. They ran Python code of JAX.
     """
 
     id: str
@@ -269,8 +270,8 @@ class Function(Entry):
 
 
 class PhaseSeconds(Entry):
-    """Wall time of the phases of one call, in seconds; null: the phase did not run, or its length is
-    unknown."""
+    """The wall time of the trace, lowering and compilation of one call, in seconds. null: the phase did not
+    run, or its time is unknown."""
 
     trace: float | None
     lower: float | None
@@ -278,17 +279,19 @@ class PhaseSeconds(Entry):
 
 
 class Argument(Entry):
-    """One array among the arguments of a jitted call, with the properties that JAX compares to look for a
-    trace or a program that it can reuse.
+    """One array among the arguments of a jitted call. JAX compares its properties with those of earlier
+    calls, to find a trace or a program that it can reuse.
 
     Attributes:
       path: the array's path in the call: ``batch['image']``.
       type: the class: ``jax.Array``, ``numpy.ndarray``, ``float``.
-      weak_type: whether an operation uses the dtype of the other operand instead of this array's dtype.
-      committed: whether the array is committed to its devices; null: it is not a jax.Array.
+      weak_type: true if the array is weakly typed: an operation uses the dtype of its other operand; null:
+        unknown.
+      committed: true if the array is committed to its devices; null: it is not a jax.Array, or this is
+        unknown.
       memory_kind: ``device``, ``pinned_host``, ...
       layout: the order of the dimensions in memory, major to minor.
-      origin: the user's line that created the array.
+      origin: the user's line that created the array; null: unknown.
     """
 
     path: str
@@ -305,14 +308,15 @@ class Argument(Entry):
 
 class Static(Entry):
     """One static value of a jitted call, such as a static argument. JAX compares it with the values of
-    earlier calls to look for a trace that it can reuse.
+    earlier calls to find a trace that it can reuse.
 
     Attributes:
       path: the value's path in the call.
-      repr: the value as text.
+      repr: the value as text, shortened.
       type: the value's class.
       compares: how JAX compares the value: ``value`` (with ``__eq__`` of its class), ``identity`` (its class
-        defines no ``__eq__``) or ``parts`` (it contains an object that JAX compares by identity).
+        defines no ``__eq__``) or ``parts`` (it contains an object that JAX compares by identity); null:
+        unknown.
     """
 
     path: str
@@ -349,19 +353,20 @@ class CacheKey(Entry):
 
 
 class Cause(Entry):
-    """Why JAX could not reuse an earlier trace or program for a call: what differs from the earlier call.
+    """Why JAX could not reuse an earlier trace or program for a call: something differs between the call and
+    an earlier call of the function.
 
     Attributes:
       kind: what differs: ``shape``, ``static_value``, ``new_function``, ...
       level: the first of JAX's caches that missed: trace, lower, compile, or fast_path (the cache in C++ that
         makes repeated calls quick).
       path: the argument that differs, or the name of the setting; null: the cause has no single path.
-      before, after: the values in the earlier call and in this call, as text.
+      before, after: the value in the earlier call and in the call that missed, as text; null: there is none.
       certainty: certain or likely.
       text: the cause as a clause of a sentence.
-      count: number of arrays with this cause; if there are several, ``path`` is the part that their paths
-        have in common.
-      before_value, after_value: the values in the earlier call and in this call, as data.
+      count: number of arrays or static values with this cause; if there are several, ``path`` is the
+        beginning that their paths have in common.
+      before_value, after_value: the same two values as data.
     """
 
     kind: str
@@ -378,8 +383,8 @@ class Cause(Entry):
     @classmethod
     @functools.lru_cache(1024)
     def of(cls, c: causes.Cause) -> Cause:
-        """Return the entry for the cause ``c``, with its text. Equal causes share one entry, so callers must
-        not change it."""
+        """Return the entry of the JSON report for the cause ``c``, with its text. Equal causes share one
+        entry, so do not change it."""
         before, after = in_words.values(c)
         return cls.copy_of(
             c, before=before, after=after, text=in_words.clause(c), before_value=c.before, after_value=c.after
@@ -396,15 +401,15 @@ class Intent(Entry):
       asked: the requested sharding; null: none was requested, or this is unknown.
       asked_by: what requests it: in_shardings, out_shardings, constraint (with_sharding_constraint) or type
         (explicit sharding).
-      asked_at: the user's line of the with_sharding_constraint.
+      asked_at: the user's line with the with_sharding_constraint; null: none, or unknown.
       compiled: the sharding in the compiled program.
       actual: the sharding of the array that the caller passed; null for a result.
-      agrees: whether ``asked``, ``compiled`` and ``actual`` are equal, as far as they are known; null:
-        unknown.
-      difference: the kind of the difference: ``not_as_asked`` (``compiled`` differs from ``asked``) or
-        ``moved`` (``actual`` differs from ``compiled``); null: there is no difference.
-      reason: why they differ.
-      times: how many times as much memory the array needs because of the difference.
+      agrees: true if those of ``asked``, ``compiled`` and ``actual`` that are known are equal; null: unknown.
+      difference: ``not_as_asked``: ``compiled`` differs from ``asked``. ``moved``: ``actual`` differs from
+        ``compiled``, so each call copies the array. null: there is no difference.
+      reason: why they differ; null: unknown, or there is no difference.
+      times: bytes of the array on one device, divided by those with the requested sharding: 4 if it was to be
+        split into 4 parts and is replicated; null: unknown, or ``difference`` is not ``not_as_asked``.
     """
 
     path: str | None
@@ -421,8 +426,8 @@ class Intent(Entry):
 
 
 class Compilation(Entry):
-    """A call of a jitted function that JAX could not serve from its caches. JAX traced, lowered or compiled
-    it, or the call only missed JAX's fast path (the cache in C++ that makes repeated calls quick).
+    """A call of a jitted function for which JAX's caches did not suffice. JAX traced, lowered or compiled
+    something, or the call only missed JAX's fast path (the cache in C++ that makes repeated calls quick).
 
     Attributes:
       id: ``<process>.<number of the call>``.
@@ -433,21 +438,21 @@ class Compilation(Entry):
       entry: how the function was called: call, aot (``.trace``, ``.lower``, ``.eval_shape``), transform
         (under grad, vmap, ...) or nested (while another function was traced).
       inside: id of the call during whose trace this call was made; null: it was not made during a trace.
-      reached: the phases that ended: traced, lowered, compiled; fast_path: the call only missed the fast
-        path.
-      in_progress: the phase whose end is not recorded; null: none.
+      reached: the phases that ended: traced, lowered, compiled; or fast_path alone: the call only missed the
+        fast path.
+      in_progress: the phase that began and whose end is not recorded; null: none.
       failed: the phase that raised an exception; null: none.
       persistent_cache: whether the program was in JAX's persistent compilation cache: hit, miss or off.
       call_site: the user's line that made the call.
       stack: the user's lines above ``call_site``, innermost first.
       seconds: wall time of each phase.
       key: the values that JAX compares to find a trace or a program that it can reuse; null: unknown.
-      compared_with: id of the earlier compilation of the function whose ``key`` differs least; ``causes`` are
-        the differences.
+      compared_with: id of the earlier compilation of the function whose ``key`` differs least from this one;
+        null: there is none. ``causes`` are the differences.
       causes: why JAX could not reuse a trace or a program, the decisive cause first.
-      shardings: the shardings of the arguments and results; null: nothing was compiled, or they cannot differ
-        from the requested ones (one device, no request).
-      program: id of the compiled program; null: none.
+      shardings: the shardings of the arguments and results; null: nothing was compiled, or there is only one
+        device and no requested sharding.
+      program: id of the compiled program; null: unknown, or nothing was lowered.
     """
 
     id: str
@@ -476,8 +481,8 @@ class Compilation(Entry):
 
 class Prediction(Entry):
     """A recompile to be expected. A call returned a value that the program will probably pass as an argument
-    of the next call (as the state of a training loop), but the value differs from this argument in shape,
-    dtype or another property.
+    of the next call, as in a training loop. The value differs from the argument of this call in shape, dtype
+    or another property.
 
     Attributes:
       function: id of the function.
@@ -485,8 +490,8 @@ class Prediction(Entry):
       argument, result: the path of the argument, and the path of the result in the returned value.
       causes: why the next call would miss a cache.
       text: the prediction as a sentence.
-      status: pending; confirmed (a later call recompiled); withdrawn (a later call did not); null: the
-        program ended without a later call.
+      status: pending (no later call yet); confirmed (a later call recompiled); withdrawn (a later call did
+        not); null: the program ended without a later call.
       confirmed_by: id of the compilation that confirmed the prediction; null: none.
     """
 
@@ -502,16 +507,16 @@ class Prediction(Entry):
 
 
 class Total(Entry):
-    """The number and the seconds of the calls of one function, at one line of code, that missed JAX's caches
-    for the same cause.
+    """The number and the seconds of calls that missed JAX's caches: those of one function, at one line of
+    code, with the same cause.
 
     Attributes:
       cause: the kind of the cause: ``shape``, ``static_value``, ..., or ``first`` (the first call of a
         function).
-      path: the argument or setting that differed; null: the cause has none.
+      path: the argument or setting that differed; null: the cause has none, or ``function`` is null.
       function: id of the called function; null: operations outside jit and library functions.
       source: the user's line that made the calls; null: unknown.
-      count: number of these calls.
+      count: number of these calls. A call that compiled several programs counts once.
       seconds: seconds of these calls in all phases.
     """
 
@@ -527,11 +532,12 @@ class Total(Entry):
 
 
 class PayingLine(Entry):
-    """A line of the user's code, and the compilations that it caused outside jit or inside libraries.
+    """A line of the user's code that made JAX compile operations outside jit or functions of libraries.
 
     Attributes:
       library: the package that the line calls most often; null: unknown, or the line calls only JAX.
-      recompiles: number of these compilations whose operation or function the same line had compiled before.
+      compilations: number of compilations of such operations and functions.
+      recompiles: those of ``compilations`` whose operation or function the same line had compiled before.
     """
 
     source: Frame
@@ -542,8 +548,8 @@ class PayingLine(Entry):
 
 
 class StaleCapture(Entry):
-    """A value that a jitted function uses without taking it as an argument. The program changed it after the
-    trace, so that the compiled function still uses the old value.
+    """A value that a jitted function uses without taking it as an argument, and that the program changed
+    after the function was traced. The compiled function still uses the old value.
 
     Attributes:
       function: id of the function.
@@ -551,13 +557,14 @@ class StaleCapture(Entry):
       where: where the function finds the value: closure, global or static (part of a static argument).
       how: how the program changed the value: rebound (a new object), or in place (the contents of a NumPy
         array).
-      before, after: the value at the trace, and when the change was noticed, as shortened text.
+      before, after: the value at the trace, and the value when jaxscope noticed the change, as shortened
+        text.
       read: the line of the function that reads the value.
       after_compilation: id of the compilation that traced the function.
       seen: when jaxscope noticed the change: call (of the function), step (of the training loop) or exit.
       seen_at: the user's line at which jaxscope noticed the change.
-      status: stale (the function still uses the old value); ended (a new trace replaced it, after a call had
-        used the old value); withdrawn (a new trace replaced it, before such a call); null: unknown.
+      status: stale (the function still uses the old value); ended (a call used the old value, then a new
+        trace replaced it); withdrawn (a new trace replaced it, and no call is known to have used it).
       ended_by: id of the compilation with the new trace; null: none.
     """
 
@@ -577,12 +584,13 @@ class StaleCapture(Entry):
 
 
 class Padding(Entry):
-    """A set of sizes to which the user can pad inputs of varying size, so that JAX compiles fewer programs.
+    """A proposal: sizes to which the user can pad inputs of varying size, so that JAX compiles fewer
+    programs.
 
     Attributes:
       sizes: the sizes, ascending; an input is padded to the next larger one.
-      compilations: number of compilations that remain with padding.
-      padding_share: the share of all elements that would be padding, from 0 to 1.
+      compilations: number of compilations that the function then still needs.
+      padding_share: the share of all elements of the padded inputs that is padding, from 0 to 1.
     """
 
     sizes: list[int]
@@ -598,10 +606,10 @@ class Bucket(Entry):
       function: id of the function.
       path: the argument.
       axis: the axis, from 0.
-      observed: for each size, [size, number of calls with this size]; if calls were not counted, [size,
-        number of compilations].
+      observed: [size, number of calls with this size] for each size. If calls were not counted: [size, number
+        of compilations].
       calls: number of all calls; null: not counted.
-      choices: several sets of sizes to pad to, of which the user can take one.
+      choices: proposals for the sizes to pad to, from which the user can take one.
     """
 
     function: str
@@ -634,10 +642,10 @@ class Fusion(Entry):
 
     Attributes:
       kind: XLA's kind of fusion: ``loop``, ``input``, ``output``, ``custom``.
-      ops: opcode -> number of instructions in the fusion.
+      ops: opcode -> number of instructions with this opcode in the fusion.
       bytes_in, bytes_out: bytes of the fusion's operands, and of its result, in one execution.
       executions: how often the fusion runs in one call of the program; null: unknown.
-      sources: the user's lines of its instructions, the most frequent first.
+      sources: the user's lines of its instructions, the most frequent first; at most eight.
     """
 
     name: str
@@ -654,9 +662,9 @@ class Fusions(Entry):
 
     Attributes:
       total: number of fusions that are not inside another fusion.
-      by_kind: kind -> number of the fusions in ``total``.
+      by_kind: kind -> number of fusions of this kind that are not inside another fusion.
       nested: number of fusions inside another fusion.
-      each: (``list`` in JSON) these ``total`` fusions.
+      each: (``list`` in JSON) the fusions that are not inside another fusion.
     """
 
     total: int
@@ -670,30 +678,33 @@ class Collective(Entry):
 
     Attributes:
       kind: ``all-reduce``, ``all-gather``, ...
-      is_async: (``async`` in JSON) whether the collective is split into two instructions, a start and a done.
-      overlap: whether anything computes between start and done; null: unknown.
+      is_async: (``async`` in JSON) true if two instructions form the collective, a start and a done.
+      overlap: true if something is computed between start and done; false: nothing is, or ``async`` is false;
+        null: unknown.
       bytes: bytes of the result on one device (of a reduce-scatter, the part that stays on the device).
       operand_bytes: bytes of the operands on one device.
-      wire_bytes: bytes that a device sends in one execution.
-      executions: how often the collective runs in one call of the program; if it is in a branch of a
-        conditional, how often at most. null: unknown.
-      executions_at_least: how often the collective runs at least in one call; null: unknown.
-      conditional: the name of the conditional instruction that has the collective in a branch; null: none.
+      wire_bytes: bytes that one device sends in one execution; null: unknown.
+      executions: how often the collective runs in one call of the program; if a branch of a conditional
+        contains it, how often at most. null: unknown.
+      executions_at_least: how often the collective certainly runs in one call; null: unknown.
+      conditional: the name of the conditional instruction with a branch that contains the collective; null:
+        none.
       axes: the mesh axes over which the collective communicates; null: unknown, or the groups of devices that
         communicate do not follow mesh axes.
-      group_size, groups: number of devices in a group that communicates, and number of groups.
+      group_size, groups: number of devices in each group that communicates, and number of groups; null:
+        unknown, or the groups differ in size.
       origin: asked (the user's program contains the collective), inserted (by the partitioner), or null
         (unknown).
-      weight: the parameter that an all-gather collects from the devices before a matrix product (fully
-        sharded parameters); null: none.
-      constraint: the user's sharding constraint that makes the communication necessary; null: none.
+      weight: the parameter that this all-gather collects from the devices for a matrix product, as in fully
+        sharded training (FSDP); null: none.
+      constraint: the user's sharding constraint that made the compiler insert the collective; null: none.
       constrained_at: the line of that constraint.
       source_certainty: certain: the compiler kept the source line; likely: ``source`` is the line of a
-        neighboring instruction.
-      axes_around: if the groups do not follow mesh axes, the mesh axes of which each group is a part; null:
-        unknown.
-      transfer: for a send or recv between slices (groups of TPU chips), the kind of the collective of which
-        it is a part; null: none.
+        neighboring instruction; null: unknown.
+      axes_around: if the groups do not follow mesh axes, the mesh axes along which the devices of a group
+        differ; else null.
+      transfer: for a send or recv between slices (groups of TPU chips), the kind of collective to which it
+        belongs; else null.
     """
 
     kind: str
@@ -731,13 +742,13 @@ class Loop(Entry):
 
 
 class Upcast(Entry):
-    """The conversions in a program from one dtype to a wider one (bfloat16 to float32) that a line of the
-    user's code causes.
+    """The conversions from one dtype to a wider one (bfloat16 to float32) that one line of the user's code
+    causes in a program.
 
     Attributes:
-      before, after: the dtypes.
-      count: number of conversions in the program; a conversion in the body of a loop counts once.
-      bytes: bytes of all their results together.
+      before, after: the dtype and the wider dtype.
+      count: number of conversions in the program; one in the body of a loop counts once.
+      bytes: bytes of the results of all these conversions; null: unknown.
     """
 
     before: str
@@ -753,10 +764,11 @@ class Callback(Entry):
 
     Attributes:
       kind: JAX's name of the primitive, or infeed or outfeed.
-      count: number of these calls in the program; a call in the body of a loop counts once.
-      ordered: whether the calls keep their order; null: unknown.
-      in_loop: whether the calls run in every iteration of a loop.
-      bytes_to_host, bytes_from_host: bytes that one call copies.
+      count: number of these calls in the program; one in the body of a loop counts once.
+      ordered: true if the calls keep their order; null: unknown.
+      in_loop: true if the calls run in every iteration of a loop.
+      bytes_to_host, bytes_from_host: bytes that one call copies to the host, and from the host; null:
+        unknown.
     """
 
     kind: str | None
@@ -775,9 +787,9 @@ class RepeatedBlock(Entry):
     Attributes:
       length: number of operations in the sequence.
       times: how often the program contains the sequence.
-      carried: whether each repetition uses a result of the repetition before it.
-      in_loop: whether the repetitions are inside a loop.
-      grows: whether each repetition has longer arrays than the repetition before it.
+      carried: true if each repetition uses a result of the repetition before it.
+      in_loop: true if the repetitions are inside a loop of the program.
+      grows: true if the arrays become longer in each repetition.
     """
 
     length: int
@@ -789,16 +801,17 @@ class RepeatedBlock(Entry):
 
 
 class Donation(Entry):
-    """Tells whether the program reuses the memory of an argument for a result.
+    """One argument that is donated, or could be, and whether the program reuses its memory for a result.
 
     Attributes:
       path: the argument.
       bytes, device_bytes: bytes of the whole array, and of its part on one device.
-      status: aliased (the memory is reused), unused (the argument is donated, but no result uses its memory)
-        or possible (it is not donated, though a result would fit); null: the argument is donated, and whether
-        this has an effect is unknown.
-      reason: why the memory is not reused, or what has to change so that it can be.
-      output: the result that uses the argument's memory or could use it; null: none.
+      status: aliased (donated, and a result uses the memory), unused (donated, but no result uses the memory)
+        or possible (not donated, but a result could use the memory); null: donated, and whether a result uses
+        the memory is unknown.
+      reason: why the memory is not reused, or what has to change so that it is; null: unknown, or it is
+        reused.
+      output: the result that uses the argument's memory or could use it; null: none, or unknown.
     """
 
     path: str | None
@@ -810,8 +823,8 @@ class Donation(Entry):
 
 
 class Constant(Entry):
-    """An array that a traced function captured (from its closure, for example), so that the program contains
-    it as a constant.
+    """An array that a traced function captured, for example from its closure. The program contains it as a
+    constant.
 
     Attributes:
       name: the variable that had the array; null: unknown.
@@ -827,9 +840,8 @@ class Constant(Entry):
 
 
 class Rematerialization(Entry):
-    """An array that XLA's partitioner copies to all devices as a whole, to change its sharding.
-
-    XLA warns of this as involuntary full rematerialization.
+    """An array that XLA's partitioner copies as a whole to every device, in order to change the array's
+    sharding. XLA prints the warning "involuntary full rematerialization".
 
     Attributes:
       name: the HLO instruction whose result is the array.
@@ -864,15 +876,16 @@ class Contributor(Entry):
 
 class Buffer(Entry):
     """One of the largest buffers of a program that was compiled for a target (a machine given with
-    ``--target``), as the compiler lists them. If the compiler lists none, it is one of the largest values of
-    the program instead.
+    ``--target``), from the compiler's list. If the compiler has no list, it is one of the largest values of
+    the program.
 
     Attributes:
       bytes: bytes on one device; for ``value on all devices``, on all devices together.
-      kind: the compiler's kind of buffer; ``value`` or ``value on all devices``: a value of the lowered
-        program, because the compiler lists no buffers.
+      kind: the compiler's kind of buffer; ``kernel`` or ``operation``: all buffers of one operation;
+        ``value`` or ``value on all devices``: a value of the lowered program, because the compiler lists no
+        buffers.
       shape: as HLO writes it: ``f32[8,128]{1,0}``.
-      operation: the operation that writes the buffer.
+      operation: the operation that writes the buffer; null: unknown.
       source: the user's line, as an object with ``file`` and ``line``; null: unknown.
     """
 
@@ -884,17 +897,18 @@ class Buffer(Entry):
 
 
 class Memory(Entry):
-    """Memory of one program on one device.
+    """The memory that one program needs on one device, in bytes.
 
     Attributes:
       argument_bytes, output_bytes, temp_bytes: bytes of the arguments, of the results, and of temporary
         buffers.
       alias_bytes: bytes of the arguments whose memory the results reuse.
       code_bytes: bytes of the program itself.
+      peak_bytes: the most bytes in use at the same time; null: unknown.
       capacity_bytes: memory of the device.
       by_path: arguments and results by the user's names, largest first.
-      fits: whether the program fits into the memory of the target (a machine given with ``--target``) for
-        which it was compiled; null: unknown, or the program was not compiled for a target.
+      fits: true if the program fits into the memory of the target (a machine given with ``--target``) for
+        which it was compiled; null: unknown, or it was not compiled for a target.
       used_bytes: bytes that the program needs on the target; null as for ``fits``.
       parts: the compiler's breakdown of ``used_bytes``: name -> bytes; null as for ``fits``.
       largest: the program's largest buffers; null as for ``fits``.
@@ -915,17 +929,17 @@ class Memory(Entry):
 
 
 class Bounds(Entry):
-    """Lower bounds on the time of one call of a program on a target (a machine that it was compiled for),
-    computed from the machine's peak rates.
+    """Lower bounds on the time of one call of a program on a target (a machine that the program was compiled
+    for). They are computed from the machine's peak rates.
 
     Attributes:
       compute_seconds: time of the matrix products.
       memory_seconds: time of reading and writing memory.
       axes_seconds: time of the collectives: mesh axes joined with a comma -> seconds.
-      least_seconds: the largest of these bounds.
+      least_seconds: the largest of these bounds: a call takes at least this time; null: all are unknown.
       binds: the name of the largest bound: compute, memory or mesh axes.
-      quoted: the names of bounds whose peak rate is from a page that quotes the vendor, because the vendor's
-        own page does not state it.
+      quoted: the names of bounds whose peak rate is not on a page of the vendor, but on a page that quotes
+        the vendor.
     """
 
     compute_seconds: float | None
@@ -937,12 +951,12 @@ class Bounds(Entry):
 
 
 class Texts(Entry):
-    """The contents of a program's StableHLO and HLO.
+    """What the StableHLO and the HLO of a program contain.
 
-    ``matrix_flops``, ``estimated_cycles`` and ``wire_bytes_by_axes`` are null if they are not exact. Keys
-    with ``_at_least`` are lower bounds, with the smallest branch of each conditional and without unknown
-    parts (custom kernels, loops whose number of iterations is unknown). Keys with ``_at_most`` are upper
-    bounds, with the largest branch of each conditional.
+    Three keys are null if they are not exact: ``matrix_flops``, ``estimated_cycles`` and
+    ``wire_bytes_by_axes``. Keys with ``_at_least`` are lower bounds: they count the smallest branch of each
+    conditional, and nothing for custom kernels and for loops with an unknown number of iterations. Keys with
+    ``_at_most`` are upper bounds: they count the largest branch of each conditional.
 
     Attributes:
       num_partitions: number of devices that the program runs on.
@@ -991,22 +1005,24 @@ class Texts(Entry):
 
 
 class Program(Texts):
-    """One compiled program. Either it ran, or it was compiled for a target (a machine given with
-    ``--target``, which need not be present). For a program that ran, the fields from ``state`` on are null.
+    """One compiled program, either for this machine or for a target (a machine given with ``--target``, which
+    need not be present). If it is for this machine, the fields from ``state`` on are null.
 
     Attributes:
-      of: id of the program that ran in the same call, if this one was compiled for a target; else null.
+      of: if the program is for a target, the id of the program for this machine that was compiled in the same
+        call; else null.
       stablehlo, hlo: the hashes under which the run directory keeps the StableHLO and the HLO; null: not
         kept.
-      target: the name of the target; null: the program ran.
+      target: the name of the target; null: the program is for this machine.
       compilations: ids of the calls that compiled the program.
-      state: skipped, waiting, compiling, abandoned (the compiling process has ended), or the compiler's
-        outcome (``ok``, ``exhausted``, ...).
-      error: the compiler's error message.
-      skipped: why the program was not compiled for the target.
+      state: where the compilation for the target stands: skipped, waiting, compiling, abandoned (the process
+        that compiled has ended), or the compiler's outcome (``ok``, ``exhausted``, ...).
+      error: the compiler's error message; null: there was no error.
+      skipped: why the program was not compiled for the target; null: it was not skipped.
       compiler: the version of the compiler.
-      waited_seconds: how long the user's program waited while this program was lowered for the target.
-      compiler_process_bytes: bytes of memory that the compiler's process took.
+      waited_seconds: seconds for which the user's program waited while this program was lowered for the
+        target.
+      compiler_process_bytes: the most bytes of memory that the compiler's process used.
     """
 
     id: str
@@ -1037,8 +1053,8 @@ class OnDevice(Entry):
 
 
 class Allocator(Entry):
-    """The memory of a device, as the device's allocator reports it: bytes in use, most bytes in use so far,
-    and the limit."""
+    """The memory of a device as its allocator reports it: the bytes in use, the most bytes in use so far, and
+    the limit. null: the allocator does not report the figure."""
 
     device: int
     in_use_bytes: int | None
@@ -1047,20 +1063,20 @@ class Allocator(Entry):
 
 
 class ArrayGroup(Entry):
-    """The live arrays that have the same variable, shape, dtype and sharding.
+    """The live arrays of a snapshot that have the same variable, shape, dtype and sharding.
 
     Attributes:
-      path: the variable through which the program reaches the arrays, with ``[*]`` for indices of lists:
-        ``params['layers'][*]``; null: none was found.
-      shared: number of these arrays that use the memory of other arrays; null: none.
-      global_bytes: bytes of the arrays together, each counted once even if several devices have copies.
-      device_bytes: bytes that the arrays together take on each device that has a part of them.
+      path: the variable that leads to the arrays, with ``[*]`` instead of the positions in lists:
+        ``params['layers'][*]``; null: no variable was found.
+      shared: number of these arrays that use the memory of other arrays in the snapshot; null: none.
+      global_bytes: bytes of all these arrays; an array with copies on several devices counts once.
+      device_bytes: bytes that all these arrays take on each device that has a part of them.
       sharding, spec: the sharding as text, and its PartitionSpec.
       replication: number of devices that have the same part of an array.
       padding_bytes: bytes allocated for padding, on all devices.
-      origin: the user's line that created the arrays.
-      asked, compiled: the sharding that was requested for the arrays, and the sharding in the program that
-        returns or takes them.
+      origin: the user's line that created the arrays; null: unknown, or several lines.
+      asked, compiled: the sharding that the program requested for the arrays, and the one in the compiled
+        program that returns or takes them; null: unknown.
     """
 
     path: str | None
@@ -1100,14 +1116,15 @@ class Snapshot(Entry):
     """The live arrays at one moment.
 
     Attributes:
-      time_seconds: when the snapshot was taken, in seconds since the start of the run.
+      time_seconds: when it was taken, in seconds since the start of the run.
       count: number of arrays.
-      parts: number of further arrays that use the memory of the counted arrays, and that no variable refers
-        to.
-      bytes: bytes on all devices of this process; memory that several arrays share counts once.
+      parts: number of further live arrays, in no group: no variable leads to them, and they use the memory of
+        arrays in the groups.
+      bytes: bytes on all devices of this process; memory that several arrays share counts once. null:
+        unknown.
       by_device: bytes on each device.
       memory: what each device's allocator reports.
-      groups: the arrays by name, shape, dtype and sharding.
+      groups: the arrays, grouped by variable, shape, dtype and sharding.
       trees: the sums of the arrays by variable.
       kinds: the sums of the arrays by kind: parameters, optimizer state, batch, other.
       dtypes: the sums of the arrays by dtype.
@@ -1133,23 +1150,23 @@ class Arrays(Entry):
 
 
 class Transfer(Entry):
-    """All copies that one line of code makes in one direction, between host and devices or between devices.
+    """All copies in one direction that one line of code made with one function, in one process: between host
+    and devices, or between devices.
 
     Attributes:
       direction: device_to_host, host_to_device or device_to_device.
       kind: the function that copies: float, item, np.asarray, device_get, device_put, ...
-      count: number of copies; null: they were not counted, and ``bytes`` is the number of bytes for one call.
-      blocked_seconds: seconds that the program waited for all these copies, including the time until the
-        values were computed.
+      count: number of copies; null: not counted.
+      bytes: bytes of all these copies, or of those of one call if ``count`` is null; null: unknown.
+      blocked_seconds: seconds for which these copies made the program wait, including the time until the
+        values were computed; null: unknown.
       steps: number of steps of the training loop with such a copy; null: steps are not counted.
       source: the user's line.
-      caller: the line that called the function of ``source``; null: several lines did, or no line of the
-        user.
-      expression: the copied expression in the source.
-      views: number of the copies that needed no copying, because host and device share the memory.
-      function: id of the jitted function whose arguments were copied when it was called; null: the copies are
-        not of arguments.
-      paths: the paths of these arguments.
+      caller: the user's line that called the function of ``source``; null: several lines did, or unknown.
+      expression: the copied expression in the source; null: unknown, or the line has several.
+      views: number of these copies for which no bytes were copied, because host and device share the memory.
+      function: if a call of a jitted function copied its arguments, the id of this function; else null.
+      paths: the paths of these arguments; empty if ``function`` is null.
     """
 
     direction: str
@@ -1171,12 +1188,13 @@ class Transfer(Entry):
 
 
 class MeasuredLine(Entry):
-    """The time that the devices spent on the instructions of one source line, as JAX's profiler measured it.
+    """The time that the devices spent on the HLO instructions of one source line, as JAX's profiler measured
+    it.
 
     Attributes:
       source: the line; null: unknown.
-      seconds: seconds in one step of the training loop on one device, on average.
-      opcodes: HLO opcode -> the part of ``seconds`` that its instructions took.
+      seconds: mean seconds of one step of the training loop, on one device.
+      opcodes: HLO opcode -> the part of ``seconds`` that the instructions with this opcode took.
     """
 
     source: Frame | None
@@ -1185,15 +1203,16 @@ class MeasuredLine(Entry):
 
 
 class Profile(Entry):
-    """What JAX's profiler measured during some steps of the training loop (``--profile``), by source line.
+    """What JAX's profiler measured during some steps of the training loop (``--profile``), for each source
+    line.
 
     Attributes:
-      devices: number of devices that executed instructions; null: unknown, and the seconds of ``lines`` are
-        those of all devices together.
-      step_seconds: wall time of one step, on average.
-      device_seconds: time for which one device executed operations in one step, on average.
-      file: the profile's file, relative to the run directory.
-      left_out: number of instructions that the profiler did not record.
+      devices: number of devices that executed instructions; null: unknown. The seconds of ``lines`` are then
+        not for one device, but for all together.
+      step_seconds: mean wall time of one step; null: unknown.
+      device_seconds: mean time for which one device executed instructions in one step.
+      file: the profile's file, relative to the run directory; null: none was written.
+      left_out: number of further instructions, the fastest ones, which jaxscope did not record.
     """
 
     pid: int
@@ -1208,7 +1227,7 @@ class Profile(Entry):
 
 
 class LineTime(Entry):
-    """The wall time that the main thread spent at one line of the user's code on one activity.
+    """The wall time that the main thread spent at one line of the user's code with one activity.
 
     Attributes:
       doing: the activity. ``compiling``: JAX traces, lowers or compiles. ``waiting``: for values of devices.
@@ -1221,10 +1240,10 @@ class LineTime(Entry):
         sqrt(samples)``.
       blocked_seconds: the part of ``seconds`` in which the thread slept: it waited for a device, a lock or a
         file.
-      callers: the user's lines that called the function of ``source``, innermost first. If there were
-        different callers, those with the most time.
-      library: the installed package whose Python code ran for most of the time; null: none, or ``doing`` is
-        not ``python``.
+      callers: the user's lines that called the function of ``source``, innermost first. Of several different
+        stacks, the one with the most time.
+      library: the installed package whose Python code took most of the time; null: none, or ``doing`` is not
+        ``python``.
     """
 
     doing: str
@@ -1242,11 +1261,11 @@ class LineTimes(Entry):
     stack.
 
     Attributes:
-      seconds: the wall time that was measured. It is more than the sum over ``lines`` if the thread also ran
-        code that no line of the user called.
+      seconds: the wall time that was measured. The sum over ``lines`` is smaller if the thread also ran code
+        that no line of the user had called.
       lines: the lines of the user's code, the longest time first.
-      traced: the lines that JAX traced, with the seconds of tracing, the longest time first. These seconds
-        are also part of the seconds of the line that made JAX trace, the first of ``callers``.
+      traced: the lines of functions that JAX traced, with the seconds of tracing, the longest time first. The
+        same seconds also count in ``lines``, for the line that made JAX trace.
     """
 
     seconds: float
@@ -1255,15 +1274,16 @@ class LineTimes(Entry):
 
 
 class StepLine(Entry):
-    """The part of the time of a training step that one source line takes, for one of three causes.
+    """The time that one source line takes in a step of the training loop, for one of three causes.
 
     Attributes:
       cause: wait (for a value from a device), copy (to or between devices) or compile (trace, lower,
         compile).
       source: the line; null: unknown.
-      expression: the expression in the source; null: several, or unknown.
-      caller: the line that calls the function of ``source``, if several lines call this function; else null.
-      seconds: seconds in one step, on average.
+      expression: the expression in the source; null: unknown, or the line has several.
+      caller: the line that calls the function of ``source``, if that line is in another file or in a loop;
+        else null.
+      seconds: mean seconds in one step.
     """
 
     cause: str
@@ -1274,17 +1294,20 @@ class StepLine(Entry):
 
 
 class StepTime(Entry):
-    """The mean wall time of one step of the training loop in the main process, and what takes it. All seconds
-    are those of one step.
+    """The mean wall time of one step of the training loop in the main process, divided by source line. All
+    seconds are those of one step.
 
     Attributes:
       first_step, last_step: the first and the last of the steps whose mean is taken.
-      steps: the number of these steps. Steps that compiled, or ran under the profiler, are left out.
-      includes_compiling: true: steps that compiled are included, because too few others are left.
+      steps: number of the steps whose mean is taken. Without ``includes_compiling``, steps that compiled
+        something are not among them; steps under the profiler never are.
+      includes_compiling: true if steps that compiled something are among them, because there are too few
+        others.
       lines: the lines that take time, the most expensive first.
-      rest_seconds: the time of Python code, dispatch, and waiting that was not recorded.
-      device_waits_share: share of the time of ``profiled_steps`` in which a device executed nothing, from 0
-        to 1, mean over the devices; null: JAX's profiler did not run.
+      rest_seconds: the time that no measurement assigns to a line: Python code, dispatch, and waiting that
+        was not recorded.
+      device_waits_share: the share of the time of ``profiled_steps`` in which a device executed nothing, from
+        0 to 1; the mean over the devices. null: JAX's profiler did not run.
       profiled_steps: the first and the last step that JAX's profiler measured; null: it did not run.
     """
 
@@ -1308,9 +1331,10 @@ class Evidence(Entry):
     Attributes:
       text: the observation as a sentence.
       compilation, program: the ids of the compilation and of the program in which it was observed.
-      source: the line of the user's code where it was observed.
-      target, setting: the target (a machine given with ``--target``) or the setting (values with which ``run
-        --vary`` ran the program) for which it was observed; null if the run has only one.
+      source: the line of the user's code where it was observed; null: none.
+      target, setting: the target (a machine given with ``--target``) or the setting (values that ``run
+        --vary`` gave the program) for which it was observed, if the finding has observations of several; else
+        null.
     """
 
     text: str
@@ -1329,27 +1353,27 @@ class Finding(Entry):
       code: the code of the rule: ``JX101``.
       severity: error, warning or note.
       certainty: certain or likely.
-      function: id of the function.
-      fix: what to do, in words.
+      function: id of the function; null: the finding is about no function.
+      fix: what to do, in words; null: no fix is known.
       seconds: seconds lost so far; null: unknown.
-      at_most: whether the fix may save less than ``seconds``, because other lines of code need some of the
-        programs whose compilation took this time.
-      timed: whether measured seconds decide that the finding is reported, so that another run of the same
-        program may not have it.
-      path: the argument or array that the finding is about.
+      at_most: true if the fix may save less than ``seconds``: other lines of code need some of the programs
+        that were compiled in this time, or the seconds are a share of the time in which a program ran.
+      timed: true if the finding is reported because of measured seconds. Another run of the same program may
+        then not have it.
+      path: the argument or array that the finding is about; null: none.
       targets: names of the targets (machines compiled for) whose programs have the finding.
-      settings: names of the settings (values with which ``run --vary`` ran the program) that have the
-        finding.
+      settings: names of the settings (values that ``run --vary`` gave the program) with which the program has
+        the finding.
       contexts: which forms of the program have the finding: the program that ran, programs for targets,
-        programs with other settings.
+        programs with other settings of ``run --vary``.
       id: an id that stays the same in later runs.
       subject: what the finding is about, as text; it distinguishes several findings of one rule in one
         function.
-      fix_kind: the fix as data, for programs that apply it: ``pad``, ``donate``, ``device_put``, ...;
-        ``advice``: the fix is only known in words.
+      fix_kind: the action of the fix, for programs that apply it: ``pad``, ``donate``, ``device_put``, ...;
+        ``advice``: the fix is only known in words; null: no fix is known.
       fix_arguments: the arguments of ``fix_kind``: ``{"donate_argnames": ["x"]}``.
-      sub_run: the run to which the ids in this entry belong, as a position in the report's list ``sub_runs``;
-        null: the run of the report.
+      sub_run: the run to which the ids in this entry belong: its position in the report's list ``sub_runs``;
+        null: they belong to the run of the report.
     """
 
     code: str
@@ -1376,8 +1400,8 @@ class Finding(Entry):
     @classmethod
     def of(cls, f: findings.Finding, sub_run: int | None = None) -> Finding:
         """Return the entry of the JSON report for the finding ``f``, with its title, evidence and fix as
-        text. ``sub_run`` is the position in the report's list ``sub_runs`` of the run to which the ids in
-        ``f`` belong; None: the run of the report."""
+        text. ``sub_run`` is the run to which the ids in ``f`` belong: its position in the report's list
+        ``sub_runs``. None: they belong to the run of the report."""
         fix = fix_of(f)
         return cls.copy_of(
             f,
@@ -1398,12 +1422,12 @@ class Finding(Entry):
 
 
 class OverAxes(Entry):
-    """The sum of the collectives of one program that communicate over the same mesh axes.
+    """The sum of a program's collectives that communicate over the same mesh axes.
 
     Attributes:
       axes: the mesh axes; null: unknown.
       count: number of collective instructions.
-      executions: how often all these instructions together run in one call of the program; null: unknown.
+      executions: how often these instructions run in one call of the program, all together; null: unknown.
       wire_bytes: bytes that one device sends for them in one call; null: unknown.
     """
 
@@ -1414,7 +1438,7 @@ class OverAxes(Entry):
 
 
 class Fit(Entry):
-    """Tells whether a program fits into the memory of a device.
+    """Whether a program fits into the memory of a device.
 
     Attributes:
       used_bytes: bytes that the program needs on one device.
@@ -1429,19 +1453,19 @@ class Fit(Entry):
 
 
 class Column(Entry):
-    """One column of a comparison: the program of a function with one setting (values with which ``run
-    --vary`` ran the program), or for one target (a machine to compile for, ``v5e:4x4``).
+    """One column of a comparison: the program of a function for one target (a machine to compile for,
+    ``v5e:4x4``), or with one setting (values that ``run --vary`` gave the program).
 
     Attributes:
-      sub_run: the run that has the program, as a position in the report's list ``sub_runs``; null: the run of
+      sub_run: the run that has the program: its position in the report's list ``sub_runs``; null: the run of
         the report.
-      settings: the setting: name of an option or environment variable -> its value.
-      target: the name of the target; null: the program ran on the devices of this machine.
+      settings: the setting: name of an option or environment variable -> value.
+      target: the name of the target; null: the program is for the devices of this machine.
       program: id of the program.
       fusions: number of fusions.
-      collectives: the sums of the collectives for each set of mesh axes.
+      collectives: the sums of the collectives, one for each set of mesh axes; null: unknown.
       estimated_cycles: cycles of one call, estimated by a TPU's compiler.
-      compile_seconds: time that compiling for the target took.
+      compile_seconds: seconds that compiling for the target took; null: unknown, or not for a target.
     """
 
     sub_run: int | None
@@ -1458,8 +1482,8 @@ class Column(Entry):
 
 
 class Comparison(Entry):
-    """The programs of one function side by side: one column for each setting (values with which ``run
-    --vary`` ran the program), or for each target (a machine to compile for, ``v5e:4x4``)."""
+    """The programs of one function side by side: one column for each target (a machine to compile for,
+    ``v5e:4x4``) and each setting (values that ``run --vary`` gave the program)."""
 
     function: str
     columns: list[Column]
@@ -1487,9 +1511,9 @@ class Rank(Entry):
         the log).
       steps: number of steps of the training loop; null: not counted.
       compilations: number of compilations.
-      shared_programs: names of the programs that run on devices of several processes, in the order of
-        compilation. Equal programs of different processes have the same name.
-      program_memory_bytes: memory on one device of the program that needs the most.
+      shared_programs: names of the programs that run on devices of several processes, in the order in which
+        this process compiled them. Equal programs of different processes have equal names.
+      program_memory_bytes: the memory that the largest program needs on one device; null: unknown.
     """
 
     rank: int
@@ -1513,8 +1537,8 @@ class Ranks(Entry):
     Attributes:
       size: number of processes; null: unknown.
       missing: numbers of the processes that recorded nothing.
-      groups: for each group of processes that compiled the same ``shared_programs``, the list of their
-        numbers. Several groups mean that the processes differ.
+      groups: groups of processes with equal ``shared_programs``, each as a list of their numbers. Several
+        groups mean that the processes compiled different programs.
       ranks: the recorded processes.
     """
 
@@ -1530,18 +1554,19 @@ class Report(Entry):
     Attributes:
       schema: the version of the format.
       jaxscope: the version of jaxscope.
-      ledger: the number and the seconds of compilations, summed for each cause, function and source line.
-      outside_jit: the user's lines that compile operations outside jit or functions of libraries.
-      stale_captures: values that traced functions use without taking them as arguments, and that have changed
-        since the trace.
+      ledger: the number and the seconds of calls that missed JAX's caches, summed for each cause, function
+        and source line.
+      outside_jit: the user's lines that made JAX compile operations outside jit or functions of libraries.
+      stale_captures: values that traced functions use without taking them as arguments, and that changed
+        after the trace.
       buckets: sizes to which inputs of varying size can be padded.
       arrays: snapshots of the live arrays; null: none was taken.
-      transfers: copies between host and devices; null: they were not counted.
+      transfers: copies between host and devices, and between devices; null: they were not counted.
       profiles: measurements of JAX's profiler.
-      step_time: what takes the time of a training step; null: unknown.
+      step_time: what takes the time of a training step, by line; null: unknown.
       line_times: where the main thread spent its time, by line; null: not measured.
-      sub_runs: the reports of runs of the same program with other settings (``--vary``), or on other numbers
-        of devices.
+      sub_runs: the reports of the other runs of the same program: with other settings (``--vary``), or on
+        other numbers of devices.
       comparisons: the programs of each function side by side, for several settings (``run --vary``) or
         targets (``run --target``).
       ranks: the processes of a program that runs in several processes; null: there is only one.

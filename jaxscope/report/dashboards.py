@@ -91,12 +91,9 @@ _NAMES = [name for name in scalars.Row.__struct_fields__ if name != "recompiles_
 
 def _flat(run: Run) -> Iterator[dict[str, float | None]]:
     """Yield a dict for each step that compiled or has a snapshot of the live arrays: name of a figure ->
-    number, or None if it is unknown.
-
-    Dashboards need dicts without dicts inside. So the number of recompiles for each cause is a figure with
-    its own name, ``recompiles/shape``. All dicts have the same names.
-    """
+    number, or None if it is unknown. All dicts have the same names."""
     rows = scalars.rows(run)
+    # Dashboards need flat dicts: the number of recompiles of each cause is a figure, ``recompiles/shape``.
     causes = sorted({cause for row in rows for cause in row.recompiles_by_cause})
     for row in rows:
         found = {name: getattr(row, name) for name in _NAMES}
@@ -119,8 +116,8 @@ def _tensorboard(run: Run, directory: str) -> None:
 
 
 def _wandb(run: Run, name: str) -> None:
-    """Log the figures of each step as a run of Weights & Biases with the name ``name``. The horizontal axis
-    of the charts there is the step of the program."""
+    """Log the figures of each step as a run of Weights & Biases with the name ``name``. In its charts, the
+    horizontal axis is the step of the program."""
     project = os.environ.get("WANDB_PROJECT", PROJECT)
     logged: Any = importlib.import_module("wandb").init(project=project, name=name, job_type="jaxscope")
     try:

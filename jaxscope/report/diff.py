@@ -61,8 +61,8 @@ class Pair(NamedTuple):
 
 
 def render(found: RunDiff | CompilationDiff, pair: Pair, to: Console, *, everything: bool = False) -> None:
-    """Print what differs between two runs, or between two compilations, to the console ``to``. ``pair`` has
-    the two runs (the compared ones, or those of the compilations) and their directories. ``everything``
+    """Print what ``found`` has: how two runs, or two compilations, differ. ``pair`` has the two runs (for
+    compilations, those that contain them) and their directories. ``to`` is the console. ``everything``
     (``--all``) prints all differences."""
     page = _Page(pair, everything)
     put(to, page.compilations(found) if isinstance(found, CompilationDiff) else page.runs(found))
@@ -72,7 +72,7 @@ class _Page:
     """Turns the differences of two runs, or of two compilations, into lines of text.
 
     Args:
-      pair: the two runs (the compared ones, or those of the compilations), and their directories.
+      pair: the two runs (for compilations, those that contain them), and their directories.
       everything: print all differences (``--all``).
     """
 
@@ -89,7 +89,7 @@ class _Page:
         return items if self._everything else items[:most]
 
     def runs(self, found: RunDiff) -> Iterator[Line]:
-        """Yield the lines about the differences of two runs: facts of the runs, then each function that
+        """Yield the lines about how two runs differ: first facts of the runs, then each function that
         differs."""
         sides = self._pair.before, self._pair.after
         for mark, style, name, run in zip("-+", ("error", "good"), self._names(), sides, strict=True):
@@ -123,8 +123,8 @@ class _Page:
             yield line((", ".join(rest), "dim"))
 
     def _names(self) -> tuple[str, str]:
-        """Return the names of the two runs, before and after. If one ``jaxscope run --vary`` made both runs,
-        the names are the values with which it ran the program, because these differ."""
+        """Return the names of the runs before and after. If one ``jaxscope run --vary`` made both, these are
+        the values that it gave the program (``MESH=4x4``)."""
         sides = self._pair.before_at, self._pair.after_at
         before, after = (store.label_of(at) for at in sides)
         homes = {(store.parent_of(at) or at).path.absolute() for at in sides}
@@ -159,8 +159,7 @@ class _Page:
             yield line((f"and {more}: --all shows them", "dim"), indent=4)
 
     def compilations(self, found: CompilationDiff) -> Iterator[Line]:
-        """Yield the lines about the differences of two compilations: their seconds, cache keys and
-        programs."""
+        """Yield the lines about how two compilations differ: seconds, cache keys and programs."""
         names = self._names() if self._pair.before is not self._pair.after else ("", "")
         for mark, style, run, name, c in (
             ("- ", "error", self._pair.before, names[0], found.before),
@@ -267,9 +266,8 @@ def _differing(p: Changes) -> dict[str, Sequence[Difference | Changed | Entry]]:
 
 
 def _item(i: Item, unlike: Item | None = None) -> str:
-    """Return the collective or fusion ``i`` as text: ``all-gather over data, 32.0 MiB x 4``. ``unlike`` is
-    the one that was printed before it: leave out what is equal in both (the kind with the axes, or the
-    origin). If ``unlike`` is None, leave nothing out."""
+    """Return the collective or fusion ``i`` as text: ``all-gather over data, 32.0 MiB x 4``. If ``unlike`` is
+    given, the text lacks its kind and axes if ``unlike`` has the same, and likewise its origin."""
     if i.axes is None and i.bytes is None and i.executions is None:
         return escape(i.kind, 40)
     parts = []
@@ -291,9 +289,9 @@ def _arrow(before: str, after: str) -> str:
 
 
 def as_json(found: RunDiff | CompilationDiff, pair: Pair) -> dict[str, Any]:
-    """Return what differs between two runs, or between two compilations, as plain data for JSON. The
-    differences of runs are under the key ``functions``, those of compilations under ``compilation``; the
-    other key is null. ``pair`` has the two runs and their directories."""
+    """Return how two runs, or two compilations, differ, as plain data for JSON. For runs, it is under the
+    keys ``run`` (facts) and ``functions``; for compilations, under ``compilation``. The other keys are null.
+    ``pair`` has the two runs and their directories."""
     from jaxscope import __version__
 
     parts: dict[str, Any] = dict.fromkeys(("run", "functions", "compilation"))
@@ -361,10 +359,7 @@ def _compilation_json(found: CompilationDiff, pair: Pair) -> dict[str, Any]:
 
 
 def changes_json(p: Changes) -> dict[str, Any]:
-    """Return the differences of two programs as plain data for JSON: name of a part (``collectives``) -> list
-    of differences.
-
-    The list is empty if the programs do not differ in the part, and null if the part is unknown for one of
-    them. Further keys are ``before`` and ``after`` (the ids of the programs) and ``same``.
-    """
+    """Return how two programs differ, as plain data for JSON: name of a part (``collectives``) -> list of its
+    differences. The list is empty if the part does not differ, and null if it is unknown for one of the
+    programs. Further keys are ``before`` and ``after`` (the ids of the programs) and ``same``."""
     return {"before": p.before, "after": p.after, "same": p.same, **msgspec.to_builtins(p.parts)}

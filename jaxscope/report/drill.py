@@ -48,8 +48,8 @@ class Collection:
 
     Args:
       names: the names of the entries, in the order of the report.
-      entry: a function that takes the name of an entry and returns the entry, or None if there is none. It
-        may accept other texts for an entry, too: what a user types after ``jaxscope show RUN functions/``.
+      entry: takes the name of an entry and returns the entry; None if there is none. It may accept other
+        texts than those in ``names``, such as the id of a function.
     """
 
     def __init__(self, names: Sequence[str], entry: Callable[[str], Any]) -> None:
@@ -58,12 +58,12 @@ class Collection:
 
 
 class Entry:
-    """A part of the JSON report, and the lists elsewhere in the report that belong to it, such as the
-    compilations of a function.
+    """A part of the JSON report. It may have links to lists elsewhere in the report: a function, for example,
+    has a link to its compilations.
 
     Attributes:
       value: the part as plain data.
-      links: name of such a list -> function that returns the list as a Collection.
+      links: name of a linked list -> a function that returns this list as a Collection.
     """
 
     def __init__(self, value: Any, links: dict[str, Callable[[], Collection]] | None = None) -> None:
@@ -87,8 +87,8 @@ class Document:
         self._findings: list[contract.Finding] | None = None
 
     def child(self, name: str) -> Any:
-        """Return the part of the report with the key ``name``: a Collection for lists such as ``functions``,
-        else an Entry. Return None if there is no such key."""
+        """Return the part of the report with the key ``name``: a Collection for lists whose entries have
+        names (``functions``, ``findings``), else an Entry. None if the report has no such key."""
         special: dict[str, Callable[[], Collection]] = {
             "functions": self._functions,
             "compilations": self._compilations,
@@ -131,8 +131,8 @@ class Document:
         return self._findings
 
     def function_name(self, f: Function) -> str:
-        """Return a name by which a path of ``jaxscope show`` can refer to the function ``f``: its name if
-        that is unique and ``f`` is the user's function, else its id."""
+        """Return a name for ``f`` that is valid in a path of ``jaxscope show``. It is the function's name if
+        ``f`` is the user's and no other function has this name; else it is the id."""
         name = f.display_name
         alone = [g for g in self._run.functions.values() if g.display_name == name] == [f]
         return name if alone and f.user else f.id
@@ -294,9 +294,9 @@ def _child(part: Any, segment: str) -> Any:
 
 
 def below(part: Any) -> Sequence[str]:
-    """Return what can follow ``part`` in a path of ``jaxscope show``: for ``functions/train_step`` the keys
-    ``name``, ``compilations`` and so on. ``part`` is the whole report (Document), a list with names
-    (Collection) or a value in it (Entry)."""
+    """Return what can follow ``part`` in a path of ``jaxscope show``: after ``functions/train_step`` the keys
+    ``name``, ``compilations`` and so on. ``part`` is the whole report (Document), a list with named entries
+    (Collection) or another part (Entry)."""
     if isinstance(part, (Document, Collection)):
         return part.names
     if isinstance(part.value, dict):

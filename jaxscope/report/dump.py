@@ -29,7 +29,7 @@ class Written(msgspec.Struct, frozen=True):
 
     Attributes:
       files: the files that were written.
-      absent: the missing texts, each as its name and the reason: ``hlo: not captured``.
+      absent: texts that the run does not have, each as its name and the reason: ``hlo: not captured``.
     """
 
     function: str
@@ -39,7 +39,7 @@ class Written(msgspec.Struct, frozen=True):
 
 
 class Names:
-    """Chooses a file name for each function: without unsafe characters, and different for each function."""
+    """Chooses file names for functions: without unsafe characters, and a different one for each function."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
@@ -122,14 +122,14 @@ def _one(run: Run, directory: RunDir, f: Function, n: int, c: Compilation, base:
 
 
 def _file_name(target: str | None) -> str:
-    """Return a file name for a target (a machine to compile for): ``2*v5e:4x4`` -> ``2xv5e-4x4``. Replace
-    unsafe characters, because the name comes from a log, which an attacker may have written."""
+    """Return a file name for a target (a machine to compile for): ``2*v5e:4x4`` -> ``2xv5e-4x4``. Unsafe
+    characters are replaced, because the log may come from an attacker."""
     return re.sub(r"[^A-Za-z0-9.-]", "_", (target or "target").replace("*", "x").replace(":", "-"))[:60]
 
 
 def why_not(run: Run, c: Compilation, stage: str) -> str:
-    """Return why the run has no text of the program of the call ``c`` at ``stage`` (``stablehlo`` or
-    ``hlo``): ``this call was not lowered``."""
+    """Return why the run lacks a text of the program that the call ``c`` produced: ``this call was not
+    lowered``. ``stage`` is the missing text, ``stablehlo`` or ``hlo``."""
     phase = "lowered" if stage == "stablehlo" else "compiled"
     if c.phase is not None and phase not in c.reached:
         return "it was not made yet when the log ends"
@@ -151,8 +151,8 @@ def why_not(run: Run, c: Compilation, stage: str) -> str:
 
 
 def _write(path: Path, content: bytes) -> Path:
-    """Write ``content`` to the file ``path``, completely or not at all, and return ``path``. If ``path`` is a
-    symbolic link, replace the link; the file to which it points stays unchanged."""
+    """Write ``content`` to the file ``path``, completely or not at all, and return ``path``. A symbolic link
+    at ``path`` is replaced; its target stays unchanged."""
     try:
         files.write(path, content, mode=files.SHARED)
     except OSError as e:

@@ -17,9 +17,8 @@ LONGEST = 800  # characters of a title or a fix; longer ones are cut
 
 
 def section(found: Sequence[Finding], places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Yield the report's lines about findings, in the given order: about the first SHOWN findings, or all
-    with ``everything`` (``--all``). Yield nothing if there are no findings. ``places`` shortens file names.
-    """
+    """Yield the lines of the report's section on findings, in the given order: the first SHOWN, or all with
+    ``everything`` (``--all``). Yield nothing if there are no findings. ``places`` shortens file names."""
     if not found:
         return
     shown = found if everything else found[:SHOWN]
@@ -74,9 +73,9 @@ def in_summary(found: Sequence[Finding], places: Places) -> Iterator[Line]:
 
 
 def buckets(run: Run) -> Iterator[Line]:
-    """Yield lines that propose sizes to which the user can pad inputs. There is one proposal for each
-    argument with axes that had several sizes. It covers all these axes, and states how many compilations
-    remain and which share would be padding."""
+    """Yield lines that propose sizes to which the user can pad inputs. For each argument with axes that had
+    several sizes, there are several proposals. Each has sizes for all these axes, the number of compilations
+    that remain, and the share of padding."""
     together: dict[tuple[str, str], list[observed_sizes.Varying]] = {}
     for v in observed_sizes.varying(run):
         together.setdefault((v.function.id, v.path), []).append(v)

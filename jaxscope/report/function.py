@@ -114,17 +114,16 @@ def shardings(
     run: Run, f: Function, shown: Sequence[tuple[int, Compilation]], number: int | None, places: Places, *,
     everything: bool,
 ) -> Iterator[Line]:  # fmt: skip
-    """Yield lines with the shardings of each argument and result of the latest compilation of ``f``: the
-    sharding that was requested (for example by ``out_shardings``), the one in the compiled program, and the
-    one of the array that was passed. Yield nothing if these cannot differ, for example because there is only
-    one device.
+    """Yield lines with the shardings of each argument and result of one compilation of ``f``, the latest in
+    ``shown``: the requested sharding (for example by ``out_shardings``), the one in the compiled program, and
+    the one of the array that was passed. Yield nothing if they cannot differ.
 
     Args:
-      shown: (number, compilation) for each compilation of ``f`` that the output shows; the latest of them
-        counts.
+      shown: (number, compilation) for each compilation of ``f`` that the output shows.
       number: the number of the compilation that the user asked to see; None: all.
       places: shortens file names.
-      everything: also yield lines for a single device, and leave none out (``--all``).
+      everything: also yield lines for a program on one device, and list all arguments and results
+        (``--all``).
     """
     n, c = next(((n, c) for n, c in reversed(shown) if c.compiled is not None), (0, None))
     if c is None:
@@ -141,13 +140,8 @@ def shardings(
 def _program(
     run: Run, shown: Sequence[tuple[int, Compilation]], places: Places, *, everything: bool
 ) -> Iterator[Line]:
-    """Yield lines about one compiled program: the latest one in ``shown`` whose text was recorded.
-
-    Args:
-      shown: (number, compilation) for each compilation that the output shows.
-      places: shortens file names.
-      everything: list all rows (``--all``).
-    """
+    """Yield lines about the compiled program of one compilation: the latest in ``shown`` whose program text
+    was recorded. ``shown`` has (number, compilation) for each compilation that the output shows."""
     for n, c in reversed(shown):
         program = run.programs.get(c.program or "")
         texts = run.texts_of(program) if program is not None else None
@@ -161,8 +155,7 @@ def _program(
 
 def _target_programs(run: Run, f: Function, places: Places, *, everything: bool) -> Iterator[Line]:
     """Yield lines about the programs that were compiled from ``f`` for targets (machines given with
-    ``--target``, which need not be present). ``places`` shortens file names. ``everything`` (``--all``) lists
-    all rows."""
+    ``--target``)."""
     for p in next((ps for g, ps in target_programs.of_run(run) if g is f), []):
         yield BLANK
         yield line((f"Compiled for {escape(p.target or '?', 40)}", "title"))
@@ -171,8 +164,7 @@ def _target_programs(run: Run, f: Function, places: Places, *, everything: bool)
 
 def _memory_fit(c: Compilation, *, everything: bool) -> Iterator[Line]:
     """Yield a line that compares the memory of a device with what the program and the other live arrays need.
-    Yield nothing if this is unknown, or if they need less than a tenth of the device's memory and
-    ``everything`` is false."""
+    Yield nothing if this is unknown, or if it is less than a tenth (MUCH) and ``everything`` is false."""
     w = devices.want(c)
     if w is None or not (everything or w.wanted >= MUCH * w.capacity):
         return
@@ -219,7 +211,7 @@ def _key(
 
 def _facts(run: Run, c: Compilation) -> Iterator[str]:
     """Yield texts about the compilation ``c``: its step, its seconds by phase, what is unusual about it, and
-    the phase that is in progress."""
+    which phase is still in progress."""
     parts = phases(c)
     if c.step is not None:
         yield f"step {c.step:,}"
@@ -235,8 +227,8 @@ def _facts(run: Run, c: Compilation) -> Iterator[str]:
 
 
 def _where(run: Run, c: Compilation, places: Places) -> Iterator[str]:
-    """Yield texts about the circumstances of the compilation ``c``: the user's line, the time in the run, and
-    why its program is not in the persistent cache. ``places`` shortens file names."""
+    """Yield texts about the compilation ``c``: the user's line, the time in the run, and whether and why the
+    persistent cache lacked or did not store its program."""
     if site := places.inside(c.site):
         yield site
     if (at := run.seconds_at(c.t_ns)) is not None:
@@ -251,16 +243,16 @@ def _where(run: Run, c: Compilation, places: Places) -> Iterator[str]:
 
 def groups_of(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]:
     """Divide the rows of several cache keys (the values that JAX compares to find a trace or a program it can
-    reuse) into those that are equal in all keys, and those that vary. Return (equal rows, varying rows). Each
+    reuse) into rows that are equal in all keys, and rows that vary. Return (equal rows, varying rows). Each
     is a list of (label, names of the rows that are printed as one line with this label).
 
-    Usually each row is printed as a separate line. There are two exceptions, for four or more rows: settings
-    that never change share one line, and, in a long table, so do parts of one argument that change in the
-    same keys.
+    Usually a line stands for one row. Four or more rows share a line in two cases: if they are settings that
+    are equal in all keys, or if the table is long and they are parts of one argument that change at the same
+    keys. The row ``tree`` is missing if it is equal in all keys.
 
     Args:
       rows: for each key a dict: name of the row (``state.params['w']``) -> text.
-      everything: print each row as a separate line (``--all``).
+      everything: a line for each row, and no row is missing (``--all``).
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
     groups: dict[tuple[str, tuple[int, ...]], list[str]] = {}
@@ -290,14 +282,15 @@ def groups_of(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]
 
 
 def title_of_same(keys: int) -> str:
-    """Return the title of the table of the rows that are equal in all of ``keys`` cache keys."""
+    """Return the title of the table of rows that are equal in all cache keys. ``keys`` is the number of
+    keys."""
     return {1: "Cache key", 2: "Same in both keys"}.get(keys, f"Same in all {keys} keys")
 
 
 def text_of(names: Sequence[str], row: Row) -> str:
-    """Return the text of a line that stands for the rows ``names`` of a cache key: the text of a single row,
-    or a summary of several rows such as ``12 leaves: f32[8], f32[8,4]``. ``row`` is the cache key as {name of
-    the row: text}."""
+    """Return the text of a line that stands for the rows ``names`` of a cache key: the text of the only row,
+    or a summary of several: ``12 leaves: f32[8], f32[8,4]``. ``row`` is the cache key as {name of a row:
+    text}."""
     if len(names) == 1:
         return row.get(names[0], "not recorded" if names[0] in OF_EVERY_CALL else "absent")
     if names[0].startswith("setting "):
@@ -313,8 +306,8 @@ def text_of(names: Sequence[str], row: Row) -> str:
 
 
 def _table(rows: Sequence[tuple[str, str, bool]], *, everything: bool) -> Iterator[Line]:
-    """Yield rows of a cache key as aligned lines. Each of ``rows`` is (name, text, whether it changed); a
-    changed row ends with ``(changed)``. ``everything`` (``--all``) yields all rows, with longer texts."""
+    """Yield rows of a cache key as aligned lines. Each of ``rows`` is (name, text, whether it changed).
+    Without ``everything`` (``--all``), long tables lack rows, first those that did not change."""
     left = 0 if everything else max(0, len(rows) - 2 * ROWS)
     if left:
         rows = [r for r in rows if r[2]][: 2 * ROWS] or rows[: 2 * ROWS]
@@ -336,7 +329,7 @@ def _table(rows: Sequence[tuple[str, str, bool]], *, everything: bool) -> Iterat
 
 def _slow(run: Run, slow: list[Compilation], places: Places, *, everything: bool) -> Iterator[Line]:
     """Yield lines about ``slow``, the calls that missed JAX's fast path without tracing, lowering or
-    compiling. Without ``everything`` (``--all``), list only five of them. ``places`` shortens file names."""
+    compiling: the first five, or all with ``everything`` (``--all``)."""
     yield BLANK
     title = f"{count(len(slow), 'call')} that missed JAX's fast path without tracing or compiling"
     yield line((title, "title"))

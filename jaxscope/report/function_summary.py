@@ -22,9 +22,9 @@ SITES = 3
 
 
 def entry(run: Run, f: Function, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Yield the lines about one function in the report: its name and seconds, how often it was called and
-    compiled, its largest program, and its recompiles. ``places`` shortens file names. ``everything``
-    (``--all``) lists all recompiles and causes."""
+    """Yield the lines about one function in the list of functions: its name and seconds, how often it was
+    called and compiled, its largest program, and its recompiles. ``places`` shortens file names.
+    ``everything`` (``--all``) lists all recompiles and causes."""
     site = places.function(f)
     around = [wrapper_name(w) for w in f.seen.wrappers]
     if f.seen.captures and has_twin(run, f):
@@ -55,6 +55,7 @@ def _largest_program(run: Run, f: Function) -> Iterator[Line]:
     """Yield a line about the program of ``f`` that takes the most memory. If ``f`` has several programs, the
     line names the compilation that made it."""
     by_program = {c.program: c for c in f.compilations if c.program in run.programs}
+    # Programs that were only compiled ahead of time count if there are no others.
     called = [c for c in by_program.values() if run.programs[c.program or ""].called] or [
         *by_program.values()
     ]
@@ -70,9 +71,8 @@ def _largest_program(run: Run, f: Function) -> Iterator[Line]:
 
 
 def _recompiles(run: Run, group: list[Compilation], places: Places, *, everything: bool) -> Iterator[Line]:
-    """Yield the lines about a group of recompiles that have the same kinds of causes: first the decisive
-    cause of the latest recompile, then its other causes. ``places`` shortens file names. ``everything``
-    (``--all``) lists all causes."""
+    """Yield the lines about a group of recompiles with the same kinds of causes: the decisive cause of the
+    latest recompile, then its other causes."""
     numbers = {id(c): n for n, c in run.numbered(group[0].function)}
     last = group[-1]
     clauses = explanations(run, last)
@@ -98,21 +98,18 @@ def _recompiles(run: Run, group: list[Compilation], places: Places, *, everythin
 
 
 def _calls(run: Run, group: list[Compilation]) -> int:
-    """Return the number of calls that led to the compilations ``group`` of one function. It is smaller than
-    the number of compilations if a call under a transform (``jax.grad``) needed several programs."""
+    """Return how many calls led to the compilations ``group`` of one function. A call under a transform
+    (``jax.grad``) may lead to several."""
     of_calls = causes.traced_by(group[0].function, run)
     return len({of_calls.get(c.id, c.id) for c in group})
 
 
 def _grouped(run: Run, f: Function) -> list[list[Compilation]]:
-    """Return the recompiles of a function as groups with the same kinds of causes and the same arguments, so
-    that each group is printed once. The group with the most seconds comes first.
-
-    A call under a transform (``jax.grad``) may need several programs. All of them are in the group of the
-    compilation that traced the function.
-    """
+    """Return the recompiles of a function in groups with equal kinds of causes, arguments and phases, so that
+    each group is printed once. The group with the most seconds comes first."""
     groups: dict[object, list[Compilation]] = {}
     of_calls, keys = causes.traced_by(f, run), dict[str, object]()
+    # A call under a transform (``jax.grad``) may compile several programs: all are in the group of its trace.
     for c in recompilations(f, run):
         where = tuple(
             (cause.kind, cause.detail if cause.kind == "unknown" else cause.path)

@@ -36,9 +36,9 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def format_of(path: Path) -> Callable[[Graph, str], Iterator[str]]:
-    """Return the function that writes a graph to the file ``path``, chosen by the extension: ``.graphml``,
-    ``.dot``, ``.gv``, or ``.json`` (for Model Explorer). The function takes a graph and its name, and yields
-    the text of the file in parts.
+    """Return the function that writes a graph in the format of the file ``path``: GraphML for ``.graphml``,
+    DOT for ``.dot`` and ``.gv``, JSON for Model Explorer for ``.json``. The function takes a graph and its
+    name, and yields the text of the file in parts.
 
     Raises:
       UsageError: the file has another extension.
@@ -54,8 +54,8 @@ def format_of(path: Path) -> Callable[[Graph, str], Iterator[str]]:
 
 
 def _facts(node: Node) -> dict[str, Any]:
-    """Return what is known about a node of the graph, as {name (``opcode``, ``shape``, ``bytes``, ``line``,
-    ...): value}. Unknown values are left out."""
+    """Return the known facts about a node of the graph: name (``opcode``, ``shape``, ``bytes``, ...) ->
+    value."""
     line = node.line
     found = {
         "name": node.name,
@@ -74,8 +74,8 @@ def _facts(node: Node) -> dict[str, Any]:
 
 
 def graphml(graph: Graph, name: str) -> Iterator[str]:
-    """Yield the parts of the text of a GraphML file (http://graphml.graphdrawing.org/specification.html) with
-    the graph. ``name`` is the name of the graph in the file."""
+    """Yield a GraphML file (http://graphml.graphdrawing.org/specification.html) with the graph, as parts of
+    its text. ``name`` is the name of the graph in the file."""
     yield f'<?xml version="1.0" encoding="utf-8"?>\n<graphml xmlns="{GRAPHML}">\n'
     for key, kind in _TYPES.items():
         yield f'<key id="{key}" for="node" attr.name="{key}" attr.type="{kind}"/>\n'
@@ -99,8 +99,8 @@ def _attribute(text: str) -> str:
 
 
 def dot(graph: Graph, name: str) -> Iterator[str]:
-    """Yield the parts of the text of a DOT file (Graphviz) with the graph. Fusions, loops and calls are
-    clusters of nodes. ``name`` is the name of the graph in the file."""
+    """Yield a DOT file (Graphviz) with the graph, as parts of its text. Fusions, loops and calls are clusters
+    of nodes. ``name`` is the name of the graph in the file."""
     yield f"digraph {_quoted(name)} {{\n  node [shape=box];\n"
     by_group: dict[tuple[str, ...], list[Node]] = {}
     for node in graph.nodes:
@@ -137,9 +137,8 @@ def _quoted(text: str) -> str:
 
 
 def model_explorer(graph: Graph, name: str) -> Iterator[str]:
-    """Yield the parts of the text of a JSON file for Model Explorer with the graph. Fusions, loops and calls
-    are layers, which the viewer can open and close. The facts about a node become its attributes. ``name`` is
-    the name of the graph in the file."""
+    """Yield a JSON file for Model Explorer with the graph, as parts of its text. Fusions, loops and calls are
+    layers, which the viewer can open and close. ``name`` is the name of the graph in the file."""
     incoming: dict[str, list[dict[str, str]]] = {}
     for edge in graph.edges:
         incoming.setdefault(edge.target, []).append(

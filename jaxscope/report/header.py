@@ -44,8 +44,8 @@ def header(run: Run, directory: RunDir | None) -> Iterator[Line]:
 
 
 def _settings(directory: RunDir | None) -> Iterator[Line]:
-    """Yield a line with the values that ``run --vary`` gave the program in this run, and with the names of
-    the runs with other values. Yield nothing if the run was not made with ``--vary``."""
+    """Yield a line with the values that ``run --vary`` gave the program, and with the other runs of the same
+    command. Yield nothing if the run was not made with ``--vary``."""
     label = store.label_of(directory) if directory is not None else ""
     if directory is None or not label:
         return

@@ -146,12 +146,12 @@ def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) 
 
 
 def findings(parts: Sequence[variants.Variant], job: Job | None = None) -> Iterator[contract.Finding]:
-    """Yield the entries of ``findings`` in the JSON report: first those about differences between processes,
-    then those of the runs in ``parts``.
+    """Yield the entries of the list ``findings`` in the JSON report: first those about differences between
+    processes, then those about the runs in ``parts``.
 
     Args:
       parts: the run, then its sub-runs (the same program with other settings or numbers of devices).
-      job: all processes that were recorded together, if there are several. None: there are no findings about
+      job: all processes that were recorded together, if there are several; None: there is only one, and so no
         differences.
     """
     for f in ranks.of_ranks(job):
@@ -161,13 +161,9 @@ def findings(parts: Sequence[variants.Variant], job: Job | None = None) -> Itera
 
 
 def _written(found: Iterable[Section], depth: int = 0) -> Iterator[str]:
-    """Yield the parts of the text of a JSON object, with the line ends and spaces that ``dumps`` writes. The
-    last line has no line end.
-
-    Args:
-      found: the keys and values of the object. An iterator as a value becomes a list.
-      depth: the number of spaces before each line except the first.
-    """
+    """Yield the text of a JSON object in parts, indented as ``dumps`` does. No line end follows the last
+    line. ``found`` has its keys and values; an iterator as a value becomes a list. ``depth``: spaces before
+    each line except the first."""
     line = "\n" + " " * depth
     comma = "{"
     for key, value in found:
@@ -186,9 +182,8 @@ def _written(found: Iterable[Section], depth: int = 0) -> Iterator[str]:
 
 
 def _entries(values: Iterator[Any], depth: int) -> Iterator[Iterable[str]]:
-    """Yield the entries ``values`` of a JSON list as text, each time one or several entries, as the parts of
-    their text. There are ``depth`` spaces before each line except the first. About PIECE bytes of entries are
-    formatted together, because this is faster."""
+    """Yield the text of the entries ``values`` of a JSON list, each time as parts of text that belong
+    together. ``depth``: spaces before each line except the first."""
     waiting: list[bytes] = []
     size = 0
     for value in values:
@@ -196,6 +191,7 @@ def _entries(values: Iterator[Any], depth: int) -> Iterator[Iterable[str]]:
         if data is not None:
             waiting.append(data)
             size += len(data)
+        # Entries are formatted together, up to about PIECE bytes, because this is faster.
         if waiting and (data is None or size >= PIECE):
             yield [_indented(waiting, depth)]
             waiting, size = [], 0
@@ -206,8 +202,8 @@ def _entries(values: Iterator[Any], depth: int) -> Iterator[Iterable[str]]:
 
 
 def _indented(entries: list[bytes], depth: int) -> str:
-    """Return the entries of a JSON list as formatted text, with ``depth`` spaces before each line except the
-    first. ``entries`` has each entry as JSON."""
+    """Return the entries of a JSON list as indented text. ``entries`` has each entry as JSON. ``depth``:
+    spaces before each line except the first."""
     nested = b"[" * depth + b",".join(entries) + b"]" * depth
     around = (
         sum(range(1, depth + 1)) + depth
@@ -253,8 +249,8 @@ def _text(value: Any) -> str:
 
 
 def _encoded(value: Any) -> bytes:
-    """Return ``value`` as JSON in UTF-8. A lone surrogate becomes the replacement character, because some
-    readers of JSON reject it. It occurs in names of files that are not UTF-8."""
+    """Return ``value`` as JSON in UTF-8. Lone surrogates (from file names that are not UTF-8) become the
+    replacement character, because some readers of JSON reject them."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
@@ -424,9 +420,9 @@ def _bucket(v: observed_sizes.Varying) -> contract.Bucket:
 
 
 def key_json(run: Run, process: Process, key: Key, missed: Missed | None = None) -> contract.CacheKey:
-    """Return ``key``, a cache key (the values that JAX compares to find a trace or a program it can reuse),
-    as it is in the JSON report. ``process`` is the process that recorded it. ``missed`` is the recorded event
-    of the call, which has the lines that created the arrays among the arguments; None: these lines are
+    """Return the entry of the JSON report for ``key``, a cache key (the values that JAX compares to find a
+    trace or a program it can reuse). ``process`` is the process that recorded the key. ``missed`` is the
+    event of the call; it has the lines that created the arrays among the arguments. None: these lines are
     unknown."""
     lines = missed.made if missed is not None else []
     made_by = missed.made_by if missed is not None else []

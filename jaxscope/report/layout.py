@@ -35,10 +35,10 @@ class Line(NamedTuple):
     Attributes:
       text: the text with its styles.
       indent: number of spaces before each printed line of the paragraph.
-      hang: number of further spaces before the second and all later printed lines, so that they are indented
-        more than the first.
+      hang: number of further spaces before the second and all later printed lines.
       right: a text that is printed at the right edge; None: there is none.
-      cells: the cells without the spaces that align them, if the paragraph is a row of a table; else empty.
+      cells: the cells of the row, without the spaces that align them, if the paragraph is a row of a table;
+        else empty.
     """
 
     text: Text

@@ -37,10 +37,10 @@ def as_json(run: Run) -> contract.LineTimes | None:
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Yield lines about the lines of code at which the main thread spent most of its time, and about those
+    """Yield lines about the lines of code at which the main thread spent most of its time, then about those
     that JAX traced for long. Yield nothing if no line takes much.
 
-    Lines that compile are left out, because the report has the seconds of compiling for each function.
+    Lines that compile are not listed, because the report has the seconds of compiling for each function.
     ``everything`` (``--all``) lists all lines of code. ``places`` shortens file names.
     """
     times = model.measured(run)

@@ -37,7 +37,7 @@ class Follower:
 
     def poll(self) -> list[str]:
         """Read what the program has logged since the last call of ``poll``. Return a line for each new
-        recompile, and for each recompile that can be expected."""
+        recompile, and a line for each recompile to be expected."""
         lines = []
         for event, c in self._tail.poll():
             if c is None or not isinstance(event, (Compiled, PhaseFailed)) or c.id in self._reported:
@@ -51,7 +51,7 @@ class Follower:
 
 
 def warning(run: Run, p: predictions.Prediction) -> str:
-    """Return a line about a recompile that can be expected at the next call, and how to avoid it."""
+    """Return a line about a recompile to be expected at the next call, and about how to avoid it."""
     prediction = f"{escape(text(predictions.sentence(p)), 300)}; {escape(text(fix(p).words), 200)}"
     return f"jaxscope: {compilation_name(run, p.after)}: {prediction}"
 

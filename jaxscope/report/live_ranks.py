@@ -33,13 +33,13 @@ class Comparison:
     Args:
       whole: the directory of the run with all ranks.
       patience_s: seconds without progress after which a line names the places where the ranks wait.
-      holds: whether jaxscope makes each rank wait after a compilation until all ranks have compiled the same
-        program. Then a program that only some ranks compiled is a certain difference as soon as the other
-        ranks have made no progress for ``patience_s``.
+      holds: whether jaxscope delays each rank after a compilation until all ranks have compiled the same
+        program. Then a difference is certain as soon as the other ranks have made no progress for
+        ``patience_s``.
       clock: a function that returns the present time in ns since the epoch.
 
     Attributes:
-      agreed: the calls that may run their program, because all ranks have compiled it: name of a rank's
+      agreed: the calls whose program all ranks have compiled, so that they may run it: name of a rank's
         directory -> numbers of the calls in that rank's log, ascending. Only the latest calls are kept. Empty
         unless ``holds`` is set.
       diverged: the line about ranks that certainly run different programs; None: no such ranks were found.
@@ -91,9 +91,9 @@ class Comparison:
         return lines
 
     def _published(self) -> list[str]:
-        """Return lines about new differences between ranks that record into separate directories. Here only
-        the log of rank 0 can be read. The other ranks send the names of their programs to rank 0, which logs
-        them."""
+        """Return a line for each new difference between ranks that record into separate directories. Only the
+        log of rank 0 can be read here. It has the names of all ranks' programs, which the ranks send to rank
+        0."""
         run = self._following.alone()
         found = [] if run is None else [f for f in rules.published(run) if f.identity not in self._first]
         for f in found:
@@ -125,19 +125,15 @@ class Comparison:
                     yield rules.differs(job, ahead)
 
     def _held(self, d: Divergence, now: int) -> bool:
-        """Return whether a difference between ranks (processes) is certain already. It is if a few ranks
-        compiled an additional program, and all other ranks have waited for ``patience_s`` seconds.
-
-        This holds only if each rank waits after a compilation until all ranks have compiled the same program
-        (``holds``); otherwise return False. ``d`` is the difference, ``now`` the present time in ns.
-        """
+        """Return whether ``d`` is certain, because a few ranks compiled a further program and all others have
+        been blocked for ``patience_s``. False unless ``holds`` is set. ``now`` is in ns."""
         ahead = _ahead(d) if self._holds else None
         since = [blocked_since(r) for r in ahead.most] if ahead is not None else []
         return bool(since) and all(s is not None and now - s >= self._patience_ns for s in since)
 
     def _caught_up(self, job: Job) -> Iterator[Message]:
-        """Yield a message for each reported difference that no longer exists, because the ranks that lacked a
-        program have compiled it since."""
+        """Yield a message for each reported difference that is gone, because the ranks that lacked a program
+        have compiled it since."""
         for numbers, d in list(self._likely.items()):
             shown = d.here
             assert shown is not None
@@ -161,8 +157,8 @@ class Comparison:
             yield rules.ended_first(job, rank)
 
     def _stalled(self, job: Job) -> Iterator[Message]:
-        """Yield a message about what each rank does, if ranks have waited too long without progress. The
-        message is not repeated until one of the waiting ranks has continued."""
+        """Yield a message about what each rank does, if ranks have waited for too long. It is not repeated
+        before one of these ranks has continued."""
         now = self._clock()
         since = {r.number: s for r in job.ranks if r.left_ns is None and (s := blocked_since(r)) is not None}
         waiting = frozenset(n for n, s in since.items() if now - s >= self._patience_ns)
@@ -179,23 +175,21 @@ class Comparison:
 
 
 def _all_came(job: Job, d: Divergence) -> bool:
-    """Return whether a difference between ranks (processes) is final. It is if ``job`` has all ranks of the
-    run, and each has compiled enough programs to reach the position of the difference ``d``."""
+    """Return whether the difference ``d`` is final: ``job`` has all ranks (processes) of the run, and each
+    has compiled enough programs to reach the position of ``d``."""
     complete = job.size is None or len(job.ranks) >= job.size
     return complete and all(sum(s.ordered for s in r.seen) > d.position for r in job.ranks)
 
 
 def _ahead(d: Divergence) -> Divergence | None:
-    """Return the difference ``d`` between ranks (processes) as one of the kind EXTRA: a few ranks compiled a
-    program that the others did not compile.
-
-    A difference of the kind MISSING (some ranks lack a program) is converted if at most half of the ranks
-    have the program. Return None for other differences, if the ranks have no earlier program in common, or if
-    one of the other ranks is compiling something, because that rank may only be late.
-    """
+    """Return ``d`` as a difference of the kind EXTRA: at most half of the ranks (processes) compiled a
+    program that the others have not compiled. Return None if it is another difference, or if the others may
+    only be late."""
+    # As many ranks lack the program as have it, or more: the ranks that have it are then the unusual ones.
     if d.kind == MISSING and d.here is None and len(d.most) <= len(d.ranks):
         d = d._replace(kind=EXTRA, ranks=d.most, most=d.ranks, here=d.there, there=None)
     alone = d.kind == EXTRA and d.here is not None and d.there is None and len(d.ranks) <= len(d.most)
+    # A rank that compiles at this moment may only be late.
     if not alone or d.before is None or any(r.phase is not None for r in d.most):
         return None
     return d

@@ -15,7 +15,7 @@ UNITS = ("", "K", "M", "G", "T", "P")
 
 def machine_json(m: Machine) -> dict[str, Any]:
     """Return the facts about a machine as plain data for JSON: memory, peak rates, bandwidths. Each figure
-    has the page that states it; a figure that no public page states is null."""
+    comes with the page that states it. A figure that no public page states is null."""
     return {
         "name": m.name,
         "title": m.title,
@@ -66,14 +66,13 @@ def machine_lines(machines: Sequence[Machine], *, sources: bool = False) -> Iter
 
 
 def _memory(m: Machine) -> str:
-    """Return the memory of the machine ``m`` as text: ``16 GiB, 15.7 GiB of a device usable``. The first
-    figure is the memory of a chip, which the vendor states; the second is the memory of a device, which the
-    compiler states. The order is reversed if the compiler's figure is larger, because a vendor's page may
-    round down."""
+    """Return the memory of a chip (by the vendor's page) and of a device (by the compiler) as text: ``16 GiB,
+    15.7 GiB of a device usable``."""
     stated = size(m.memory.value) if m.memory else "not stated"
     if m.usable is None:
         return stated
     usable = f"{size(m.usable.value)} of a device usable"
+    # The vendor's page may round down: then the compiler's figure comes first.
     if m.memory is not None and m.usable.value * m.devices_per_chip > m.memory.value:
         return f"{usable}, as its compiler says ({stated} on the vendor's page)"
     return f"{stated}, {usable}"

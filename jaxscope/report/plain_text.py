@@ -16,7 +16,8 @@ MOST = 10  # findings that are written
 
 
 def render(found: Sequence[Finding]) -> str:
-    """Return findings as text: the first MOST findings, then a line with the number of further findings."""
+    """Return the first MOST findings as text. If there are more, the last line has the number of the
+    others."""
     parts = ["\n".join(lines(f)) for f in found[:MOST]]
     if len(found) > MOST:
         parts.append(f"and {len(found) - MOST:,} more")
@@ -35,8 +36,8 @@ def lines(f: Finding) -> list[str]:
 
 
 def place(frame: Frame | None) -> str | None:
-    """Return a line of code as ``train.py:110 in main``. Return None if ``frame`` is None. The name of the
-    file is relative to the current directory if the file is below it."""
+    """Return a line of code as ``train.py:110 in main``. The file name is relative to the current directory
+    if the file is below it. Return None if ``frame`` is None."""
     if frame is None:
         return None
     name = frame.file

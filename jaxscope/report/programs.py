@@ -136,8 +136,8 @@ def _memory(memory: Memory | None, hlo: Compiled | None, lowered: Reading | None
 
 
 def _by_path(lowered: Reading | None) -> list[contract.Contributor] | None:
-    """Return the arguments and results of a program by the user's names, with their bytes on one device; the
-    largest is first. ``lowered`` is the program's parsed StableHLO. Return None if ``lowered`` is None."""
+    """Return the user's arguments and results of a program, with their bytes on one device, the largest
+    first. ``lowered`` is the program's parsed StableHLO; None: return None."""
     if lowered is None:
         return None
     values = [("argument", v) for v in lowered.arguments] + [("output", v) for v in lowered.results]

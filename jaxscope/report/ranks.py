@@ -23,20 +23,20 @@ PROGRAMS = 500  # programs for which hits of the persistent cache are compared
 
 def findings(job: Job | None, of_run: Sequence[Finding]) -> list[Finding]:
     """Return the findings about differences between the ranks (processes) of a run, followed by ``of_run``,
-    the findings of one rank. ``job`` has all ranks; None: the run has only one process."""
+    the findings of one rank. ``job`` has all ranks; None: there is only one, and so no differences."""
     return [*of_ranks(job), *rules.without_published(of_run, job)]
 
 
 def of_ranks(job: Job | None) -> list[Finding]:
-    """Return the findings about differences between the ranks (processes) of a run. ``job`` has all ranks; if
-    it is None (the run has only one process), the list is empty."""
+    """Return the findings about differences between the ranks (processes) of a run. ``job`` has all ranks;
+    None: there is only one, and the list is empty."""
     return [] if job is None else rules.findings(job)
 
 
 def section(job: Job, places: Places) -> Iterator[Line]:
-    """Yield lines about the ranks (processes) of a run: one for each group of ranks that compiled the same
-    programs, then the smallest and largest seconds and memory, and how the ranks ended. ``places`` shortens
-    file names."""
+    """Yield lines about the ranks (processes) of a run: a line for each group of ranks that compiled the same
+    programs, then the smallest and the largest seconds and memory of a rank, and how the ranks ended.
+    ``places`` shortens file names."""
     groups = job.groups()
     yield BLANK
     yield line(("Ranks", "title"), f"  {count(len(job.ranks), 'process', 'processes')} of one job", hang=4)
@@ -107,8 +107,8 @@ def _cached(job: Job) -> Iterator[Line]:
 
 
 def named(group: Sequence[Rank], every: Sequence[Rank]) -> str:
-    """Return the numbers of the ranks in ``group`` as text: ``ranks 0-2``. If only few of all ranks
-    (``every``) are missing, name these: ``ranks 0-63 but 37``."""
+    """Return the numbers of the ranks in ``group`` as text: ``ranks 0-2``. If only few numbers between the
+    first and the last are missing, the text names these: ``ranks 0-63 but 37``. ``every`` has all ranks."""
     return f"{_word(group)} {ranks.numbers(group, every)}"
 
 
@@ -146,7 +146,7 @@ def _slowest(job: Job, places: Places) -> Iterator[Line]:
 
 def _ends(job: Job) -> dict[str, list[Rank]]:
     """Return the ranks (processes) by how they ended: ``{"exit code 1": [...], "signal 9": [...]}``. The dict
-    is empty if all ranks ended normally, because there is nothing to report then."""
+    is empty if all ended normally."""
     found: dict[str, list[Rank]] = {}
     for rank in job.ranks:
         code = rank.code

@@ -19,16 +19,15 @@ class Row(msgspec.Struct):
     """The figures of one training step.
 
     Attributes:
-      step: the number of the step; null: the figures are from the time in which no steps were counted.
+      step: the number of the step; null: the figures are from a time when no steps were counted.
       time_seconds: time of the first compilation or snapshot of the step, in seconds since the run began.
-      compilations: compilations of all functions.
-      compile_seconds: the seconds of tracing, lowering and compiling; if one function is traced inside
-        another, the time counts once.
-      recompiles: recompiles of the user's functions.
-      recompiles_by_cause: kind of the decisive cause (``shape``) -> number of these recompiles.
-      total_recompiles: recompiles from the beginning of the run to the end of this step.
-      peak_bytes: the largest memory on one device that a program compiled in this step needs; null: unknown,
-        or no program was compiled.
+      compilations: number of compilations of all functions.
+      compile_seconds: seconds of tracing, lowering and compiling. A trace inside another trace counts once.
+      recompiles: number of calls that recompiled one of the user's functions.
+      recompiles_by_cause: kind of the decisive cause (``shape``) -> number of these calls.
+      total_recompiles: number of such calls from the beginning of the run to the end of this step.
+      peak_bytes: the most memory on one device that a program compiled in this step needs; null: unknown, or
+        none was compiled.
       live_bytes: bytes of the live arrays on all devices of the program's process, in the largest snapshot of
         the step; null: the step has no snapshot.
     """

@@ -97,8 +97,8 @@ def recompile_seconds(run: Run) -> Iterator[Line]:
 
 
 def without_advice(run: Run, places: Places) -> Iterator[Line]:
-    """Yield lines about long first compilations that no finding is about. Each took at least a tenth of the
-    compile time. ``places`` shortens file names."""
+    """Yield lines about the lines of code whose compilations took at least a tenth of the compile time
+    although no finding is about them. Mostly these are first compilations. ``places`` shortens file names."""
     parts = [
         f"{names}: {cost}" + (f" ({where})" if (where := places.frame(entry.line)) else "")
         for entry, names, cost in needed_once(run)
@@ -120,9 +120,9 @@ def without_advice(run: Run, places: Places) -> Iterator[Line]:
 
 
 def cacheable_seconds(run: Run) -> float | None:
-    """Return the seconds of compiling that JAX's persistent cache would save in the next run, if it were on:
-    those of the programs that took CACHED_FROM seconds or more. Return None if the cache is on, or if it
-    would save less than a tenth of the seconds of compiling."""
+    """Return the seconds of compiling that JAX's persistent cache would save in the next run: those of the
+    programs that took at least CACHED_FROM seconds. Return None if the cache is on already, or if it would
+    save less than a tenth of the seconds of compiling."""
     calls = [c for c in run.compilations.values() if c.compiled is not None and c.entry != "nested"]
     if any(c.compiled is not None and c.compiled.persistent_cache != "off" for c in calls):
         return None
@@ -132,10 +132,10 @@ def cacheable_seconds(run: Run) -> float | None:
 
 def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
     """Return the lines of code whose compilations took at least a tenth of the compile time although no
-    finding is about them. These are mostly first compilations, which a program cannot avoid.
+    finding is about them. Mostly these are first compilations, which a program cannot avoid.
 
-    Each is (the line with its compilations, names of the compiled functions as text, cost as text: ``2.1 s,
-    40 %``).
+    Each entry is (the line with its compilations, names of the compiled functions as text, cost as text:
+    ``2.1 s, 40 %``).
     """
     total = payers.total_seconds(run)
     entries = payers.unadvised(run, registry.findings(run))
@@ -153,8 +153,8 @@ def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
 
 
 def each_step(run: Run, places: Places) -> Iterator[Line]:
-    """Yield a line for each loop that runs operations outside jit: how many programs and how many of these
-    operations run in one iteration. Loops with a finding (rule JX605) are left out. ``places`` shortens file
+    """Yield a line for each loop that runs operations outside jit: how many jitted programs and how many such
+    operations one iteration runs. Loops with a finding (rule JX605) are not listed. ``places`` shortens file
     names."""
     found = {f.subject for f in registry.findings(run)}
     steps = [s for s in payers.steps(run) if line_times.subject("JX605", s.loop) not in found]
@@ -171,14 +171,14 @@ def each_step(run: Run, places: Places) -> Iterator[Line]:
 
 
 def inside_others(f: Function) -> bool:
-    """Return whether ``f`` was only traced during traces of other functions, so that its time is a part of
-    theirs."""
+    """Return whether ``f`` was only traced during traces of other functions. Its time is then part of the
+    time of those functions."""
     return bool(f.compilations) and all(c.entry == "nested" for c in f.compilations)
 
 
 def ranked(run: Run, wanted: Callable[[Function], bool]) -> list[Function]:
-    """Return the functions of ``run`` that were called or compiled, slowest first. ``wanted`` is a function
-    that takes a function of the run and returns whether to include it."""
+    """Return the functions of ``run`` that were called or compiled, slowest first. ``wanted(f)`` says whether
+    to include the function ``f``."""
     active = [
         f for f in run.functions.values() if wanted(f) and (f.compilations or f.calls or f.fast_path_misses)
     ]
@@ -232,9 +232,9 @@ def slowest_recompile(run: Run, functions: list[Function], places: Places, *, in
     """Yield a line about the slowest recompile of ``functions``, if it took at least a tenth of the compile
     time.
 
-    Here a compilation is a recompile only if the same line of code had compiled the same operation or
-    function before. If a library compiles an operation once for each of its layers, none of these
-    compilations is one.
+    A compilation counts as a recompile here only if the same line of code had compiled the same operation or
+    function before. So a library that compiles an operation once for each of its layers does not recompile
+    it.
 
     Args:
       functions: functions that are not the user's: operations outside jit, functions of libraries.

@@ -67,8 +67,8 @@ def _entry(i: Intent, found: Disagreement | None) -> contract.Intent:
 
 def section(intents: Sequence[Intent], places: Places, *, everything: bool = False) -> Iterator[Line]:
     """Yield a line for each argument and result of a program with its requested, compiled and actual
-    sharding. Arguments and results whose shardings differ come first, with the reason. If the table is long,
-    the others are left out. If no shardings differ, each line has only one sharding.
+    sharding. Those whose shardings differ come first, with the reason. In a long table, only those are
+    listed. If no shardings differ, each line has only one sharding.
 
     Args:
       intents: the shardings of each argument and result.
@@ -103,14 +103,9 @@ def section(intents: Sequence[Intent], places: Places, *, everything: bool = Fal
 
 
 def _alike(rows: Sequence[tuple[str, str, str, str, str]]) -> bool:
-    """Return whether the table needs only one column, the compiled shardings. That is so if each row has a
-    compiled sharding and no row has a requested or actual one that differs from it. At least one row must
-    have a requested or actual sharding.
-
-    Args:
-      rows: (argument or result, its type, requested, compiled, actual), all as text; a sharding is an empty
-        text if there is none.
-    """
+    """Return whether one column is enough: each row has a compiled sharding, and its requested and actual
+    shardings are equal to it or empty, but not all are empty. Rows: (name, type, requested, compiled,
+    actual)."""
     return all(r[3] and {*r[2:]} <= {"", r[3]} for r in rows) and any(r[2] or r[4] for r in rows)
 
 

@@ -18,8 +18,10 @@ MOST_ROWS, MOST_COLUMNS = 32, 8
 
 
 class Grid(NamedTuple):
-    """A table that shows which device holds which slice of an array. Its columns are the coordinates on the
-    last mesh axis, its rows those on the other axes.
+    """A table that shows which device holds which slice of an array.
+
+    Its columns are the coordinates on the last mesh axis, its rows those on the other axes. A mesh with only
+    one axis has a row for each coordinate, and one column.
 
     Attributes:
       heads: the headings of the columns: ``model 0``, ``model 1``; empty if there is only one column.
@@ -34,12 +36,8 @@ class Grid(NamedTuple):
 
 def grid_of(s: Sharding, shape: Sequence[int]) -> Grid | None:
     """Return a table that shows which device holds which slice of an array with the sharding ``s`` and the
-    shape ``shape``. It has a column for each coordinate of the last mesh axis, and a row for each combination
-    of coordinates of the other axes.
-
-    If the sharding has no mesh, the table has a row for each device. Return None if the slices are unknown,
-    or if one device holds the whole array.
-    """
+    shape ``shape``. If the sharding has no mesh, the table has a row for each device. Return None if the
+    slices are unknown, or if fewer than two devices have a part of the array."""
     cells = sh.cells(s, shape)
     if cells is None or len(cells) < 2:
         return None
@@ -62,8 +60,8 @@ def grid_of(s: Sharding, shape: Sequence[int]) -> Grid | None:
 
 def drawing(s: Sharding, shape: Sequence[int]) -> Iterator[Line]:
     """Yield lines of text that show which device holds which slice of an array with the sharding ``s`` and
-    the shape ``shape``, as a table with the axes of the mesh. Yield nothing if the slices are unknown, or if
-    one device holds the whole array."""
+    the shape ``shape``, as a table (``Grid``). Yield nothing if the slices are unknown, or if fewer than two
+    devices have a part of the array."""
     grid = grid_of(s, shape)
     if grid is None:
         return
@@ -82,12 +80,11 @@ def drawing(s: Sharding, shape: Sequence[int]) -> Iterator[Line]:
 
 
 def _labels(axes: Sequence[tuple[str, int]]) -> list[str]:
-    """Return a heading for each combination of coordinates on some mesh axes: ``["data 0, fsdp 0", "data 0,
-    fsdp 1", ...]``. The coordinate on the last axis changes fastest. ``axes`` has (name, size) of each axis.
-    If there are more headings than a table can show, the last axes may be missing."""
+    """Return a heading for each combination of coordinates on mesh axes, (name, size) each: ``["data 0, fsdp
+    0", "data 0, fsdp 1", ...]``. The last axis changes fastest."""
     labels = [""]
     for name, size in axes:
         labels = [f"{old}, {escape(name, 30)} {k}".removeprefix(", ") for old in labels for k in range(size)]
-        if len(labels) > 4 * MOST_ROWS:
+        if len(labels) > 4 * MOST_ROWS:  # more than a table shows, so the other axes are not needed
             break
     return labels

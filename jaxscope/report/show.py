@@ -17,8 +17,7 @@ LONGEST = 1 << 62
 
 
 class Command(contract.Entry):
-    """A command that the reader of this output may want to run next. It is meant for scripts and agents
-    that run jaxscope and read what it prints.
+    """A command that is useful after this output, for scripts and agents that read it.
 
     Attributes:
       command: the command line: ``jaxscope rule JX101``.
@@ -34,14 +33,14 @@ class Shown(contract.Entry):
 
     Attributes:
       path: the path from the top of the report: ``findings/JX101/0``.
-      value: the part at the path. Without ``--all`` it has at most a few kilobytes.
-      complete: true if ``value`` is the whole part; false if keys, entries or the ends of texts are left out.
+      value: the part at the path. Without ``--all``, it has at most a few kilobytes.
+      complete: true if ``value`` is the whole part; false if it lacks keys, entries or the ends of texts.
       entries: the number of entries, if the part is a list; else null.
-      left_out: paths of parts that are left out, at least the first ones; ``jaxscope show`` accepts each of
-        them.
-      below: paths of lists in other parts of the report that belong to this part, such as the compilations of
-        a function.
-      next: further commands that are useful.
+      left_out: paths of the parts that ``value`` lacks, at least the first ones. ``jaxscope show`` accepts
+        each of them.
+      below: paths of lists elsewhere in the report that belong to this part, such as the compilations of a
+        function.
+      next: commands that are useful next.
     """
 
     schema: int
@@ -113,9 +112,8 @@ def _value(part: Any, path: str, room: int, left_out: list[str]) -> Any:
 
 
 def _listed(part: Collection, path: str) -> Iterator[dict[str, Any]]:
-    """Yield a dict for each entry of ``part``, a list in the report. The dict has the path of the entry and
-    those of its values that are numbers or texts. If the entry is itself a list, the dict has its path and
-    length. ``path`` is the path of ``part``."""
+    """Yield a dict for each entry of ``part``, a list in the report: the entry's path, and those of its
+    values that are numbers or texts. For an entry that is itself a list, it has path and length."""
     for name in part.names:
         at = f"{path}/{escaped(name)}"
         entry = part.entry(name)
@@ -139,9 +137,9 @@ def _whole(part: Any) -> Any:
 
 
 def _next(part: Any, path: str, name: str) -> list[Command]:
-    """Return commands that are useful after ``part`` of the report, if it is a finding: one that prints its
-    evidence, and one that prints the page of its rule. Return an empty list for other parts. ``path`` is the
-    path of ``part``, and ``name`` the name of the run."""
+    """Return commands that are useful after a finding: to print its evidence, and the page of its rule.
+    Return an empty list if ``part`` is not a finding. ``path`` is the path of ``part``, ``name`` the name of
+    the run."""
     value = part.value if isinstance(part, Entry) else None
     if not isinstance(value, dict) or "code" not in value or "fix_kind" not in value:
         return []

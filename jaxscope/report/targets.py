@@ -27,9 +27,8 @@ LARGEST = 5  # buffers that are listed
 
 
 def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:
-    """Yield lines for the summary at the end of ``jaxscope run`` about the programs that were compiled for
-    targets (machines to compile for, ``v5e:4x4``): one line for each program, and one that says whether it
-    fits into memory.
+    """Yield lines for the summary at the end of ``jaxscope run`` about the programs for targets (machines to
+    compile for, ``v5e:4x4``): one line for each program, and lines about whether it fits into memory.
 
     Args:
       most: the number of functions to include: those that took longest to compile.
@@ -52,8 +51,8 @@ def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:
 
 
 def devices(run: Run) -> Iterator[Line]:
-    """Yield warnings about differences between this machine, on which the program ran, and the targets
-    (machines for which it was also compiled), such as the number of devices."""
+    """Yield warnings if this machine, on which the program ran, differs from a target (a machine for which it
+    was also compiled): in the number of devices, for example."""
     have = len(run.devices)
     for t in run.targets:
         if have and have != t.devices:
@@ -130,9 +129,9 @@ def with_contents(run: Run, p: Program, places: Places, *, everything: bool) -> 
 
 def fit_lines(found: Fit, texts: Texts, *, everything: bool = False) -> Iterator[Line]:
     """Yield lines about whether a program fits into the memory of a target (a machine to compile for,
-    ``v5e:4x4``). If it does not, they list its largest buffers, or all known ones with ``everything``
-    (``--all``). ``found`` is the memory that the program needs and that the target has; ``texts`` are the
-    parsed StableHLO and HLO."""
+    ``v5e:4x4``). If it does not fit, they list its largest buffers; with ``everything`` (``--all``), all
+    known ones. ``found`` compares the memory that the program needs with that of the target. ``texts`` are
+    the parsed StableHLO and HLO."""
     fit_text = memory_fit(found)
     if fit_text:
         yield line(*fit_text, indent=6, hang=4)
@@ -154,9 +153,8 @@ def bounds_json(found: Bounds | None) -> contract.Bounds | None:
 
 
 def program_json(run: Run, p: Program) -> contract.Program:
-    """Return the entry for a program that was compiled for a target (a machine to compile for, ``v5e:4x4``)
-    in the list ``programs`` of the JSON report. The key ``of`` of the entry is the id of the program that ran
-    in the same call."""
+    """Return the entry of the list ``programs`` in the JSON report for a program that was compiled for a
+    target (a machine to compile for, ``v5e:4x4``)."""
     texts = run.texts_of(p)
     result, found = p.target_compiled, fit(run, p)
     entry = texts_json(texts, result.memory if result is not None else None)

@@ -25,8 +25,8 @@ def section(
     variants: Sequence[Variant], places: Places, *, width: int = WIDTH, everything: bool = False
 ) -> Iterator[Line]:
     """Yield the lines of the report's section on targets (machines to compile for, ``v5e:4x4``) and settings
-    (values with which ``run --vary`` ran the program): the programs of each function, side by side. Yield
-    nothing if nothing was compiled for a target and there is only one run.
+    (values that ``run --vary`` gave the program): the programs of each function, side by side. Yield nothing
+    if there are no targets and only one run.
 
     Args:
       variants: the run, then its sub-runs (the same program with other settings or numbers of devices).
@@ -85,9 +85,9 @@ def _function(
 
 
 def of_function(f: Function, variants: Sequence[Variant], width: int) -> Iterator[Line]:
-    """Yield a table with the programs of the function ``f`` side by side: one for each target (a machine to
-    compile for) and each setting (values with which ``run --vary`` ran the program). Yield nothing if there
-    is only one program.
+    """Yield a table with the programs of the function ``f`` side by side: one column for each target (a
+    machine to compile for) and each setting (values that ``run --vary`` gave the program). Yield nothing if
+    there is only one program.
 
     Args:
       variants: the run, then its sub-runs (the same program with other settings or numbers of devices).
@@ -104,9 +104,9 @@ def of_function(f: Function, variants: Sequence[Variant], width: int) -> Iterato
 
 
 def failed(variants: Sequence[Variant]) -> Iterator[Line]:
-    """Yield a line for each run that failed, because its programs may be missing in the tables that compare
-    runs. Yield nothing if there is only one run. ``variants`` are the run, then its sub-runs (the same
-    program with other settings or numbers of devices)."""
+    """Yield a line for each of several runs that failed, because the tables that compare the runs may lack
+    its programs. ``variants`` are the run, then its sub-runs (the same program with other settings or numbers
+    of devices)."""
     if len(variants) < 2:
         return
     for v in variants:
@@ -122,9 +122,8 @@ def failed(variants: Sequence[Variant]) -> Iterator[Line]:
 
 
 def _unfinished(variants: Sequence[Variant]) -> Iterator[Line]:
-    """Yield a line with the command that compiles the missing programs for targets (machines to compile for).
-    They are missing because a compiler's process crashed, timed out or ended. Yield nothing if none is
-    missing."""
+    """Yield a line with the command that compiles the missing programs for targets (machines to compile for):
+    those whose compiler crashed, timed out or ended."""
     n = sum(p.state in (CRASHED, LATE, "abandoned") for v in variants for p in v.run.retargeted.values())
     directory = variants[0].directory
     if n and directory is not None:

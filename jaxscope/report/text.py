@@ -56,7 +56,7 @@ def print_report(
     run: Run, *, file: TextIO | None = None, directory: RunDir | None = None, everything: bool = False
 ) -> None:
     """Print the text report of ``run`` to ``file``; None: to stdout. The whole text is written at once,
-    because a notebook shows each piece separately. ``everything`` (``--all``) shortens no lists."""
+    because a notebook shows each piece separately. ``everything`` (``--all``) prints lists in full."""
     stream = file or sys.stdout
     to, buffer = console(stream), io.StringIO()
     to.file = buffer
@@ -167,12 +167,11 @@ def _functions(run: Run, users: list[Function], places: Places, *, everything: b
 
 
 def _next(run: Run, directory: RunDir | None, users: list[Function], width: int) -> Iterator[Line]:
-    """Yield lines with commands that are useful after reading this report, each with what it prints.
+    """Yield lines with commands that are useful after this report, each with what it prints.
 
     Args:
       users: the user's functions, slowest first.
-      width: the width of the page in characters. If all lines fit, a command and what it prints are on one
-        line.
+      width: the width of the page in characters. Command and explanation are on one line if that fits.
     """
     name = which(directory, latest="")
     commands = []
@@ -215,9 +214,8 @@ def _next(run: Run, directory: RunDir | None, users: list[Function], width: int)
 
 
 def _quick_to_check(parts: Sequence[variants.Variant]) -> bool:
-    """Return whether the run is so small that the rules find all findings within about two seconds. The
-    summary of a larger run has no findings, because the user waits for it. ``parts`` are the run and its
-    sub-runs (the same program with other settings or numbers of devices)."""
+    """Return whether the rules find all findings of the run within about two seconds. The summary of a larger
+    run has no findings, because the user waits for it."""
     texts = sum(sum(p.text_bytes.values()) for part in parts for p in part.run.programs.values())
     compilations = sum(len(part.run.compilations) for part in parts)
     return texts <= QUICK_BYTES and compilations <= QUICK_COMPILATIONS
@@ -261,9 +259,8 @@ def _summary(
 
 
 def _totals(run: Run, directory: RunDir, users: Sequence[Function], others: Sequence[Function]) -> Line:
-    """Return the first line of the summary: the seconds that went into compiling, the number of compilations
-    of the user's functions (``users``) and of all other functions (``others``), and how the run ended if that
-    is an error."""
+    """Return the first line of the summary: the seconds of compiling, the number of compilations of the
+    user's functions (``users``) and of ``others``, and how the run ended if that is an error."""
     spent = compiling(run, shares=False) or ["?", " went into tracing, lowering and compiling"]
     again = sum(len(recompiles(f, run)) for f in users)
     outside = len(payers.recompiled_outside(run))
@@ -308,8 +305,8 @@ def which(directory: RunDir | None, *, latest: str | None = None) -> str:
     if ``directory``, the directory of the run, is None.
 
     Args:
-      latest: the text to return for the newest run, because commands use that run if they get no argument;
-        None: return its name, as for other runs.
+      latest: what to return for the newest run, which commands use if they get no argument; None: its name,
+        as for other runs.
     """
     if directory is None:
         return ""

@@ -121,7 +121,8 @@ def _process_name(part: Recorded, process: Process) -> str:
 
 
 class _Counted(NamedTuple):
-    """The steps and copies of a run over time, read from the log because a loaded run has only the totals.
+    """The steps and copies of a run over time. They are read from the log, because a loaded run has only the
+    totals.
 
     Attributes:
       steps: process id -> list of (time in ns, number of steps so far), in order of time.
@@ -156,7 +157,7 @@ def _counted(part: Recorded) -> _Counted:
 
 
 def _steps(counted: Sequence[tuple[int, int]]) -> Iterator[Slice]:
-    """Yield a bar for each training step. If the time of a step's end is unknown, one bar covers several
+    """Yield a bar for each training step. If the end of a step has no recorded time, one bar covers several
     steps. ``counted`` has (time in ns, number of steps so far), in order of time."""
     for (begin, before), (end, after) in itertools.pairwise(counted):
         if after > before and end > begin:
@@ -165,19 +166,15 @@ def _steps(counted: Sequence[tuple[int, int]]) -> Iterator[Slice]:
 
 
 def _waits(found: Iterable[ev.Transferred], places: Places) -> dict[str, list[Slice]]:
-    """Return bars for the time that the program waited for copies, as {source line: its bars}. A log entry
-    has only the sum of all waits so far. So a bar stands for all waits between two entries: it is as long as
-    their sum, and ends when the last of them ended.
-
-    Args:
-      found: the log entries about copies, in order of time.
-      places: shortens file names.
-    """
+    """Return bars for the time that the program waited for copies, as {source line: its bars}. ``found`` has
+    the log entries about copies, in order of time."""
     slices: dict[str, list[Slice]] = {}
     before: dict[object, ev.Transferred] = {}
     for e in found:
         key = e.direction, e.via, e.site
         last = before.get(key)
+        # An entry has the sum of all waits so far: one bar stands for all waits since the entry before it. It
+        # is as long as these waits, and ends with the last of them.
         spent = (e.seconds or 0.0) - ((last.seconds or 0.0) if last is not None else 0.0)
         count = e.count - (last.count if last is not None else 0)
         end = e.last_ns or e.t_ns
@@ -218,13 +215,12 @@ def _about(run: Run, c: Compilation, places: Places) -> Json:
 
 
 def _tracks(first: int, name: str, found: Iterable[Slice]) -> list[tuple[int, str, list[Slice]]]:
-    """Distribute bars over as few tracks of the timeline as possible, so that two bars on one track do not
-    overlap unless one is completely inside the other. Return (id, name, bars) of each track.
+    """Distribute bars over as few tracks as possible. Two bars on a track do not overlap, unless one is
+    inside the other. Return (id, name, bars) of each track.
 
     Args:
-      first: the id of the first track; the ids of the others follow it.
-      name: the name of the first track: ``trace``. The next ones are called ``trace 2``, ``trace 3``, ...
-      found: the bars.
+      first: the id of the first track; the others have the next ids.
+      name: the name of the first track: ``phases``. The others are ``phases 2``, ``phases 3``, ...
     """
     tracks: list[tuple[int, str, list[Slice]]] = []
     open_ends: list[list[int]] = []  # of each track, the ends of the slices that are open, the innermost last

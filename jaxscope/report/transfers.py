@@ -21,8 +21,8 @@ RESHARDED = "through the host, for another sharding"
 
 
 def as_json(run: Run) -> list[contract.Transfer] | None:
-    """Return the entry ``transfers`` of the JSON report: all copies between host and devices. Return None if
-    copies were not counted."""
+    """Return the entry ``transfers`` of the JSON report: all copies between host and devices, or between
+    devices. Return None if copies were not counted."""
     return [_entry(t) for t in model.transfers(run)] if model.counted(run) else None
 
 
@@ -34,9 +34,9 @@ def _entry(t: Transfer) -> contract.Transfer:
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Yield lines about the lines of code at which the program waited long for copies or copied many bytes.
-    If there are none, yield one line with the number of copies. ``everything`` (``--all``) lists all lines of
-    code that copy. ``places`` shortens file names."""
+    """Yield lines about the lines of code at which the main process waited long for copies or copied many
+    bytes. If there are none, yield one line with the number of copies. ``everything`` (``--all``) lists all
+    lines of code that copy. ``places`` shortens file names."""
     found = [t for t in model.transfers(run) if t.process is run.main]
     shown = [t for t in found if long(run, t.blocked_seconds or 0.0) or (t.bytes or 0) >= LARGE]
     shown = found if everything else shown[:SHOWN]
@@ -73,8 +73,8 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
 
 
 def _in_short(found: Sequence[Transfer]) -> Iterator[str]:
-    """Yield a text for each direction (to the host, to devices, between devices): the number of copies, and
-    how many of them needed no copying because host and device share the memory."""
+    """Yield a text for each direction (to the host, to devices, between devices): how many copies there were,
+    and for how many of them no bytes were copied."""
     for direction, words in DIRECTIONS.items():
         transfers = [t for t in found if t.direction == direction]
         times = sum(t.count or 0 for t in transfers)

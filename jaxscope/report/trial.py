@@ -47,8 +47,8 @@ class Side(NamedTuple):
     Attributes:
       label: what the report calls the run.
       name: the run's name, for commands.
-      findings: the findings of the run, computed while the source files were those of this run, because some
-        rules read them.
+      findings: the findings of the run. They were computed while the source files were those of this run,
+        because some rules read them.
       output: what the program printed on stdout.
     """
 
@@ -65,9 +65,9 @@ class OneFact(contract.Entry):
 
     Attributes:
       name: the name of the figure.
-      function: the name of the function; null: the figure is about the whole run.
-      target: the target (a machine given with ``--target``), if the figure is about a program for it; else
-        null.
+      function: the name of the function to which the figure belongs; null: it belongs to the whole run.
+      target: the target (a machine given with ``--target``) of the program to which the figure belongs; null:
+        none.
       verdict: better, worse or equal: what the change did to the figure.
     """
 
@@ -98,11 +98,11 @@ class Outputs(contract.Entry):
     """A comparison of what the program printed on stdout before the change and after it.
 
     Attributes:
-      equal: the outputs are equal, except for numbers that differ by at most ``tolerance``.
-      identical: the outputs are identical.
+      equal: true if the outputs are equal, or differ only in numbers, by at most ``tolerance``.
+      identical: true if the outputs are equal in every character.
       tolerance: the largest relative difference of two numbers that counts as equal: 0.01 is 1 %.
-      largest_difference: the largest relative difference of two numbers at the same place; null: words
-        differ, or a number is not finite.
+      largest_difference: the largest relative difference of two numbers at the same place; null: something
+        else than numbers differs, or a number is not finite.
     """
 
     equal: bool
@@ -143,14 +143,14 @@ class Trial(contract.Entry):
     its source.
 
     Attributes:
-      verdict: better, worse, equal or mixed (some figures are better, some worse); ``failed`` if the changed
-        program failed; ``outputs differ`` if it prints something else.
+      verdict: better, worse, equal or mixed (some figures are better, some worse); ``failed``: the changed
+        program failed; ``outputs differ``: it prints something else.
       outputs: the comparison of what the program printed before and after the change.
       facts: the figures of the whole run, then those of the functions that both runs have. Without ``--all``,
-        figures of functions are left out if they are equal.
-      facts_equal: how many figures of functions are left out.
-      findings_gone, findings_new: findings that only the run before the change has, and findings that only
-        the run after it has.
+        figures of functions that are equal are not listed.
+      facts_equal: number of figures that are not listed.
+      findings_gone, findings_new: findings that only the run before the change has, and those that only the
+        run after it has.
       findings_left: number of findings that both runs have.
       next: useful commands.
     """
@@ -174,7 +174,7 @@ class Compared(NamedTuple):
 
     Attributes:
       page: the comparison as it is written in JSON.
-      facts: the figures in ``page``, before they were converted for JSON.
+      facts: the figures in ``page``, as objects.
       after: the run after the change.
     """
 
@@ -184,9 +184,9 @@ class Compared(NamedTuple):
 
 
 def compare(before: Side, after: Side, tolerance: float, *, everything: bool = False) -> Compared:
-    """Compare the figures, findings and outputs of a program before and after a change. ``tolerance`` is the
-    largest relative difference at which two numbers in the outputs count as equal. ``everything`` (``--all``)
-    includes figures of functions that are equal."""
+    """Compare the figures, findings and outputs of a program before and after a change of its source.
+    ``tolerance`` is the largest relative difference at which two numbers in the outputs count as equal. With
+    ``everything`` (``--all``), the result also has figures of functions that are equal."""
     found = facts.facts(diff.runs(before.run, after.run))
     shown = [f for f in found if everything or f.function is None or f.verdict != EQUAL]
     outputs = compare_outputs(before.output, after.output, tolerance)
@@ -231,8 +231,8 @@ def _fact(f: Fact) -> OneFact:
 
 
 def _identity(run: Run, f: Finding) -> tuple[str, str | None, str | None]:
-    """Return (code of the rule, name of the function, argument) of a finding. It is equal for the same
-    finding before and after a change. Lines are no part of it, because a change of the source moves them."""
+    """Return (code of the rule, name of the function, argument) of a finding, which is equal before and after
+    a change. Lines are not part of it, because a change moves them."""
     function = run.functions.get(f.function or "")
     return f.code, None if function is None else function.name, f.path
 
@@ -276,9 +276,8 @@ def compare_outputs(before: str, after: str, tolerance: float) -> Outputs:
 
 
 def _largest_difference(x: str, y: str) -> float | None:
-    """Return the largest relative difference between a number in line ``x`` and the number at the same place
-    in line ``y``: 2.0 and 2.5 -> 0.2. Return None if the lines differ in anything but numbers, or if a
-    difference is not finite."""
+    """Return the largest relative difference of two numbers at the same place in the lines ``x`` and ``y``:
+    2.0 and 2.5 -> 0.2. None if anything but numbers differs, or a difference is not finite."""
     if _NUMBER.sub("0", x).split() != _NUMBER.sub("0", y).split():
         return None
     largest = 0.0
@@ -297,7 +296,7 @@ def _largest_difference(x: str, y: str) -> float | None:
 
 def lines(found: Compared) -> Iterator[Line]:
     """Yield the text report of ``jaxscope try``: the verdict, how the outputs differ, the figures, and the
-    findings that disappeared or are new."""
+    findings that are gone or new."""
     page = found.page
     role = {BETTER: "good", EQUAL: "bold"}.get(page.verdict, "error")
     yield line((page.verdict, role), f": {page.before.label} → {page.after.label}", hang=2)

@@ -67,8 +67,8 @@ class Ended:
 
     @property
     def something(self) -> bool:
-        """Return whether the run has anything to report, which means that at least one call missed one of
-        JAX's caches."""
+        """Return whether the run has anything to report: at least one call that missed one of JAX's
+        caches."""
         every = self.parts[0].run.compilations.values()
         return any(c.missed is not None or c.reached_phases for c in every)
 
@@ -78,12 +78,12 @@ def one(run: Run, directory: RunDir | None) -> Variant:
 
 
 def by_function(variants: Sequence[Variant]) -> list[tuple[Function, list[Column]]]:
-    """Return the user's functions, slowest first, each with the programs to compare: its latest program for
-    each target (a machine to compile for, ``v5e:4x4``) in each run.
+    """Return the user's functions, slowest first, each with the programs to compare. These are its latest
+    programs for each target (a machine to compile for, ``v5e:4x4``) in each run.
 
-    If nothing was compiled for targets but there are several runs, these are the latest programs that ran.
-    Functions of different runs are the same if they have the same id. ``variants`` are the run, then its
-    sub-runs (the same program with other settings or numbers of devices).
+    If there are no targets but several runs, they are the latest programs that ran. Functions of different
+    runs are the same if they have the same id. ``variants`` are the run, then its sub-runs (the same program
+    with other settings or numbers of devices).
     """
     found: dict[str, tuple[Function, list[Column]]] = {}
     elsewhere = any(v.run.retargeted for v in variants)
@@ -108,9 +108,9 @@ def _here(run: Run) -> Iterable[tuple[Function, list[Program]]]:
 
 def groups(variants: Sequence[Variant]) -> dict[str, list[Variant]]:
     """Return ``variants`` grouped by the values that ``run --vary`` gave the program: the values as text
-    (``--remat=full``) -> the runs with these values. The text has only the values that differ between runs.
-    Runs that differ only in the number of devices are one group. ``variants`` are the run, then its sub-runs
-    (the same program with other settings or numbers of devices)."""
+    (``--remat=full``) -> the runs with these values. The text lacks values that are the same in all runs.
+    Runs that differ only in the number of devices are in one group. ``variants`` are the run, then its
+    sub-runs (the same program with other settings or numbers of devices)."""
     everywhere_alike = {
         item for item in variants[0].settings.items() if all(item in v.settings.items() for v in variants)
     }
@@ -122,17 +122,17 @@ def groups(variants: Sequence[Variant]) -> dict[str, list[Variant]]:
 
 
 def findings(variants: Sequence[Variant]) -> list[Finding]:
-    """Return the findings of all rules in all runs, errors first, then by seconds. A finding of several runs
-    is returned once. ``variants`` are the run, then its sub-runs (the same program with other settings or
-    numbers of devices)."""
+    """Return the findings of all rules in all runs, errors first, then by seconds. A finding that several
+    runs have is returned once. ``variants`` are the run, then its sub-runs (the same program with other
+    settings or numbers of devices)."""
     return of_each(variants, lambda runs: merging.findings(runs[0].run, [v.run for v in runs[1:]]))
 
 
 def of_each(
     variants: Sequence[Variant], findings_of: Callable[[Sequence[Variant]], Sequence[Finding]]
 ) -> list[Finding]:
-    """Return the findings for each setting (values with which ``run --vary`` ran the program). A finding that
-    occurs with several settings is returned once, with the names of the settings.
+    """Return the findings for each setting (values that ``run --vary`` gave the program). If several settings
+    have the same finding, it is returned once, with the names of these settings.
 
     Args:
       variants: the run, then its sub-runs (the same program with other settings or numbers of devices).

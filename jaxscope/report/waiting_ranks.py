@@ -15,13 +15,13 @@ Doing = tuple[str, Frame | None]  # the slug of a message, ``rank-waits-at``, an
 
 
 def blocked_since(rank: Rank) -> int | None:
-    """Return the time in ns since which the main thread of ``rank`` has been waiting. Return None if it was
-    not waiting when its state was last recorded."""
+    """Return since when the main thread of ``rank`` has been waiting, in ns since the epoch. Return None if
+    it was not waiting when its state was last recorded."""
     return rank.look.since_ns if rank.look is not None and rank.look.blocked else None
 
 
 def doing(rank: Rank) -> Doing:
-    """Return what the rank (process) does, or did when it was killed, as (name of a message template, line):
+    """Return what a rank (process) does, or did when it was killed, as (name of a message template, line):
     ``("rank-waits-at", frame)``. The line is None if it is unknown."""
     if rank.left_ns is not None and (rank.left or rank.code in (None, 0)):
         return "rank-has-left", rank.seen[-1].site if rank.seen else None
@@ -34,8 +34,8 @@ def doing(rank: Rank) -> Doing:
 
 
 def groups(job: Job) -> dict[Doing, list[Rank]]:
-    """Return the ranks (processes) of a run grouped by what they do and at which line, as {(name of a message
-    template, line): ranks}. The smallest group comes first, because the other ranks probably wait for it."""
+    """Return the ranks (processes) of a run grouped by what they do and at which line: {(name of a message
+    template, line): ranks}. The smallest group comes first, because the others probably wait for it."""
     found: dict[Doing, list[Rank]] = {}
     for rank in job.ranks:
         found.setdefault(doing(rank), []).append(rank)
@@ -43,9 +43,9 @@ def groups(job: Job) -> dict[Doing, list[Rank]]:
 
 
 def sentences(job: Job, now_ns: int | None = None) -> list[Message]:
-    """Return a message for each group of ranks that do the same at the same line. It has the ranks, the line,
-    since when, the step and the last program. ``now_ns`` is the present time; None: use the time at which
-    each rank was last known to be alive."""
+    """Return a message for each group of ranks that do the same at the same line: which ranks, at which line,
+    since when, the step and the last program. ``now_ns`` is the present time; None: for each rank, use the
+    time at which it was last known to be alive."""
     return [_sentence(job, each, ranks, now_ns) for each, ranks in list(groups(job).items())[:MOST]]
 
 

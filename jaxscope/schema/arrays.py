@@ -14,22 +14,22 @@ class ArrayGroup(msgspec.Struct, frozen=True, omit_defaults=True):
     """The live arrays of a snapshot that have the same path, shape, dtype and sharding.
 
     Attributes:
-      path: the variable that leads to the arrays, with container indices written ``[*]``:
-        ``state.params[*]``. None: no variable was found. If the path ends in ``…``, the group has arrays of
+      path: the variable that leads to the arrays, with ``[*]`` instead of container indices:
+        ``state.params[*]``. None: no variable was found. If the path ends with ``…``, the group has arrays of
         several paths below it.
       shape, dtype: shape and dtype of each array; None: they differ (a path with ``…``).
-      bytes: global bytes of all arrays of the group together (each array as if on one device); None: unknown.
-      device_bytes: bytes that all arrays of the group together use on each device that has a part of them,
-        with tiles and padding; None: unknown.
+      bytes: bytes of all arrays of the group; an array on several devices counts once. None: unknown.
+      device_bytes: bytes that all arrays of the group take on each device that has a part of them, with tiles
+        and padding; None: unknown.
       sharding: an index into the snapshot's list of shardings (``ArraysSeen.shardings``); None: unknown, or
         the arrays have several shardings.
       committed: whether the arrays are committed to their devices; None: they differ, or unknown.
       layout: the order of the axes in memory; None: they differ, or unknown.
       origin: the user's line that created the arrays; None: unknown, or several lines.
-      held: the Python objects that refer to the arrays, in words (``a list of 40``), and so keep them alive.
-        None: not searched for. They are searched for only if the arrays have no path and their number grows.
-      shared: number of arrays of the group that use the memory of another array in the snapshot (they are
-        shards of that array, or use the same buffer). The bytes are counted for that other array.
+      held: the Python objects that refer to the arrays and so keep them alive, in words: ``a list of 40``.
+        None: jaxscope did not search for them. It searches if the arrays have no path and their number grows.
+      shared: number of these arrays that use the memory of another array in the snapshot: they are shards of
+        it, or have the same buffer. Only the other array's bytes are counted.
     """
 
     path: str | None = None

@@ -17,16 +17,16 @@ from jaxscope.schema.keys import Frame
 
 
 class _Value(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag_field="kind"):
-    """A part of a call's cache key, either before or after the change that made the call miss JAX's caches.
-    The base class of ``Cause.before`` and ``Cause.after``."""
+    """The base class of ``Cause.before`` and ``Cause.after``: a part of a call's cache key, before or after
+    the change that made the call miss JAX's caches."""
 
 
 class ArrayType(_Value, tag="array", frozen=True, gc=False):
     """The abstract value of an array argument, before or after the change that made a call miss JAX's caches.
-    ``shape`` is None if several leaves (arrays of the arguments) changed in this way, because their shapes
-    may differ. ``dtype`` is None if it is unknown.
 
     Attributes:
+      shape: the shape; None: several arrays changed in this way, and their shapes may differ.
+      dtype: the dtype; None: unknown.
       weak_type: whether the value is weakly typed; None: unknown, or the cause is not about it.
       type: the Python type that was passed: ``jax.Array``, ``numpy.ndarray``, ``float``; None: unknown.
     """
@@ -38,9 +38,8 @@ class ArrayType(_Value, tag="array", frozen=True, gc=False):
 
 
 class AxisSizes(_Value, tag="axis_sizes", frozen=True, gc=False):
-    """The sizes of the axes that changed, in the same way, in several array arguments: their sizes either
-    before or after the change that made a call miss JAX's caches. ``sizes`` has (index of the axis, its
-    size)."""
+    """The sizes of axes, before or after the change that made a call miss JAX's caches. Several array
+    arguments have these axes, and changed in the same way. ``sizes`` has (index of the axis, its size)."""
 
     sizes: tuple[tuple[int, int | str], ...]
 
@@ -66,9 +65,13 @@ class Placement(_Value, tag="placement", frozen=True, gc=False):
 
 
 class Commitment(_Value, tag="commitment", frozen=True, gc=False):
-    """Tells whether an array argument is committed to its devices (None: unknown), before or after the change
-    that made a call miss JAX's caches. ``where`` is the text of the array's sharding; None: unknown, or
-    several arrays with different shardings."""
+    """Whether an array argument is committed to its devices, before or after the change that made a call miss
+    JAX's caches.
+
+    Attributes:
+      committed: whether it is committed; None: unknown.
+      where: the array's sharding as text; None: unknown, or several arrays with different shardings.
+    """
 
     committed: bool | None
     where: str | None = None
@@ -118,8 +121,8 @@ class Container(_Value, tag="container", frozen=True, gc=False):
 
 
 class Leaves(_Value, tag="leaves", frozen=True, gc=False):
-    """The number of leaves (arrays) below a path of the arguments that exists in only one of two compared
-    calls. This difference made the later call miss JAX's caches."""
+    """The number of leaves (arrays) below a path of the arguments. Only one of the two compared calls has
+    this path, so the later call missed JAX's caches."""
 
     count: int
 
@@ -129,8 +132,8 @@ class TreeText(_Value, tag="tree", frozen=True, gc=False):
     call miss JAX's caches.
 
     Attributes:
-      text: the tree definition; if ``order`` is set, only the keys of the container: ``'x', 'y'``.
-      order: whether the only change is the order of the keys of one container.
+      text: the tree definition; if ``order`` is True, only the keys of one container: ``'x', 'y'``.
+      order: whether only the order of the keys of one container changed.
     """
 
     text: str
@@ -138,8 +141,8 @@ class TreeText(_Value, tag="tree", frozen=True, gc=False):
 
 
 class CallForm(_Value, tag="call_form", frozen=True, gc=False):
-    """Tells which arguments were passed by position and which by keyword, before or after the change that
-    made a call miss JAX's caches: ``2 positional, keywords: mask``."""
+    """Which arguments were passed by position and which by keyword, before or after the change that made a
+    call miss JAX's caches: ``2 positional, keywords: mask``."""
 
     text: str
 
@@ -159,9 +162,9 @@ class Setting(_Value, tag="setting", frozen=True, gc=False):
 
 
 class Entry(_Value, tag="entry", frozen=True, gc=False):
-    """Tells how the function was called, before or after the change that made a call miss JAX's caches: call
-    (an ordinary call), aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad, vmap, ...) or
-    nested (inside another trace)."""
+    """How the function was called, before or after the change that made a call miss JAX's caches: call (an
+    ordinary call), aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad, vmap, ...) or nested
+    (inside another trace)."""
 
     entry: str
 
@@ -188,11 +191,11 @@ class StaticDetail(_Detail, tag="static", frozen=True, gc=False):
     """Why JAX treats a static value as different from an earlier value that looks the same.
 
     Attributes:
-      why: SAME_TEXT: the values differ, but their texts are equal as far as they were recorded. NO_FIELD: no
-        recorded attribute differs. UNSTABLE_HASH: the values are equal but have different hashes. FUNCTION:
-        the value is a function, and functions are compared by identity. PARTS: a part of the value is
-        compared by identity. NO_EQ: the class of the value defines no ``__eq__`` and ``__hash__``, so the
-        value is compared by identity.
+      why: SAME_TEXT: the values differ, but their recorded texts are equal. NO_FIELD: no recorded attribute
+        differs. UNSTABLE_HASH: the values are equal, but their hashes differ. FUNCTION: the value is a
+        function; functions are compared by identity. PARTS: a part of the value is compared by identity.
+        NO_EQ: the class of the value defines no ``__eq__`` and ``__hash__``, so the value is compared by
+        identity.
       inside: True if the value is static data inside an argument (a pytree) or added by a library; False if
         it is a static argument itself.
       owner: the library whose wrapper of jit adds the value to the cache key: ``flax`` for ``nnx.jit``. None:
@@ -236,11 +239,10 @@ class MeshSetting(_Detail, tag="mesh_setting", frozen=True, gc=False):
 
 class AheadOfTime(_Detail, tag="ahead_of_time", frozen=True, gc=False):
     """The cause is that the function was both called and compiled ahead of time (``.lower``, ``.compile``).
-
-    Each of the two needs its own compilation, because JAX does not share programs between them.
+    JAX shares no programs between calls and compilations ahead of time, so it compiled twice.
 
     Attributes:
-      number: number of the earlier compilation, counted for this function (3 for ``f#3``); None: unknown.
+      number: number of the earlier compilation, counted for this function: 3 for ``f#3``; None: unknown.
       differs: whether the program that was compiled ahead of time expects other arguments than those of the
         call.
     """
@@ -250,8 +252,8 @@ class AheadOfTime(_Detail, tag="ahead_of_time", frozen=True, gc=False):
 
 
 class Cleared(_Detail, tag="cleared", frozen=True, gc=False):
-    """The cause is that JAX's caches were cleared (``jax.clear_caches``) between the two compared calls.
-    ``times`` is the number of times."""
+    """The cause is that JAX's caches were cleared (``jax.clear_caches``) between the two compared calls,
+    ``times`` times."""
 
     times: int
 
@@ -264,8 +266,8 @@ class FullCaches(_Detail, tag="full_caches", frozen=True, gc=False):
 
 
 class Effects(_Detail, tag="effects", frozen=True, gc=False):
-    """The reason why a call missed JAX's C++ fast path: the function's jaxpr has effects, and JAX then never
-    uses the fast path.
+    """The call missed JAX's C++ fast path because the function's jaxpr has effects. JAX never uses the fast
+    path then.
 
     Attributes:
       names: the names of the effects, sorted (``Debug``, ``IO``, ``Write``).
@@ -277,11 +279,10 @@ class Effects(_Detail, tag="effects", frozen=True, gc=False):
 
 
 class Compared(_Detail, tag="compared", frozen=True, gc=False):
-    """The cause is unknown, because no recorded part of the cache key differs from the same part of the
-    earlier call's key.
+    """The cause is unknown: all recorded parts of the cache key are equal to those of the earlier call's key.
 
     Attributes:
-      arrays, statics: number of arrays and of static values in the key; all are equal in both calls.
+      arrays, statics: number of arrays and of static values in the key.
       missing: names of the parts of the key that could not be recorded.
     """
 
@@ -295,9 +296,9 @@ class NotRecorded(_Detail, tag="not_recorded", frozen=True, gc=False):
 
 
 class RecordingBegan(_Detail, tag="recording_began", frozen=True, gc=False):
-    """The call is the first recorded one of its function, so its cause is unknown. The function may have been
-    compiled before the recording began. A message says that the recording began with ``since``: ``this
-    block`` (a ``with`` block)."""
+    """The cause is unknown, because the call is the first recorded one of its function. The function may have
+    been compiled before the recording began. ``since`` is the beginning of the recording in words, for a
+    message: ``this block`` (a ``with`` block)."""
 
     since: str
 
@@ -325,10 +326,11 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
       path: the path of the argument in the user's names (``batch['ids']``); the word ``context`` if the mesh
         around the call changed; the name of the setting if ``kind`` is ``config``; None: the cause has no
         single path.
-      before, after: the value in the earlier call and in the call that missed; None: there is no such value.
+      before, after: the value in the earlier call, and the value in the call that missed; None: there is no
+        such value.
       certainty: certain or likely.
-      count: number of leaves (arrays or static values) with this cause; if there are several, ``path`` is
-        their common prefix.
+      count: number of leaves (arrays or static values) with this cause; if there are several, ``path`` is the
+        beginning that their paths have in common.
       detail: further data for a cause of this kind.
     """
 

@@ -1,7 +1,7 @@
 """Events with a count that continues to grow after the event is written.
 
-The current value of the count is in the counts file, a memory-mapped array of integers beside the log of the
-process (``log.counts``). The event has the index of the count in that file.
+The current value is in the counts file, a memory-mapped array of integers beside the log of the process
+(``log.counts``). The field ``cell`` of the event is the index of the count in that file.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ from jaxscope.schema.event import Event
 
 
 class MissesCounted(Event, frozen=True, tag="MissesCounted"):
-    """A function missed JAX's C++ fast path again with an unchanged cache key. Misses of this kind are only
-    counted; each other miss has an event (``Missed``).
+    """A function missed JAX's C++ fast path several times in a row with the same jaxpr and the same types of
+    arguments. The first few of these misses have an event (``Missed``); the later ones are only counted here.
 
     Attributes:
       function: id of the function.
-      count: number of these misses since the start of the recording.
-      cell: where the count continues after this event: an index in the counts file, an array of integers
-        beside the log of the process. None: the file has no such number, and only later events have newer
-        counts.
+      count: number of misses without an event since the start of the recording.
+      cell: index of this count in the counts file (an array of integers beside the log), where it continues.
+        None: it does not; only later events have newer counts.
     """
 
     function: str = ""
@@ -30,9 +29,9 @@ class Step(Event, frozen=True, tag="Step"):
     """A step of the program's training loop ended. At most ten of these events are written per second.
 
     Attributes:
-      index: number of the step, from 1.
-      cell: where the number of ended steps continues after this event: an index in the counts file, an array
-        of integers beside the log of the process. None: only later events have newer numbers.
+      index: number of the step that ended, from 1.
+      cell: index of the number of ended steps in the counts file (an array of integers beside the log), where
+        it continues. None: it does not; only later events have newer numbers.
     """
 
     index: int = 0
@@ -40,19 +39,17 @@ class Step(Event, frozen=True, tag="Step"):
 
 
 class StepTimed(Event, frozen=True, tag="StepTimed"):
-    """The time at which a training step ended, from which the time per step is computed.
+    """The time at which a training step ended. The time per step is computed from these events.
 
     The event is written for each of the first steps, later each time the number of steps has grown by a
-    quarter. Just before it, Transferred events are written, with the totals of this thread's transfers up to
+    quarter. Before the event, this thread writes Transferred events with the totals of its transfers up to
     the end of the step.
 
     Attributes:
-      step: number of the step that ended. If the calls of a function count as steps, each call ends the
-        previous step. The first call ends step 0, which is everything before it.
-      marked: whether the program marks the ends of its steps with ``jaxscope.step()``; False: the calls of a
-        function count as steps.
-      clock_ns: the time in nanoseconds by ``time.perf_counter_ns``. Only differences of two times have a
-        meaning.
+      step: number of the step that ended. If calls of a function count as steps, each call ends the step
+        before it. The first call ends step 0, the time before it.
+      marked: True if calls of ``jaxscope.step()`` end the steps; False if calls of a function count as steps.
+      clock_ns: the time by ``time.perf_counter_ns``. Only differences of two such times have a meaning.
     """
 
     step: int = 0
@@ -66,8 +63,8 @@ class Called(Event, frozen=True, tag="Called"):
     Attributes:
       function: id of the function.
       count: number of calls since the start of the recording.
-      cell: where the count continues after this event: an index in the counts file, an array of integers
-        beside the log of the process. None: only later events have newer counts.
+      cell: index of this count in the counts file (an array of integers beside the log), where it continues.
+        None: it does not; only later events have newer counts.
     """
 
     function: str = ""
@@ -79,15 +76,15 @@ class Brought(Event, frozen=True, tag="Brought"):
     """The number of calls of a watched function (``@jaxscope.watch``) that passed a certain number of bytes
     in NumPy arguments.
 
-    There is one count for each number of bytes, so that the sizes of a varying argument can be weighted by
-    calls. If all calls pass the same number of bytes, nothing is written.
+    Each number of bytes has a count of its own. From the counts, a report knows how many calls had each size
+    of an argument. Nothing is written if all calls pass the same number of bytes.
 
     Attributes:
       function: id of the function.
       bytes: bytes of the NumPy arguments of one call, after conversion to jax.Array; may be 0.
       count: number of calls with this number of bytes since the start of the recording.
-      cell: where the count continues after this event: an index in the counts file, an array of integers
-        beside the log of the process. None: only later events have newer counts.
+      cell: index of this count in the counts file (an array of integers beside the log), where it continues.
+        None: it does not; only later events have newer counts.
       lost: whether the bytes of later calls are unknown, because the arguments could not be read.
     """
 

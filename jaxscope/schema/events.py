@@ -2,8 +2,8 @@
 
 ``AnyEvent`` is the union of all types. An event of a kind that this version does not know is read as
 ``Unknown``. Every field has a default, so that the log of an older jaxscope can be decoded. Fields that a
-newer version added are ignored. A field that could not be read is None, never 0 or an empty list. What can be
-derived from events (causes of recompiles, findings) is not written as an event.
+newer version added are ignored. A field that could not be read is None, never 0 or an empty list. Causes of
+recompiles and findings are not events, because they can be derived from events.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class RunStarted(Event, frozen=True, tag="RunStarted"):
       parent: id of the parent process.
       ir: which texts of compiled programs are stored: all, stablehlo, hlo, stats (no text, only figures of
         the compiler) or none.
-      transfers: whether transfers between host and devices are counted.
+      transfers: whether copies between host and devices are counted; None: unknown.
       machine: id of the machine that writes the log.
-      locked: whether the process holds a lock on its log while it records. Readers then know from the lock
-        whether the process is alive.
-      steps: in a forked process, the number of steps that its parent had counted; the process continues from
-        this number.
+      locked: whether the process holds a lock on its log while it records. The lock shows readers that the
+        process is alive.
+      steps: in a forked process, the number of steps that its parent had counted; the process continues to
+        count from there. Else None.
     """
 
     schema: int = SCHEMA
@@ -73,13 +73,14 @@ class RunStarted(Event, frozen=True, tag="RunStarted"):
 
 
 class BackendSeen(Event, frozen=True, tag="BackendSeen"):
-    """The program initialized JAX's backend. A recording never initializes it.
+    """The program initialized JAX's backend. jaxscope never initializes it.
 
     Attributes:
       platform, platform_version: name and version of the backend's platform: ``cpu``, ``tpu``, ``gpu``.
       devices: the devices of all processes.
       process_count: number of processes of the JAX program.
-      in_vain: accelerator plugins that JAX tried before it used the CPU, because JAX_PLATFORMS was not set.
+      in_vain: accelerator plugins that JAX tried without success before it used the CPU, because
+        JAX_PLATFORMS was not set.
     """
 
     platform: str = ""
@@ -99,12 +100,13 @@ class FunctionSeen(Event, frozen=True, tag="FunctionSeen"):
       form: def, lambda, partial, method, callable (an object with ``__call__``) or primitive.
       wrappers: names of the layers around the user's function, outermost first: ``["jax.grad"]``.
       library: whether the function belongs to JAX or a library, not to the user.
-      eager: whether this is an operation that runs outside jit (``jnp.add`` in plain Python code).
+      eager: whether it is an operation that runs outside jit (``jnp.add`` in plain Python code).
       signature: the parameters as text; None: unknown.
-      captures: the functions, classes and callable objects that it captures, as ``loss=l2`` (at most 8).
-      captured_code: names and lines of the functions that it captures directly or through another one, as a
-        text of limited length; empty if there are none. Functions that are otherwise alike are sorted by this
-        text.
+      captures: the functions, classes and callable objects that the function takes from its closure, as
+        ``loss=l2`` (at most 8).
+      captured_code: names and lines of the functions that it takes from its closure, and of those that these
+        take from theirs, as a text of limited length; empty if there are none. Functions that are otherwise
+        alike are sorted by this text.
     """
 
     function: str = ""
@@ -123,9 +125,12 @@ class FunctionSeen(Event, frozen=True, tag="FunctionSeen"):
 
 
 class ContextSeen(Event, frozen=True, tag="ContextSeen"):
-    """The settings of JAX that are part of its cache keys (precision, x64, mesh, ...) have new values:
-    ``settings`` is {name: value as text}. ``context`` is an id by which the keys of later calls refer to
-    these settings."""
+    """The settings of JAX that are part of its cache keys (precision, x64, mesh, ...) have new values.
+
+    Attributes:
+      context: an id of these values. The keys of later calls refer to it (``Key.context``).
+      settings: name of a setting -> value as text.
+    """
 
     context: str = ""
     settings: dict[str, str] = {}
@@ -142,21 +147,22 @@ class Missed(Event, frozen=True, tag="Missed"):
       entry: call (an ordinary call), aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad,
         vmap, ...) or nested (inside another trace).
       site: the user's line that made the call; None: unknown.
-      stack: the user's frames above ``site``, innermost first.
+      stack: the user's frames that led to ``site``, innermost first.
       column: where the expression of the call begins on the line of ``site``, in bytes; None: unknown.
       key: the cache key; None: it could not be read.
       step: the step of the training loop; None: steps are not counted.
       inside: number of the call during whose trace this call was made; None: not inside a trace.
       effects: names of the effects of the function's jaxpr; None: unknown.
-      cleared: how often JAX's caches were cleared so far; None: unknown.
+      cleared: how often the program had cleared JAX's caches by then; None: unknown.
       full: (number of entries, capacity) of JAX's bounded caches that are nearly full, by name of the cache.
       made: the user's lines that created arrays among the arguments.
-      made_by: for each of ``key.arguments`` the index in ``made`` of the line that created it, -1 if unknown.
-      into_library: which of the user's lines called a library that then called JAX; of several lines, the
-        outermost. 0: ``site`` (also if no library was called); n: ``stack[n - 1]``. None: the function is the
+      made_by: for each of ``key.arguments``, the index in ``made`` of the line that created the array; -1:
+        unknown.
+      into_library: position of the user's line that called a library which then called JAX: 0 is ``site``, n
+        is ``stack[n - 1]``. If several lines did, the outermost. If no line did, 0. None: the function is the
         user's own.
       library: the name of that library; None: no library.
-      main_step: in a process that the program started, the step of the program's first process.
+      main_step: in a process that the program started, the step of the program's first process; else None.
     """
 
     call: int = 0
@@ -184,7 +190,7 @@ class PhaseBegan(Event, frozen=True, tag="PhaseBegan"):
     Attributes:
       call: number of the call in its process; all events about one call have the same number.
       phase: trace, lower or compile.
-      later: whether this phase runs after the Python call that traced the function: ``.lower()`` or
+      later: True if the phase does not run during the Python call that traced the function: ``.lower()`` or
         ``.compile()`` of a trace made ahead of time, perhaps in an earlier step.
     """
 
@@ -196,25 +202,25 @@ class PhaseBegan(Event, frozen=True, tag="PhaseBegan"):
 class Traced(Event, frozen=True, tag="Traced"):
     """The Python body of a function was traced.
 
-    A nested trace (inside another trace) that raised an exception has no such event. Only if jaxscope could
-    not tell whether nested traces raise (the log then has a Degraded event for ``nested_end``), the event is
-    also written for those that did.
+    A nested trace (inside another trace) has no such event if it raised an exception. If jaxscope could not
+    tell whether nested traces raise, they all have the event, and the log has a Degraded event for
+    ``nested_end``.
 
     Attributes:
       call: number of the call in its process; all events about one call have the same number.
       seconds: seconds of tracing; None for a trace inside another trace.
       out_tree: the tree definition of the result, as text.
       out: the leaves of the result; None: unknown.
-      captured: arrays from outside that became constants; None: unknown.
+      captured: arrays from outside the function that became constants; None: unknown.
       equations: number of equations of the jaxpr; None: unknown.
       effects: names of the jaxpr's effects; None: unknown.
-      draws: paths of the arguments that are random keys and from which the function draws random numbers
-        without combining the key with another argument; None: unknown.
-      draws_alike: paths of the random keys with which every device draws equal numbers: a shard_map in the
-        function passes the key unsplit to all devices, and combines the numbers with arrays that it splits;
+      draws: paths of arguments that are random keys, from which the function draws random numbers without
+        combining the key with another argument; None: unknown.
+      draws_alike: paths of random keys from which every device draws the same numbers, because a shard_map
+        passes the key unsplit to all devices. The shard_map combines the numbers with arrays that it splits.
         None: unknown.
-      differing: results of a shard_map that are declared equal along mesh axes along which they differ; None:
-        unknown.
+      differing: results of a shard_map that are declared equal along some mesh axes, but differ along them;
+        None: unknown.
     """
 
     call: int = 0
@@ -253,10 +259,10 @@ class Lowered(Event, frozen=True, tag="Lowered"):
       donated: paths of the donated arguments; None: unknown.
       num_partitions: number of devices that the program runs on; None: unknown.
       platforms: the platforms for which the program is lowered: ``["tpu"]``.
-      asked: the shardings that the user gave to jit as in_shardings and out_shardings; empty: there are none;
-        None: unknown.
-      asked_in, asked_out: for each flat argument and each flat result an index into ``asked``, or None if the
-        user gave no sharding for it. None instead of the list: unknown.
+      asked: the different shardings that the user gave to jit as in_shardings and out_shardings; empty: there
+        are none; None: unknown.
+      asked_in, asked_out: for each flat argument, and for each flat result, an index into ``asked``, or None
+        if the user gave no sharding for it. None instead of a list: unknown.
     """
 
     call: int = 0
@@ -282,15 +288,15 @@ class Compiled(Event, frozen=True, tag="Compiled"):
       persistent_cache: hit, miss or off.
       persistent_cache_reason: why the cache is off, or why the program was not stored; None: unknown, or
         there is no special reason.
-      out_shardings, out_sharding_of: the shardings of the results, and for each result an index into this
-        list.
-      in_shardings, in_sharding_of: the shardings of the arguments, and for each flat argument an index into
-        this list (None for a dropped argument); empty for a program on one device.
+      out_shardings, out_sharding_of: the different shardings of the results; for each flat result an index
+        into this list.
+      in_shardings, in_sharding_of: the different shardings of the arguments; for each flat argument an index
+        into this list (None for a dropped argument). Empty for a program on one device.
       out_committed: whether the results are committed to their devices; None: unknown.
       dropped_arguments: positions of the flat arguments that JAX does not pass to the program, because the
         program does not use them; None: unknown.
-      memory: the memory that the program needs, according to the compiler; None: unknown, or in a later
-        MemoryRead event.
+      memory: the memory that the program needs, according to the compiler; None: unknown, or a later
+        MemoryRead event has it.
       cost: XLA's cost analysis: ``{"flops": ..., "bytes accessed": ...}``.
       fingerprint: XLA's fingerprint of the executable, as text.
       devices: ids of the devices that the program runs on, as ranges: ``"0-7"``.
@@ -315,8 +321,9 @@ class Compiled(Event, frozen=True, tag="Compiled"):
 
 
 class MemoryRead(Event, frozen=True, tag="MemoryRead"):
-    """The memory that a compiled program needs, if it was not known yet when the Compiled event was written.
-    ``call`` is the number of the call that compiled the program, as in the Compiled event."""
+    """The memory that a compiled program needs. The event is written if the memory was not known yet when the
+    Compiled event was written. ``call`` is the number of the call that compiled the program, as in the
+    Compiled event."""
 
     call: int = 0
     memory: Memory | None = None
@@ -337,7 +344,7 @@ class PhaseFailed(Event, frozen=True, tag="PhaseFailed"):
 
 
 class ProgramText(Event, frozen=True, tag="ProgramText"):
-    """A text of a program was stored as a file of the run (the recording).
+    """A text of a program was stored as a file in the run directory.
 
     Attributes:
       program: id of the program, as in its Lowered event.
@@ -365,18 +372,18 @@ class Watched(Event, frozen=True, tag="Watched"):
 
 
 class ArgumentFate(Event, frozen=True, tag="ArgumentFate"):
-    """Tells which array arguments of a call were alive after the call, to find arguments that could be
-    donated.
+    """Which array arguments of a call were still alive some time after it. Reports use this to find arguments
+    that could be donated.
 
     Attributes:
       call: number of the call in its process; all events about one call have the same number.
-      seen: when the arguments were checked: next_call (of a watched function), next_event or exit.
+      seen: when the arguments were checked: next_call (at a later call of a watched function), next_event or
+        exit.
       deleted: paths of arguments that were donated and deleted.
-      gone: paths of arguments to which nothing refers any more.
+      gone: paths of arguments that were released, because nothing refers to them any more.
       kept: paths of arguments that are still alive.
-      twice: paths of arguments whose array was also passed to the call at another path; None: unknown.
-      twice_arrays: a number for each path in ``twice``; paths of the same array have equal numbers. None:
-        unknown.
+      twice: paths of arguments whose array the call also got at another path; None: unknown.
+      twice_arrays: for each path in ``twice`` a number; equal numbers mean the same array. None: unknown.
     """
 
     call: int = 0
@@ -389,12 +396,13 @@ class ArgumentFate(Event, frozen=True, tag="ArgumentFate"):
 
 
 class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
-    """A snapshot, a list of all live ``jax.Array`` objects of this process in groups (metadata only).
+    """A snapshot: a list of all live ``jax.Array`` objects of this process, in groups (metadata only, no
+    contents).
 
     Attributes:
       why: the occasion: step (a step ended), growth (there are more arrays), asked (requested by the user),
-        exit or exhausted (memory ran out). Two further occasions exist if steps are not counted: miss (a call
-        compiled) and time (a transfer, some time after the last snapshot).
+        exit or exhausted (memory ran out). If steps are not counted, also miss (a call compiled) and time (a
+        transfer, some time after the last snapshot).
       step: the step that ended last; None: steps are not counted.
       count: number of live arrays.
       shardings: the shardings to which the groups refer.
@@ -402,19 +410,19 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
       addressable: ids of the devices of this process, as ranges (``"0-3"``). Nothing is known about the
         memory of other devices.
       memory: the figures of the allocator of each device.
-      host_limit: bytes of memory that this process may use, if its devices are CPU devices.
+      host_limit: bytes of memory that this process may use, if its devices are CPU devices; else None.
       cut: whether the search for variables that lead to the arrays stopped at a limit.
       cost_seconds: CPU time that the snapshot took, in seconds.
-      error: if memory ran out, the error message.
-      site: if memory ran out, the user's line.
-      parts: number of further live arrays that no variable leads to and that use the memory of arrays in the
-        groups: shards that JAX keeps.
-      overlap: {device id: bytes that are counted in two groups, because an array shares the memory of another
-        array on some devices only}.
-      lengths: the number of items of each container that leads to arrays, by path. For the paths in the list
-        ``bounded``, it is the largest number that the container may have (``deque(maxlen=...)``,
+      error: the error message, if memory ran out; else None.
+      site: the user's line, if memory ran out; else None.
+      parts: number of further live arrays, in no group: shards that JAX keeps, which use the memory of arrays
+        in the groups, and to which no variable leads.
+      overlap: device id -> bytes that are counted in two groups, because an array shares the memory of
+        another array on this device, but not on all.
+      lengths: path of a container that leads to arrays -> its number of items. If the path is in ``bounded``,
+        it is the largest number of items that the container may have (``deque(maxlen=...)``,
         ``lru_cache(maxsize=...)``).
-      bounded: the paths in ``lengths`` of containers with such a largest number.
+      bounded: the paths in ``lengths`` of containers with a largest number of items.
     """
 
     why: str = ""
@@ -436,9 +444,12 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
 
 
 class Degraded(Event, frozen=True, tag="Degraded"):
-    """jaxscope could not record something in this process. The event is written once for each thing that is
-    missing. ``seam`` is jaxscope's name for what is missing (``listeners``, ``step_function``, ...), and
-    ``reason`` is a text that says why."""
+    """jaxscope could not record something in this process. The event is written once for each such thing.
+
+    Attributes:
+      seam: jaxscope's name for what is missing: ``listeners``, ``step_function``, ...
+      reason: why it could not be recorded.
+    """
 
     seam: str = ""
     reason: str = ""
@@ -450,8 +461,8 @@ class Died(Event, frozen=True, tag="Died"):
     Attributes:
       error: the name of the exception's class.
       stack: the user's frames, innermost first.
-      library: the package, other than JAX, whose line made the call that failed; None: the user's line made
-        it, or this is unknown.
+      library: the package, other than JAX, whose line made the failed call into JAX; None: the user's line
+        made it, or this is unknown.
     """
 
     error: str = ""
@@ -468,7 +479,7 @@ class RunEnded(Event, frozen=True, tag="RunEnded"):
 
 
 class RecordingStopped(Event, frozen=True, tag="RecordingStopped"):
-    """The recording of a process stopped, though the process goes on. ``reason`` says why: the files of the
+    """The recording of a process stopped, but the process continues. ``reason`` says why: the files of the
     recording are too large, or cannot be written."""
 
     reason: str = ""
@@ -479,8 +490,8 @@ class ProgramExited(Event, frozen=True, tag="ProgramExited"):
 
     Attributes:
       program_pid: the process id of the program's first process.
-      exit_code, signal: the exit code, or the number of the signal that ended the program. One of the two is
-        always None; both are None if the end is unknown.
+      exit_code, signal: the exit code, or the number of the signal that ended the program. The other one is
+        None. Both are None if the end is unknown.
       seconds: wall time from the start of the program to its end.
     """
 
@@ -491,28 +502,28 @@ class ProgramExited(Event, frozen=True, tag="ProgramExited"):
 
 
 class CaptureChanged(Event, frozen=True, tag="CaptureChanged"):
-    """A value that a watched function (``@jaxscope.watch``) read during its trace has changed since, and JAX
-    uses the old value.
+    """A value that a watched function (``@jaxscope.watch``) read during its trace has changed since. The
+    compiled function still uses the old value.
 
-    JAX does not trace again in this case, because such a value (a closure variable, a global, an attribute of
-    a static argument) is not part of its cache key.
+    JAX does not trace again in this case, because the value (a closure variable, a global, an attribute of a
+    static argument) is not part of its cache key.
 
     Attributes:
       function: id of the function.
       call: number, in its process, of the call that traced the function.
       name: the value as the code writes it (``scale``, ``config['lr']``, ``self.width``).
-      where: closure, global or static (an attribute of a static argument); " of g" is added if the value is
-        read in a function g that the watched function calls.
-      how: rebound (the name refers to another object), or in place (a NumPy array has other contents).
-      before, after: the values as text, shortened.
+      where: closure, global or static (an attribute of a static argument). If a function g reads the value,
+        which the watched function calls, `` of g`` follows.
+      how: rebound (the name refers to another object), or in place (the contents of a NumPy array changed).
+      before, after: the value at the trace and now, as text, shortened.
       read: the line that reads the value.
-      site: the user's line at which the change was noticed: the call that used the old value if ``seen`` is
-        call, or the end of a step. None at exit.
-      seen: when the change was noticed: call, step or exit.
+      site: the user's line at which jaxscope noticed the change: a call that used the old value if ``seen``
+        is call, or the end of a step. None at exit.
+      seen: when jaxscope noticed the change: call, step or exit.
       step: the step at that time; None: steps are not counted.
-      calls: number of calls of the function so far.
-      certain: whether the function certainly used the value, because each execution of the function reaches
-        the line that reads it, or because the array is a constant of the trace.
+      calls: number of calls of the function so far; None: unknown.
+      certain: True if the function certainly used the value: each execution of the function reaches the line
+        that reads it, or the array is a constant of the trace.
     """
 
     function: str = ""
@@ -548,14 +559,18 @@ class CaptureRenewed(Event, frozen=True, tag="CaptureRenewed"):
 
 
 class StderrWatched(Event, frozen=True, tag="StderrWatched"):
-    """jaxscope began to record the warnings that XLA prints on the program's stderr. ``muted`` is the setting
-    that keeps XLA from printing warnings (``TF_CPP_MIN_LOG_LEVEL=2``); None: it is not set."""
+    """jaxscope began to record the warnings that XLA prints on the program's stderr.
+
+    Attributes:
+      muted: the environment variable that keeps XLA from printing warnings: ``TF_CPP_MIN_LOG_LEVEL=2``; None:
+        it is not set.
+    """
 
     muted: str | None = None
 
 
 class CompilerWarned(Event, frozen=True, tag="CompilerWarned"):
-    """A warning that XLA printed on stderr. ``t_ns`` is the time in this warning.
+    """A warning that XLA printed on stderr. ``t_ns`` is the time that the warning states.
 
     Attributes:
       text: the line that XLA printed, from its time stamp on.
@@ -568,15 +583,14 @@ class CompilerWarned(Event, frozen=True, tag="CompilerWarned"):
 
 
 class MainThreadSeen(Event, frozen=True, tag="MainThreadSeen"):
-    """The line at which the main thread is, in one process of a job with several processes. The event is
-    written while nothing else is recorded.
-
-    From these events, a report concludes which processes wait for others, and at which line.
+    """At which line the main thread is, in one process of a job with several processes. The event is written
+    while nothing else is recorded. From these events, a report concludes which processes wait for others, and
+    at which line.
 
     Attributes:
-      blocked: whether the thread waits. False: it runs, or runs again.
-      since_ns: nanoseconds since the epoch. If the thread waits, the time at which it began to wait.
-        Otherwise the time at which it ran again, or at which the log last grew.
+      blocked: whether the thread waits; False: it runs.
+      since_ns: if the thread waits, when it began to wait; else when it last began to run again, or when the
+        log last grew. In nanoseconds since the epoch.
       stack: the user's frames, innermost first.
     """
 
@@ -586,12 +600,13 @@ class MainThreadSeen(Event, frozen=True, tag="MainThreadSeen"):
 
 
 class RankGroup(msgspec.Struct, frozen=True):
-    """Ranks (processes of a job) whose n-th compiled program is the same. The n-th program of other ranks is
-    a different one.
+    """Some ranks (processes of a job) that compiled the same program at one position of their sequences of
+    programs.
 
     Attributes:
-      program: id of the program; None: the ranks have not compiled that many programs yet.
-      function: id of the function that was compiled.
+      ranks: the numbers of these ranks.
+      program: id of the program; None: these ranks have not compiled so many programs yet.
+      function: id of the function that was compiled; None: as for ``program``.
     """
 
     ranks: list[int] = []
@@ -603,11 +618,11 @@ class RanksCompiled(Event, frozen=True, tag="RanksCompiled"):
     """The ranks (processes of a job) disagree: they compiled different programs, or some are far behind.
 
     Only programs that run on the devices of all processes are compared, in the order in which each rank
-    compiles them. Each rank publishes the names of its programs through JAX's coordination service. Rank 0
+    compiled them. Each rank publishes the names of its programs through JAX's coordination service. Rank 0
     compares them and writes this event.
 
     Attributes:
-      position: the position in that order, from 0, at which the ranks disagree.
+      position: the position at which the ranks disagree, in the sequence of programs of each rank, from 0.
       groups: the ranks, grouped by the program that they compiled at this position.
       left: the ranks whose Python program had ended by then.
     """
@@ -622,9 +637,9 @@ class SourceSeen(Event, frozen=True, tag="SourceSeen"):
 
     Attributes:
       file: name of the file, or of the notebook cell.
-      sha256: checksum of its content, in hexadecimal. A report made on another machine shows lines of a file
-        only if the file there has this checksum.
-      text: the source of a notebook cell; None: the source is in a file, or was left out.
+      sha256: checksum of its content, in hexadecimal. A report that is made on another machine shows lines of
+        the file only if the file there has the same checksum.
+      text: the source of a notebook cell; None: the source is in a file, or was left out by ``--redact``.
     """
 
     file: str = ""
@@ -633,8 +648,8 @@ class SourceSeen(Event, frozen=True, tag="SourceSeen"):
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """An event of a kind that this version of jaxscope does not know. ``raw`` is the decoded JSON object; if
-    the line in the log is very long, its contents are left out."""
+    """An event of a kind that this version of jaxscope does not know. ``raw`` is the decoded JSON object. If
+    the line in the log is very long, ``raw`` has only the time and the process id, or nothing."""
 
     kind: str
     raw: dict[str, Any]

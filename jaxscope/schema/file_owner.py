@@ -18,8 +18,11 @@ from jaxscope.schema.libraries import JAX_ROOTS, OWN_ROOT, WRAPPER_ROOTS
 
 class Standing(enum.IntEnum):
     """The owner of a source file: the user, an installed package, or a library. A frame on a stack has the
-    owner of its file. The user's line is the innermost frame with the lowest value on the stack; if all
-    frames are of libraries, there is no user's line."""
+    owner of its file.
+
+    The user's line on a stack is the innermost frame with the lowest value that occurs. If all frames belong
+    to libraries, there is no user's line.
+    """
 
     USER = 0
     INSTALLED = 1  # in site-packages, but not a known library: the user's own package, or an unknown library
@@ -51,9 +54,8 @@ OWN_ROOMS = frozenset({"api.py", "recording.py", "__main__.py", "launch", "cli",
 
 
 def standings(wrapper_libraries: Iterable[str] = ()) -> Callable[[str], Standing]:
-    """Return a function that takes a file name and returns the file's owner as a Standing: USER, INSTALLED or
-    LIBRARY. The returned function has a cache. ``wrapper_libraries`` are names of further packages that count
-    as libraries."""
+    """Return a function that takes a file name and returns the file's owner: USER, INSTALLED or LIBRARY. It
+    has a cache. ``wrapper_libraries`` are names of further packages that count as libraries."""
     known = JAX_ROOTS | WRAPPER_ROOTS | {OWN_ROOT} | frozenset(wrapper_libraries)
 
     @functools.lru_cache(maxsize=4096)
@@ -75,10 +77,10 @@ def standings(wrapper_libraries: Iterable[str] = ()) -> Callable[[str], Standing
 
 
 def _in_a_clone(parts: list[str], libraries: frozenset[str]) -> bool:
-    """Return whether a file belongs to one of ``libraries`` that is not in site-packages: it is a clone of
-    its sources, or pip installed it into another directory (``pip install --target``). ``parts`` are the
-    components of the file's path. The result is True for ``flax/flax/nnx/module.py``, ``src/flax/...``,
-    ``optax/_src/...`` and ``flax/linen/...``, and False for ``flax/train.py``, which may be a user's file."""
+    """Return whether a file outside site-packages belongs to one of ``libraries``: True for
+    ``flax/flax/nnx/module.py``, ``src/flax/...`` and ``flax/linen/...``, False for ``flax/train.py``.
+    ``parts`` are those of its path."""
+    # A clone of the library's sources, or pip install --target. flax/train.py may be a user's file.
     for above, part in itertools.pairwise(parts[:-1]):
         if part in libraries and above in (part, "src"):
             return True
@@ -91,9 +93,8 @@ STANDING = standings()
 
 
 def standing_of(frame: Frame, standing: Callable[[str], Standing] = STANDING) -> Standing:
-    """Return the owner of the file of ``frame``. Methods that dataclasses generate belong to
-    ``Standing.LIBRARY``. ``standing`` is a function that returns the owner of a file name, made by
-    ``standings``."""
+    """Return the owner of the file of ``frame``. Methods that dataclasses generate belong to LIBRARY.
+    ``standing`` is a function made by ``standings``."""
     if frame.file == "<string>" and frame.function.startswith(GENERATED):
         return Standing.LIBRARY
     return standing(frame.file)

@@ -26,12 +26,12 @@ class Evidence(msgspec.Struct, frozen=True):
       text: the observation, as a message or as plain text.
       compilation: id of the compilation; None: the observation is not about one.
       program: id of the program; None: the observation is not about one.
-      source: the user's line; None: no line.
+      source: the user's line; None: the observation is about no line.
       step: the step of the training loop in which the observation was made; None: unknown.
-      target: name of the target (a machine for which the program was compiled, ``--target``), if the finding
-        has observations of several targets.
-      setting: name of the setting (the values with which ``run --vary`` ran the program), if the finding has
-        observations of several settings.
+      target: the target (a machine for which the program was compiled, ``--target``), if the finding has
+        observations of several; else None.
+      setting: the setting (values that ``run --vary`` gave the program), if the finding has observations of
+        several; else None.
     """
 
     text: Words
@@ -49,7 +49,7 @@ class Fix(msgspec.Struct, frozen=True):
     Attributes:
       words: one clause for the user, as a message or as plain text.
       kind: the action, for programs that read the report: ``pad``, ``donate``, ``device_put``, ... ADVICE:
-        there are only words.
+        the fix is only known in words.
       arguments: the arguments of the action, as data: ``{"donate_argnames": ["x"]}``.
     """
 
@@ -59,22 +59,22 @@ class Fix(msgspec.Struct, frozen=True):
 
 
 class Contexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The forms of a program that have a finding (a problem).
+    """The forms of a program that have a finding.
 
     A program can have several forms: the program that ran, programs compiled for other machines (targets),
-    and programs of other settings (``run --vary`` runs the program with several combinations of arguments or
-    environment variables).
+    and programs of other settings (``run --vary`` runs it with several values of arguments or environment
+    variables).
 
     Attributes:
       ran: whether the program that ran has the finding.
       targets: names of the targets whose programs have the finding.
-      settings: the settings with which the program has the finding, if it ran with several settings.
-      named: short texts for ``settings``, made of the values that these settings have in common; empty: the
-        program has the finding with all settings.
+      settings: the settings whose programs have the finding; empty if there is only one setting.
+      named: short texts for ``settings``, made of the values that these settings have in common; empty: all
+        settings have the finding.
       in_title: whether the finding's title already names the targets.
       programs: numbers of the compilations whose programs have the finding, if the latest program does not
         have it.
-      latest: the number of that latest program.
+      latest: the number of that latest program; None: it has the finding.
     """
 
     ran: bool = True
@@ -88,8 +88,13 @@ class Contexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Identity(NamedTuple):
     """A value that is equal for the same problem in different runs of a program, for different targets
-    (``--target``) and with different settings (``run --vary``). ``function`` is an id (None: the finding is
-    about no function); ``subject`` distinguishes findings of the same rule and function."""
+    (``--target``) and settings (``run --vary``).
+
+    Attributes:
+      code: the code of the rule: ``JX101``.
+      function: id of the function; None: the finding is about no function.
+      subject: distinguishes findings of the same rule and function.
+    """
 
     code: str
     function: str | None
@@ -108,19 +113,19 @@ class Finding(msgspec.Struct, frozen=True):
       certainty: certain or likely.
       title: one sentence, as a message or as plain text.
       function: id of the function; None: the finding is about no function.
-      source: the user's line; None: no line.
+      source: the user's line; None: the finding is about no line.
       evidence: the observations that support the finding.
       fix: how to solve the problem; None: no fix is known.
       seconds: seconds lost so far; None: unknown.
       path: the argument or array, by the user's names; None: the finding is about none.
-      contexts: the targets (machines, ``--target``) and settings (values of ``run --vary``) with which the
-        problem was found.
-      subject: a value that differs between findings of the same rule and function. None: path, line and title
-        differ.
+      contexts: the targets (machines, ``--target``) and settings (values of ``run --vary``) whose programs
+        have the finding.
+      subject: a value that differs between findings of the same rule and function; None: path, line and title
+        do.
       at_most: whether the fix may save less than ``seconds``: other lines may need some of the programs that
-        were compiled in this time (an operation that several lines apply is compiled only for the first of
-        them), or the seconds are a share of the time in which a program ran.
-      timed: whether measured seconds decide that the finding is reported. Another run of the same program may
+        were compiled in this time (an operation that several lines apply is compiled for the first of them
+        only), or the seconds are a share of the time in which a program ran.
+      timed: whether the finding is reported because of measured seconds. Another run of the same program may
         then not have it.
     """
 
@@ -141,16 +146,15 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def by_chance(self) -> bool:
-        """Tell whether another run of the same program may lack the finding by chance. It may if measured
-        seconds decide that a note is reported, or if the finding is about a measured share of the time.
-        Checks leave such findings out, because they must have the same result in each run."""
+        """Return whether another run of the same program may lack the finding by chance: it is a note that is
+        reported because of measured seconds, or it is about a measured share of the time. Checks ignore such
+        findings, because a check must have the same result in each run."""
         return self.timed and (self.severity == NOTE or self.code in SHARES)
 
     @property
     def identity(self) -> Identity:
-        """Return a value that is equal for the same problem for any target (``--target``) and setting (``run
-        --vary``). Findings of several targets or settings are merged into one if their identities are equal.
-        """
+        """Return a value that is equal for the same problem with any target (``--target``) and setting (``run
+        --vary``). Findings with equal identities are merged into one."""
         name = self.title if isinstance(self.title, str) else self.title.slug
         subject = (self.path, self.source, name) if self.subject is None else self.subject
         return Identity(self.code, self.function, subject)
@@ -163,15 +167,15 @@ def fix_of(f: Finding) -> Fix | None:
 
 
 def slug_of(f: Finding) -> str | None:
-    """Return the name of the message template with the advice of finding ``f``: ``fix-read-less``. Return
-    None if there is no advice, or if it is plain text."""
+    """Return the name of the message template for the fix of finding ``f``: ``fix-read-less``. None if there
+    is no fix, or if it is plain text."""
     fix = fix_of(f)
     return fix.words.slug if fix is not None and isinstance(fix.words, Message) else None
 
 
 def extended(fix: Fix | Words | None, slug: str, **more: Field) -> Fix | None:
-    """Return ``fix`` with a longer text, or None if ``fix`` is None. The new text is the message template
-    ``slug``, in which the field ``{fix}`` is the old text; ``more`` are the values of the other fields."""
+    """Return ``fix`` with a longer text: the message template ``slug``, in which the old text is the value of
+    the field ``fix``, and ``more`` are the values of the other fields. Return None if ``fix`` is None."""
     if fix is None:
         return None
     known = fix if isinstance(fix, Fix) else Fix(fix)

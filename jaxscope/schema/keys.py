@@ -63,8 +63,8 @@ class Leaf(msgspec.Struct, frozen=True, gc=False):
       type: the class name: ``jax.Array``, ``numpy.ndarray``, ``float``.
       shape: the shape; None: unknown. A symbolic dimension is text.
       dtype: the dtype as text; None: unknown.
-      weak_type: whether the value is weakly typed, so that an operation uses the dtype of its other operand;
-        None: unknown.
+      weak_type: whether the value is weakly typed: an operation uses the dtype of its other operand; None:
+        unknown.
       sharding: an index into the list of shardings of the cache key (``Key.shardings``); None: the value has
         no sharding.
       committed: whether the array is committed to its devices; None for a value that is not a jax.Array.
@@ -84,9 +84,8 @@ class Leaf(msgspec.Struct, frozen=True, gc=False):
 
 
 class Static(msgspec.Struct, frozen=True, gc=False):
-    """A value in a cache key that JAX compares by the value's own ``__eq__``, not by shape and dtype.
-
-    It is a static argument, or static data in a pytree.
+    """A value in a cache key that JAX compares by the value's own ``__eq__``, not by shape and dtype: a
+    static argument, or static data in a pytree.
 
     Attributes:
       path: the path in the call: ``config``, ``model.activation``.
@@ -94,10 +93,10 @@ class Static(msgspec.Struct, frozen=True, gc=False):
       type: the name of its class.
       compares: how the value is compared: ``"value"``; ``"identity"`` (its class defines no ``__eq__``);
         ``"parts"`` (it contains an object that is compared by identity). None: unknown.
-      serial: a number that identifies the object in its process (for a container, its newest part that JAX
-        compares by identity); None: unknown.
+      serial: a number that identifies the object in its process; for a container, the number of the newest
+        part that JAX compares by identity. None: unknown.
       hash: the result of ``hash(value)``; None: unknown.
-      unstable_hash: whether the value, or a part of it, is equal to the value in the call before but has
+      unstable_hash: whether the value, or a part of it, is equal to the value in the call before, but has
         another hash.
     """
 
@@ -121,8 +120,9 @@ class Key(msgspec.Struct, frozen=True, gc=False):
       call_form: which arguments were passed by position and which by keyword: ``2 positional, keywords:
         mask``.
       options: the options of jit by name, as text.
-      context: the id of the settings of JAX at the time of the call; a ContextSeen event has the settings.
-      shardings: the shardings to which the leaves refer.
+      context: the id of the settings of JAX at the time of the call; the ContextSeen event with this id has
+        the settings. None: unknown.
+      shardings: the shardings to which the leaves refer (``Leaf.sharding``).
       function_object: a number that identifies the function object in its process; None: unknown.
       missing: names of the parts of the key that could not be read with this version of JAX.
     """
@@ -140,11 +140,12 @@ class Key(msgspec.Struct, frozen=True, gc=False):
 
 
 class DifferingResult(msgspec.Struct, frozen=True, gc=False):
-    """A result of a shard_map that is declared equal on all devices along some mesh axes, but differs.
+    """A result of a shard_map that is declared equal on all devices along some mesh axes, but differs along
+    them.
 
     Attributes:
-      path: the path in the result of the jitted function, ``[0]['w']``; None: the jitted function does not
-        return it unchanged.
+      path: the path in the result of the jitted function: ``[0]['w']``; None: the jitted function does not
+        return this result unchanged.
       aval: shape and dtype of one device's result: ``float32[3]``.
       axes: names of the mesh axes along which the result is declared equal but differs.
     """
@@ -181,7 +182,7 @@ class Captured(msgspec.Struct, frozen=True, gc=False):
       where: how the function reads the variable: closure, global, default (of a parameter), partial (bound by
         functools.partial) or attribute (of a method's self); None: unknown.
       shape, dtype, bytes: shape, dtype and size in bytes of the array; None: unknown.
-      draws: whether the array is a random key from which the function draws random numbers without combining
+      draws: whether the array is a random key, from which the function draws random numbers without combining
         the key with an argument; None: unknown.
     """
 
@@ -212,7 +213,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
       argument_bytes, output_bytes, temp_bytes: bytes of the arguments, results and temporaries.
-      alias_bytes: bytes of the arguments whose memory is used again for results (donation).
+      alias_bytes: bytes of the arguments whose memory the results reuse (donation).
       code_bytes: bytes of the program's code.
     """
 
@@ -224,7 +225,8 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def parts(self) -> dict[str, int]:
-        """Return the known bytes of the arguments, results and temporaries, by these names."""
+        """Return the bytes of the arguments, results and temporaries: ``{"arguments": 4096, "results":
+        1024}``. Unknown ones are left out."""
         parts = {
             "arguments": self.argument_bytes,
             "results": self.output_bytes,

@@ -34,9 +34,9 @@ OWN_ROOT = "jaxscope"
 
 
 def transformation(wrapper: str) -> str:
-    """Return the name of the transformation (``jax.grad``) that returned a wrapper with the name ``wrapper``.
-    Haiku's transformations return two functions, init and apply, so ``haiku.transform.init`` ->
-    ``haiku.transform``. Return other names unchanged."""
+    """Return the name of the transformation that returned a function. ``wrapper`` is the name of this
+    function. Haiku's transformations return two functions: ``haiku.transform.init`` -> ``haiku.transform``.
+    Other names are returned unchanged."""
     return wrapper.removesuffix(".init").removesuffix(".apply") if wrapper.startswith("haiku.") else wrapper
 
 

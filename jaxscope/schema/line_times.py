@@ -27,13 +27,13 @@ class LineTime(msgspec.Struct, frozen=True, omit_defaults=True):
         JAX) or ``python`` (any other code).
       stack: the user's frames, innermost first. While JAX traces, the first frame is the line that made JAX
         trace.
-      traced: the user's frames that JAX traces, innermost first; empty: JAX traces none.
+      traced: the user's frames in the function that JAX traces, innermost first; empty: JAX traces nothing.
       seconds: the wall time, in seconds.
       samples: the number of samples. The error of ``seconds`` is about ``seconds / sqrt(samples)``.
       blocked: the part of ``seconds`` in which the thread slept: it waited for a device, a lock or a file.
-      library: the installed package whose code the line runs, if ``doing`` is ``python``; ``python`` for the
-        standard library; None: the line runs the user's own code.
-      column: where the call or expression that runs begins on the line, in bytes; None: unknown.
+      library: the installed package whose code the line runs, if ``doing`` is ``python``; ``python`` stands
+        for the standard library. None: the line runs the user's own code.
+      column: where the running call or expression begins on the line, in bytes; None: unknown.
     """
 
     doing: str
@@ -51,9 +51,9 @@ class LineTimes(Event, frozen=True, tag="LineTimes"):
     earlier ones of its process.
 
     Attributes:
-      seconds: the wall time that was sampled. It is more than the sum over ``lines`` if no line of the user
-        was on the stack, or if there were too many lines.
-      lines: one entry for each pair of a stack and what the thread did there, the longest first.
+      seconds: the wall time that was sampled. The sum over ``lines`` is smaller if no line of the user was on
+        the stack at times, or if there were too many lines.
+      lines: an entry for each stack and each activity of the thread there, the longest first.
       debugging: the settings of JAX for debugging that were on when the event was written, such as
         ``jax_debug_nans``.
     """

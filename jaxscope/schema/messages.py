@@ -44,10 +44,8 @@ class Names(msgspec.Struct, frozen=True, gc=False):
     """A list of names in a message to the user, written as ``a, b and c``.
 
     Attributes:
-      most: how many names are written; the others are only counted: ``a, b and 4 more``. None: all are
-        written.
-      things: the noun for the names that are only counted: with ``lines``, the text is ``a, b and 4 more
-        lines``.
+      most: how many names are written; the others are counted: ``a, b and 4 more``. None: all are written.
+      things: the noun for the counted names: with ``lines``, the text is ``a, b and 4 more lines``.
     """
 
     names: tuple[str | Message | Frame, ...]
@@ -56,8 +54,8 @@ class Names(msgspec.Struct, frozen=True, gc=False):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """A sentence, or a part of a sentence, as the name of a template in ``present/messages`` and the values
-    for its fields.
+    """A sentence, or a part of one: the name of a template in ``present/messages``, and the values for its
+    fields.
 
     Attributes:
       slug: the name of the template: ``exit-code``.
@@ -84,6 +82,6 @@ Words: TypeAlias = Message | str  # a str is shown unchanged
 
 
 def message(slug: str, /, **fields: Field) -> Message:
-    """Return a message to the user: ``slug`` is the name of a template in ``present/messages``
-    (``exit-code``), and ``fields`` are the values for its fields. ``present`` writes it as text."""
+    """Return a message to the user, which ``present`` writes as text. ``slug`` is the name of a template in
+    ``present/messages`` (``exit-code``). ``fields`` are the values for its fields."""
     return Message(slug, fields)

@@ -13,12 +13,12 @@ class InstructionTime(msgspec.Struct, frozen=True):
     Attributes:
       module: the name of the program's HLO module (the word after ``HloModule`` in its text).
       name: the name of the HLO instruction: ``fusion.12``.
-      program: a number that distinguishes programs with the same module name in the profile; None: there is
-        no number.
+      program: a number that distinguishes programs with the same module name in the profile; None: the
+        profile has none.
       count: number of executions on all devices of the process.
       nanoseconds: time of all these executions. The time of a loop or a call includes the instructions that
         it runs.
-      kernel: name of the GPU kernel, if ``name`` is a CUDA graph (``command_buffer_1``), which launches the
+      kernel: name of the GPU kernel, if ``name`` is a CUDA graph (``command_buffer_1``), which starts the
         kernels of many instructions; else None.
     """
 
@@ -39,9 +39,9 @@ class Profiled(Event, frozen=True, tag="Profiled"):
       devices: number of devices of this process that executed instructions; None: the profile does not name
         devices.
       instructions: the times of the instructions, the slowest first.
-      left_out: number of further instructions, which are not in ``instructions``.
+      left_out: number of further instructions that the profile has and ``instructions`` has not.
       busy_seconds: the seconds in which a device executed at least one instruction, summed over the devices;
-        None: the profile does not contain the times at which instructions began.
+        None: the profile does not have the times at which instructions began.
       file: path of the profile, relative to the run directory; None: no file was written.
       cost_seconds: seconds that jaxscope used to start and stop the profiler and to read the profile; None:
         unknown.

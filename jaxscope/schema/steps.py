@@ -1,9 +1,9 @@
 """Find the number of the step (iteration of the training loop) at a moment of a program.
 
-Steps are counted in one of two ways: by marks at their ends (``jaxscope.step()``), or by calls of a watched
-function (``@jaxscope.watch``) at their beginnings. The first step is 1. If calls are counted, everything
-before the first call is step 0. These rules apply to a whole run and to a part of a run (a ``with`` block, a
-test). If the two ways of counting give different numbers, both numbers are kept.
+There are two ways of counting steps: by marks at their ends (``jaxscope.step()``), or by calls of a watched
+function (``@jaxscope.watch``) at their beginnings. The first step is 1. If calls are counted, the time before
+the first call is step 0. These rules apply to a whole run and to a part of a run (a ``with`` block, a test).
+If both ways are possible and give different numbers, both numbers are kept.
 """
 
 from __future__ import annotations
@@ -17,8 +17,12 @@ from jaxscope.schema.messages import Message, message
 
 
 class Either(NamedTuple):
-    """The number of a step (iteration of the training loop), if two ways of counting give different numbers:
-    ``least`` and ``most``. ``because`` is the reason, as a message to the user."""
+    """Two possible numbers of a step (iteration of the training loop), because two ways of counting disagree.
+
+    Attributes:
+      least, most: the smaller and the larger number.
+      because: why they disagree, as a message to the user.
+    """
 
     least: int
     most: int
@@ -29,8 +33,7 @@ Step = int | Either | None  # None: steps are not counted
 
 
 class Counting(msgspec.Struct, frozen=True):
-    """The counts of a run (a recording), or of a part of it, from which the number of a step follows: step
-    marks, and calls of watched functions.
+    """The counts of a run (a recording), or of a part of it, from which the numbers of steps follow.
 
     Attributes:
       marks: number of calls of ``jaxscope.step()``, which mark the ends of steps.
@@ -49,12 +52,12 @@ class Counting(msgspec.Struct, frozen=True):
         counts allow two numbers, and None if nothing was counted.
 
         If the run has step marks, the number is one more than the marks until this moment. Otherwise it is
-        the number of calls of the function watched with ``step=True`` (of several, the one with the most
-        calls). If there is no such function, it is the number of calls of the first watched function that was
+        the number of calls of a function until this moment: of the function watched with ``step=True`` (of
+        several, the one with the most calls), or if there is none, of the first watched function that was
         called more than once.
 
         Args:
-          marks: the step marks until this moment.
+          marks: number of step marks until this moment.
           calls: {function id: number of its calls until this moment}.
           inside: returns whether this moment is during a call of the function with the given id.
         """
@@ -76,11 +79,11 @@ class Counting(msgspec.Struct, frozen=True):
 
 
 def known(step: Step, n: int) -> int | None:
-    """Return ``step`` as a single number, for a comparison with the step number ``n``.
-
-    An ``Either`` has two possible numbers. If both are larger than ``n``, or both are not, any of them
-    serves. Return None if only one of them is larger, so that the comparison has no certain result, or if
+    """Return ``step`` as a single number that can be compared with the step number ``n``. Return None if
     steps are not counted.
+
+    If ``step`` is an ``Either``, return one of its two numbers if both are larger than ``n``, or neither is.
+    Return None if only one is larger, because it is then unknown whether the step is after ``n``.
     """
     if not isinstance(step, Either):
         return step

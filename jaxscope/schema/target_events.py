@@ -12,8 +12,12 @@ from jaxscope.schema.targets import Target
 
 class TargetsWanted(Event, frozen=True, tag="TargetsWanted"):
     """The targets (``--target v5e:4x4``) for which jaxscope also compiles the functions of this process.
-    ``forced`` is the number of CPU devices that jaxscope made JAX create, so that the program can build
-    meshes of the target's size; None: the environment already set a number."""
+
+    Attributes:
+      targets: the targets.
+      forced: the number of CPU devices that jaxscope made JAX create, so that the program can build meshes of
+        the target's size; None: the environment already set a number.
+    """
 
     targets: list[Target] = []
     forced: int | None = None
@@ -29,12 +33,13 @@ class Retargeted(Event, frozen=True, tag="Retargeted"):
         target. None: there is no program to compile.
       of: id of the program that JAX compiled from the same trace for the machine on which the process runs;
         None: there is none.
-      seconds: seconds by which this second lowering delayed the user's program.
+      seconds: seconds for which the user's program waited for this second lowering; None: unknown.
       module: name of the MLIR module; None: unknown.
-      stablehlo, stablehlo_bytes: the file of the run that has the lowered text, and its size in bytes.
+      stablehlo, stablehlo_bytes: the file of the run that has the lowered text, and the size of the text in
+        bytes; None: no text.
       partitions: number of devices that the program runs on; None: unknown.
-      in_order: whether these devices are the first ones of the target, in the target's order; None: a log of
-        an older version.
+      in_order: whether these devices are the first ones of the target, in the target's order; None: unknown,
+        because the log is from an older version.
       donated: paths of the arguments that the call donates.
       dropped: positions of the flat arguments that the program does not take.
       skipped: why there is no program for the target; None: there is one.
@@ -57,7 +62,7 @@ class Retargeted(Event, frozen=True, tag="Retargeted"):
 
 class TargetCompiling(Event, frozen=True, tag="TargetCompiling"):
     """The compiler of a target (a machine given with ``--target``) began to compile a program. ``program`` is
-    the id that the program has in its Retargeted event."""
+    the id of the program, as in its Retargeted event."""
 
     program: str = ""
     target: str = ""

@@ -7,31 +7,33 @@ from jaxscope.schema.keys import Frame
 
 
 class Transferred(Event, frozen=True, tag="Transferred"):
-    """All transfers in one direction that one line of the program has caused since the recording began.
+    """All transfers in one direction that one line of the program has caused with one function since the
+    recording began.
 
-    jaxscope writes the event again when the totals have grown; the latest event of a line replaces the
-    earlier ones.
+    jaxscope writes the event again when the totals have grown. Each event replaces the earlier ones of the
+    same line, direction and function.
 
     Attributes:
       direction: device_to_host, host_to_device or device_to_device.
       via: the function that caused the transfers: float, int, bool, item, tolist, print, format, np.asarray,
         device_get, device_put, ...
       site: the user's line; None: no line of the program caused the transfers, or there were too many lines.
-      text: the expression in the source, shortened; None: the line has several expressions, or there is no
-        source.
+      text: the expression in the source, shortened; None: the line has several expressions, or its source is
+        unknown.
       count: number of transfers. For device_to_host, only the first read of each array counts, because JAX
-        keeps the copy for later reads.
-      bytes: bytes of all transfers; None: the bytes of a transfer are unknown.
-      views: number of transfers without a copy, because the host reads the device's memory (CPU devices).
-      waits: number of transfers that took longer than 0.1 ms.
-      seconds: seconds for which the transfers blocked the program, including the wait for the computation;
-        None: not measured.
-      step_seconds: the part of ``seconds`` in the thread that runs the training steps. If one transfer runs
-        within another, their common time counts once.
+        keeps a copy for later reads.
+      bytes: bytes of all these transfers; None: the bytes of at least one are unknown.
+      views: number of these transfers for which nothing was copied, because the host reads the device's
+        memory (CPU devices).
+      waits: number of these transfers that took longer than 0.1 ms.
+      seconds: seconds for which the transfers blocked the program, including the wait until the values were
+        computed; None: not measured.
+      step_seconds: the part of ``seconds`` in the thread that runs the training steps. If a transfer runs
+        during another one, their common time counts once.
       steps: number of steps with such a transfer; None: steps are not counted.
       first_step, last_step: the first and the last of these steps.
-      caller: the user's line that called the function of ``site``; None: several lines called it, or no line
-        of the user did.
+      caller: the user's line that called the function of ``site``; None: several lines did, or no line of the
+        user.
       first_ns, last_ns: wall clock of the first and the last transfer, in nanoseconds since the epoch.
       close: number of the transfers in ``waits`` that took at least a fifth of the time since the previous
         transfer.

@@ -22,22 +22,22 @@ def line(p: Placed) -> str:
 
 
 def headline(p: Placed) -> str:
-    """Return the code and the title of a finding: ``JX101 step recompiled``, or ``JX101 note: step
-    recompiled`` for a note."""
+    """Return the code and the title of a finding: ``JX101 step recompiled``; for a note ``JX101 note: step
+    recompiled``."""
     return f"{p.finding.code} {'note: ' if p.finding.severity == NOTE else ''}{title(p)}"
 
 
 def where(p: Placed) -> str:
-    """Return the file and line of a finding as ``train.py:88``. If the line is unknown, return only the file;
-    if the file is unknown, an empty text."""
+    """Return the place of a finding as ``train.py:88``. If the line is unknown, return only the file; if the
+    file is unknown, an empty text."""
     if p.file is None:
         return ""
     return escape(p.file) + (f":{p.line}" if p.line is not None else "")
 
 
 def seen(p: Placed) -> list[str]:
-    """Return the observations that support a finding as texts, each only once, without those that its title
-    contains. Control characters in the texts are not escaped."""
+    """Return the observations that support a finding as texts, each only once. Observations that the title
+    contains are left out. Control characters are not escaped."""
     found = title_of(p.finding)
     return list(
         dict.fromkeys(text for e in p.finding.evidence if (text := evidence(e)) and text not in found)

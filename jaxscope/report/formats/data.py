@@ -14,9 +14,9 @@ from jaxscope.report.json_report import SCHEMA, dumps
 
 
 def render(findings: Sequence[Placed], *, run: str | None, failed: bool) -> str:
-    """Return the findings of ``jaxscope check`` as JSON, each in the form that it has in the JSON report. A
-    finding has the further key ``place``, ``{"file": "train.py", "line": 88}``, which is null if the file is
-    unknown. The JSON also has the name of the run (``run``) and whether the check failed (``failed``)."""
+    """Return the findings of ``jaxscope check`` as JSON, each as in the JSON report. A finding also has the
+    key ``place``: ``{"file": "train.py", "line": 88}``, or null if the file is unknown. The JSON has the name
+    of the run (``run``), too, and whether the check failed (``failed``)."""
     entries: list[dict[str, Any]] = []
     for p in findings:
         entry = msgspec.to_builtins(contract.Finding.of(p.finding))

@@ -21,8 +21,8 @@ EVIDENCE = 8
 
 
 def render(findings: Iterable[Placed], text: Callable[[str], str | None] = sources.text) -> str:
-    """Return a text with a paragraph for each finding. ``text`` is a function that returns the contents of
-    the file with the given name, or None if the file cannot be read."""
+    """Return a text with a paragraph for each finding. ``text`` returns the contents of the file with the
+    given name; None if the file cannot be read."""
     return "\n".join("".join(f"{line}\n" for line in entry(p, text)) for p in findings)
 
 
@@ -58,9 +58,8 @@ def _excerpt(p: Placed, text: Callable[[str], str | None], margin: str) -> list[
 
 
 def _mark(code: str, title: str) -> tuple[int, int]:
-    """Return (column, length) of the mark (``^^^^``) below the source line ``code``. The mark is below the
-    name with which the finding's title begins. If ``code`` does not contain that name, the mark is below all
-    code of the line."""
+    """Return (column, length) of the mark (``^^^^``) below the source line ``code``: below the name with
+    which the finding's title begins, or if ``code`` does not contain it, below all code."""
     name = title.partition(" ")[0].rstrip(":,").rpartition(".")[2]
     at = code.find(name) if name.isidentifier() else -1
     if at >= 0:

@@ -27,9 +27,9 @@ def render(findings: Sequence[Placed]) -> str:
 
 
 def _entry(p: Placed, seen: Counter[str]) -> dict[str, object]:
-    """Return the entry of one finding in GitLab's code quality report. GitLab keeps only one entry for each
-    fingerprint, so a fingerprint that occurs again gets a number at its end. ``seen`` counts the entries so
-    far by fingerprint; this function counts the new one."""
+    """Return the entry of one finding in GitLab's report. ``seen`` counts the entries by fingerprint, and
+    this function counts the new one."""
+    # GitLab keeps one entry for each fingerprint: one that occurs again gets a number at its end.
     f, mark = p.finding, fingerprint(p)
     seen[mark] += 1
     return {

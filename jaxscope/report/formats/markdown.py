@@ -29,8 +29,8 @@ _SIGNS = {ERROR: "❌", NOTE: "📝"}
 def render(findings: Sequence[Placed], *, run: str, failed: bool) -> str:
     """Return the findings as Markdown: a heading that says whether the check failed (``failed``), the name of
     the run (``run``), a table of the first MOST findings, and below it their evidence and fixes. If the text
-    would have more than LONGEST characters, the last findings have no evidence and fix; the last line counts
-    them."""
+    would exceed LONGEST characters, the last findings come without evidence and fix; the last line counts
+    those."""
     notes = sum(p.finding.severity == NOTE for p in findings)
     parts = [count(len(findings) - notes, "finding")] if len(findings) > notes else ["no findings"]
     parts += [count(notes, "note")] if notes else []
@@ -75,8 +75,8 @@ def _row(p: Placed) -> str:
 
 
 def _details(p: Placed) -> list[str]:
-    """Return the lines with the evidence and the fix of a finding, folded until the reader opens them
-    (``<details>``). Return an empty list if the finding has neither."""
+    """Return the lines with the evidence and the fix of a finding, folded (``<details>``). Return an empty
+    list if it has neither."""
     fix = fix_text(p.finding)
     items = [f"- {code(text)}" for text in seen(p)[:EVIDENCE]]
     items += [f"- fix: {code(fix)}"] if fix else []

@@ -18,8 +18,8 @@ class Placed(msgspec.Struct, frozen=True):
 
     Attributes:
       finding: the finding.
-      file: the name of the file, with ``/`` between directories; relative if ``place`` got a directory that
-        contains the file. None: the finding has no source line, or the code is not from a file.
+      file: the name of the file, with ``/`` between directories; relative if one of the directories given to
+        ``place`` contains the file. None: the finding has no source line, or the code is not from a file.
       line: the line, counted from 1; None: unknown.
     """
 
@@ -53,9 +53,9 @@ def relative(file: str, bases: Sequence[str]) -> str:
 
 
 def fingerprint(p: Placed) -> str:
-    """Return a text by which other tools recognize the finding in a later run, even if lines above it were
-    added or removed. The text is a hash of the rule's code, the file, the function and the argument, so it
-    does not depend on line numbers and figures."""
+    """Return a text by which other tools recognize the finding in a later run: a hash of the rule's code, the
+    file, the function and the argument. It has no line numbers and figures, so it stays the same if lines
+    above the finding change."""
     f = p.finding
     name = (f.function or "").partition("@")[0]
     parts = (f.code, p.file or "", f.source.function if f.source is not None else "", name, f.path or "")

@@ -105,6 +105,6 @@ def uri(file: str) -> str:
 
 
 def _escaped_bytes(text: str) -> bool:
-    """Return whether the file name ``text`` can be converted back to bytes. It can if each lone surrogate in
-    it stands for a byte that is not UTF-8, as ``os.fsdecode`` writes such bytes."""
+    """Return whether the file name ``text`` can be converted back to bytes. Each of its lone surrogates must
+    stand for a byte that is not UTF-8, as ``os.fsdecode`` writes it."""
     return all(not 0xD800 <= ord(c) <= 0xDFFF or 0xDC80 <= ord(c) <= 0xDCFF for c in text)

@@ -81,9 +81,8 @@ def pieces(
 
 
 def _head(name: str, script: str | None) -> str:
-    """Return the beginning of an HTML document, up to ``<body>``, with a Content-Security-Policy. ``script``
-    is the text of the only script that the policy allows; None: it allows no script. The policy also forbids
-    all requests."""
+    """Return the beginning of an HTML document, up to ``<body>``. Its Content-Security-Policy forbids all
+    requests, and all scripts except ``script``, the text of a script; None: it forbids all."""
     style = _packaged("page.css")
     policy = (
         "default-src 'none'; base-uri 'none'; form-action 'none'; "
@@ -115,10 +114,9 @@ def _chapters(
     None or empty if there is nothing to show.
 
     Args:
-      directory: the directory of the run; None: unknown. The report then lacks the settings of ``run --vary``
-        (the values that it gave the program) and the runs with other settings.
-      job: all processes that were recorded together, if there are several; ``run`` is then one of these
-        processes. None: the report is about ``run`` alone.
+      directory: the directory of the run; None: unknown.
+      job: all processes that were recorded together, if there are several; None: the report is about ``run``
+        alone.
       places: shortens file names.
       parts: the run, then its sub-runs (the same program with other settings or numbers of devices).
       found: the findings to show.
@@ -170,11 +168,10 @@ def frame_of(body: Html, name: str, height: int) -> str:
 
 
 def _framed(document: str, name: str, height: int, allowed: str) -> str:
-    """Return the HTML ``document`` inside an ``<iframe>`` element of ``height`` pixels with the title
-    ``name``, so that the styles of the notebook and of the document do not mix, and the document cannot
-    access the notebook. ``allowed`` is the attribute ``sandbox``: ``allow-scripts`` lets scripts run in the
-    document, an empty text allows nothing."""
-    # el() would escape control characters, and with them the line ends of the document.
+    """Return the HTML ``document`` in an ``<iframe>`` element of ``height`` pixels with the title ``name``.
+    ``allowed`` is its attribute ``sandbox``: ``allow-scripts``, or empty to allow nothing."""
+    # In the element, the document and the notebook do not share styles, and the document cannot access the
+    # notebook. el() would escape control characters, and with them the line ends of the document.
     return (
         f'<iframe srcdoc="{html.escape(document)}" sandbox="{allowed}" title="{html.escape(escape(name))}" '
         f'width="100%" height="{height}" frameborder="0"></iframe>'
@@ -225,6 +222,6 @@ def _packaged(name: str) -> str:
 
 
 def _digest(content: str) -> str:
-    """Return the hash of an inline style or script with the text ``content``: ``sha256-...``. A
-    Content-Security-Policy with this hash allows the style or script."""
+    """Return ``sha256-...``, the hash of ``content``, an inline style or script. A Content-Security-Policy
+    with this hash allows it."""
     return f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}"

@@ -19,8 +19,8 @@ FILLS = 8
 
 
 def section(run: Run, places: Places, *, everything: bool) -> Html | None:
-    """Return the section on live arrays, which shows the snapshot with the most bytes. Return None if no
-    snapshot was taken or if its arrays are small. ``places`` shortens file names. ``everything`` (``--all``)
+    """Return the section on live arrays, with the same snapshot as the text report. Return None if no
+    snapshot was taken or its arrays are small. ``places`` shortens file names. ``everything`` (``--all``)
     lists all arrays."""
     written = lines(arrays.section(run, places, everything=everything), below="Live arrays")
     if not written:
@@ -40,8 +40,8 @@ def section(run: Run, places: Places, *, everything: bool) -> Html | None:
 
 
 def _devices(s: Snapshot) -> Html | None:
-    """Return a table with a bar for each device that shows the bytes of its live arrays. Return None if fewer
-    than two or more than MOST_DEVICES devices have arrays."""
+    """Return a table with a bar for each device, for the bytes of its live arrays. None if fewer than two or
+    more than MOST_DEVICES devices have arrays."""
     used = [(d, n) for d, n in sorted(s.by_device.items()) if n > 0]
     if not 2 <= len(used) <= MOST_DEVICES:
         return None
@@ -71,11 +71,12 @@ def _devices(s: Snapshot) -> Html | None:
 
 
 def mesh(g: Group, sharding: Sharding, shape: list[int]) -> Html | None:
-    """Return a table that shows which slice of an array each device of the mesh holds. Devices with equal
-    slices have the same color. Return None if the slices are unknown, or if one device holds the whole array.
+    """Return a table that shows which device of the mesh holds which slice of an array. Devices with equal
+    slices have the same color. Return None if the slices are unknown, or if fewer than two devices have a
+    part of the array.
 
     Args:
-      g: a group of equal arrays; one of them is shown.
+      g: arrays that are alike; the table shows one of them.
       sharding, shape: the sharding and the shape of these arrays.
     """
     grid = shards.grid_of(sharding, shape)

@@ -21,8 +21,8 @@ SEVERITIES = {ERROR: "errors", WARNING: "warnings", NOTE: "notes"}
 
 
 def section(run: Run, found: Sequence[Finding], places: Places) -> Html:
-    """Return the HTML report's section on the findings ``found``. The HTML id of a finding is the same in
-    later runs, so that links to the finding stay valid. ``places`` shortens file names."""
+    """Return the HTML report's section on the findings ``found``. The HTML id of a finding stays the same in
+    reports of later runs, so links to the finding stay valid. ``places`` shortens file names."""
     counts = {s: sum(f.severity == s for f in found) for s in SEVERITIES}
     boxes = [
         el("label", el("input", type="checkbox", checked=True, data_severity=s), f" {SEVERITIES[s]} ({n:,})")
@@ -42,7 +42,7 @@ def entry(run: Run, f: Finding, places: Places, n: int, *, open_: bool) -> Html:
 
     Args:
       places: shortens file names.
-      n: the position of the finding in the report, from 0. Only the first SOURCES findings show their source
+      n: the position of the finding in the report, from 0. Only findings before SOURCES show their source
         lines.
       open_: whether the finding is unfolded when the reader opens the page.
     """
@@ -95,7 +95,7 @@ def _evidence(f: Finding, places: Places) -> Html | None:
 
 
 def first(run: Run, f: Finding, places: Places) -> Html:
-    """Return the finding ``f``, the most important one, for the top of the page: what was found, its source
+    """Return the most important finding ``f`` as HTML for the top of the page: what was found, its source
     line and what to change. ``places`` shortens file names."""
     where = places.inside(f.source)
     return el(
@@ -110,12 +110,9 @@ def first(run: Run, f: Finding, places: Places) -> Html:
 
 
 def needed_once(run: Run, places: Places) -> Html | None:
-    """Return HTML about the longest first compilations, with their source lines. Each took at least a tenth
-    of the compile time. Return None if no first compilation took so long. ``places`` shortens file names.
-
-    The page shows this if there are no findings. The first run of a program cannot avoid such compilations,
-    but the persistent cache can save them in later runs.
-    """
+    """Return HTML about the lines of code whose compilations took at least a tenth of the compile time
+    although no finding is about them, with their source. Mostly these are first compilations, which a program
+    cannot avoid. Return None if there are no such lines. ``places`` shortens file names."""
     found = sections.needed_once(run)
     if not found:
         return None

@@ -71,14 +71,11 @@ def entry(run: Run, f: Function, places: Places, *, open_: bool, everything: boo
 
 
 def _keys(run: Run, numbered: Sequence[tuple[int, Compilation]], places: Places) -> Html:
-    """Return a table of the cache keys of one function (the values that JAX compares to find a trace or a
-    program it can reuse). It has a column for each compilation, and a row for each part of the key that
-    differs between compilations. The parts that are equal in all compilations are in a second table, which is
-    folded at first.
+    """Return a table of the cache keys of one function: a column for each compilation, and a row for each
+    part of the key that differs. A second, folded table has the parts that are equal in all.
 
     Args:
       numbered: (number, compilation) for each compilation of the function.
-      places: shortens file names.
     """
     every = [(n, c, compared(run, c)) for n, c in numbered]
     keyed = [(n, c, k) for n, c, k in every if k is not None]

@@ -40,7 +40,7 @@ def text(value: object) -> Html:
 
 def verbatim(value: object) -> Html:
     """Return ``value`` as escaped text for an HTML document, with all spaces as they are. Use this for source
-    lines and commands, which readers copy; ``text`` changes spaces between numbers and units."""
+    lines and commands, because readers copy these."""
     return Html(html.escape(escape(value)))
 
 
@@ -123,13 +123,8 @@ def lines(
 
 
 def _row(found: Line, columns: int, *, names: bool) -> Html:
-    """Return a line of the text report as a row of an HTML table.
-
-    Args:
-      columns: the number of columns of the table. If the line has fewer cells, its last cell extends over the
-        remaining columns.
-      names: whether the first cell is the name of the row (``<th>``).
-    """
+    """Return a line of the text report as a row of an HTML table with ``columns`` columns. The last cell
+    extends to the last column. ``names``: the first cell is the name of the row (``<th>``)."""
     first, *rest = found.cells
     name = el("th", first, scope="row") if names else el("td", first)
     spans = [columns - len(rest)] * (len(rest) < columns - 1)
@@ -164,7 +159,7 @@ def scrolling(table: Html) -> Html:
 
 
 def fold(summary: Html, *body: Html, open_: bool = False, **attributes: str | int | bool | None) -> Html:
-    """Return an element that the reader can open and close, also without JavaScript (``<details>``):
-    ``summary`` is always visible, ``body`` only while the element is open. ``open_`` says whether it is open
-    at first. ``attributes`` are HTML attributes of the element."""
+    """Return an element (``<details>``) that the reader can open and close, also without JavaScript.
+    ``summary`` is always visible, ``body`` only while the element is open. ``open_``: whether it is open at
+    first. ``attributes`` are HTML attributes of the element."""
     return el("details", el("summary", summary), el("div", *body, class_="body"), open=open_, **attributes)

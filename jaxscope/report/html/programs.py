@@ -34,9 +34,9 @@ STEP, RADIUS = 44, 13
 
 
 def section(run: Run, places: Places, *, everything: bool) -> Html | None:
-    """Return the HTML report's section on the programs of the user's functions; the programs of the slowest
-    function come first. Return None if no program was recorded. ``places`` shortens file names.
-    ``everything`` (``--all``) lists all rows in the entry of each program."""
+    """Return the HTML report's section on the programs of the user's functions, those of the slowest function
+    first. Return None if no program was recorded. ``places`` shortens file names. ``everything`` (``--all``)
+    lists all rows about each program."""
     found: dict[str, list[Compilation]] = {}
     for f in sections.ranked(run, lambda f: f.user):
         for _, c in run.numbered(f):
@@ -85,8 +85,8 @@ def entry(
 
 
 def _memory(memory: Memory) -> Html | None:
-    """Return a bar (SVG) that shows a program's memory on one device: arguments, results, temporaries. Return
-    None if these sizes are unknown."""
+    """Return a bar (SVG) that shows a program's memory on one device: arguments, results, temporaries. None
+    if the sizes are unknown."""
     shared = MEMORY_PARTS["alias_bytes"]  # counted twice: as arguments and as results
     parts = [(name, n) for name, n in memory_parts(memory) if name != shared]
     total = sum(n for _, n in parts)
@@ -125,9 +125,9 @@ def _memory(memory: Memory) -> Html | None:
 
 
 def _meshes(hlo: Compiled) -> Iterator[Html]:
-    """Yield HTML with drawings of the device mesh, one for each set of mesh axes over which the collectives
-    of a program communicate. A drawing shows the devices and how much they send. Yield nothing for a mesh of
-    more than two axes or too many devices. ``hlo`` is the parsed HLO of the program."""
+    """Yield HTML with a drawing of the device mesh for each set of mesh axes over which collectives
+    communicate. It shows how much each device sends. Meshes of more than two axes, or too many devices, are
+    not drawn."""
     mesh = hlo.mesh or []
     large = [(name, n) for name, n in mesh if n > 1]
     drawable = (
@@ -157,7 +157,7 @@ def _meshes(hlo: Compiled) -> Iterator[Html]:
 
 
 def _drawn(large: Sequence[tuple[str, int]], used: set[str], words: str) -> Html:
-    """Return a drawing (SVG) of the device mesh: a circle for each device, and lines between the devices that
+    """Return a drawing (SVG) of the device mesh: a circle for each device, lines between devices that
     communicate.
 
     Args:

@@ -23,7 +23,7 @@ KINDS = HEADS.index("collectives")
 
 def around(run: Run, frame: Frame | None) -> Html | None:
     """Return some source lines as HTML: the line of ``frame``, with a mark, and the lines around it. Return
-    None if ``frame`` is None or the line cannot be read."""
+    None if ``frame`` is None or its line cannot be read."""
     found = _lines(run, frame.file) if frame is not None else []
     if frame is None or not 1 <= frame.line <= len(found):
         return None
@@ -46,9 +46,9 @@ def _numbered(lines: Sequence[str], numbers: Iterable[int], marked: int) -> Iter
 def with_costs(
     run: Run, costs: Mapping[Place, LineCost], places: Places, measured: Mapping[Place, float]
 ) -> Html | None:
-    """Return tables of the source lines that cost something in a compiled program, with the flops, bytes and
-    collectives of each line. The tables also show the lines around these. A file that cannot be read is shown
-    without its source text. Return None if no line costs anything.
+    """Return tables of the source lines that cost something in a compiled program, and of the lines around
+    them, with the flops, bytes and collectives of each line. If a file cannot be read, its table lacks the
+    source text. Return None if no line costs anything.
 
     Args:
       costs: (file, line) -> cost in the compiled program.

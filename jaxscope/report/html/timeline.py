@@ -90,9 +90,8 @@ def _swatch(name: str) -> Html:
 
 
 def _length(run: Run, found: Sequence[Lane]) -> float:
-    """Return the length of the time axis in seconds. It reaches from the start of the recording to the last
-    recorded event, or to the end of the last phase in ``found`` (the rows of the timeline), whichever is
-    later."""
+    """Return the length of the time axis in seconds, from the start of the recording to the last recorded
+    event or the last phase in ``found`` (the rows), whichever is later."""
     ends = [float(lane.spans[:, 1].max()) / 1e9 for lane in found if len(lane.spans)]
     return max([run.seconds_at(run.last_ns) or 0.0 if run.last_ns is not None else 0.0, *ends])
 
@@ -142,15 +141,8 @@ def _lane(run: Run, lane: Lane, length: float, places: Places) -> Html:
 
 
 def _blocks(lane: Lane, phase: int, length: float) -> Html | None:
-    """Return the blocks of one phase in one row of the timeline, as an SVG path. Blocks that touch each other
-    are merged. Return None if the row has no such block.
-
-    Args:
-      lane: the row of the timeline.
-      phase: the index of the phase in ``PHASES``: 0 trace, 1 lower, 2 compile, 3 loaded from the persistent
-        cache.
-      length: the length of the time axis in seconds.
-    """
+    """Return the blocks of one phase in one row of the timeline, as one SVG path. None if there are none.
+    ``phase`` is its index in PHASES, ``length`` the length of the time axis in seconds."""
     spans = lane.spans[lane.spans[:, 2] == phase][:, :2] / 1e9
     blocks: list[list[int]] = []
     for begin, end in sorted((_at(b, length), _at(e, length)) for b, e in spans.tolist()):
@@ -167,9 +159,8 @@ def _blocks(lane: Lane, phase: int, length: float) -> Html | None:
 def _marks(
     run: Run, recompiles: Sequence[Compilation], marked: Sequence[Compilation], length: float, places: Places
 ) -> list[Html]:
-    """Return a tick (SVG) at the start of each compilation in ``marked``, with its name and seconds as
-    tooltip. The ticks of the compilations in ``recompiles`` have another color, and their tooltips also show
-    the cause. ``length`` is the length of the time axis in seconds; ``places`` shortens file names."""
+    """Return a tick (SVG) at the start of each compilation in ``marked``, with a tooltip. Ticks of those in
+    ``recompiles`` have another color. ``length`` is that of the time axis in seconds."""
     again = {c.id for c in recompiles}
     ticks = []
     for c in marked[:MOST_MARKS]:
@@ -197,9 +188,8 @@ def _words(run: Run, c: Compilation, places: Places, *, recompiled: bool) -> str
 
 
 def _steps(run: Run, length: float) -> Html | None:
-    """Return a row of the timeline with a tick for each step of the training loop whose time is known. It is
-    known if the log has an event of the step: its end, a compilation, or a snapshot of the live arrays.
-    Return None if no time is known. ``length`` is the length of the time axis in seconds."""
+    """Return a row with a tick for each step of the training loop that has an event in the log (its end, a
+    compilation, a snapshot). None if none has. ``length`` is that of the time axis in seconds."""
     main = run.main
     if main is None:
         return None
@@ -227,9 +217,8 @@ def _steps(run: Run, length: float) -> Html | None:
 
 
 def _ranks(run: Run, job: Job, length: float) -> Iterable[Html]:
-    """Yield a row of the timeline for each rank (process) of ``job``: a bar from its start to its end, with
-    ticks where it compiled programs that run on several processes. ``length`` is the length of the time axis
-    in seconds."""
+    """Yield a row for each rank (process) of ``job``: a bar from start to end, and ticks where it compiled
+    programs for several processes. ``length`` is that of the time axis in seconds."""
     for rank in job.ranks[:MOST_RANKS]:
         begin = None if rank.began_ns is None else run.seconds_at(rank.began_ns)
         ended = rank.left_ns or rank.last_ns
@@ -252,7 +241,7 @@ def _ranks(run: Run, job: Job, length: float) -> Iterable[Html]:
 
 def _table(run: Run, places: Places) -> Html:
     """Return the compilations of the user's functions as an HTML table in order of time, for readers who
-    cannot see the drawing of the timeline. ``places`` shortens file names."""
+    cannot see the drawing."""
     numbered = [c for f in run.functions.values() if f.user for _, c in run.numbered(f)]
     numbered.sort(key=lambda c: (c.t_ns, c.id))
     heads = ("at", "compilation", "step", "time", "phases", "cause", "line")
