@@ -29,7 +29,10 @@ ROUND = 8  # two sizes look chosen if both are multiples of it, and at least twi
 WEAK_LEAVES = 2  # weakly typed arrays that the advice names
 CALLS_A_SIZE = 10  # with this many calls for each size, the compilations are worth their time
 _NUMBERS = {"int", "float", "complex"}
-_TYPED = {"bfloat16", "float16", "float32", "float64", "int32", "int64", "uint32", "complex64"}
+_TYPED = {
+    *("bfloat16", "float16", "float32", "float64", "complex64", "complex128"),
+    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+}
 
 
 def _weight(group: Group) -> str:
@@ -287,7 +290,7 @@ def dtype_of(*values: Value | None) -> str | None:
 
 def typed(dtype: str | None) -> str:
     """Return code that converts a value to ``dtype``: ``jnp.float32(...)`` for ``float32``. For None and for
-    less common dtypes, such as ``int8``, it is ``jnp.asarray(x, dtype)``."""
+    dtypes that ``jax.numpy`` has no such function for, it is ``jnp.asarray(x, dtype)``."""
     return f"jnp.{dtype}(...)" if dtype in _TYPED else "jnp.asarray(x, dtype)"
 
 

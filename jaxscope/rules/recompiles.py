@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from operator import attrgetter, itemgetter
@@ -103,6 +104,9 @@ class Group(msgspec.Struct, frozen=True):
         return self.function.display_name
 
 
+# The path of a value that a partial binds: partial.args[0], partial.keywords['params']['seed']
+_BOUND = re.compile(r"partial\.(?:args\[(?P<index>\d+)\]|keywords\['(?P<name>\w+)'\])(?P<item>.*)")
+MOST_BOUND = 4  # bound values that the advice names
 Advise = Callable[[Group], Fix | None]
 _ADVICE: dict[str, list[Advise]] = {}  # kind of cause -> what to do about it, by rule
 
@@ -480,6 +484,11 @@ def _with_inputs(run: Run, group: Group, fix: Fix) -> Fix | None:
     if no rule has advice about them."""
     if isinstance(fix.words, Message) and fix.words.slug == "fix-larger-cache":
         return fix  # inputs that changed are probably those of another function in the cache
+    bound = _bound_values(run, group)
+    if bound and isinstance(fix.words, Message) and fix.words.slug == "fix-jit-partial-once":
+        return msgspec.structs.replace(
+            fix, words=message("fix-pass-bound-values", values=Names(bound, MOST_BOUND))
+        )
     changed = _changed_inputs(run, group.calls)
     then = _advice_about_inputs(run, changed)
     if then is None:
@@ -490,6 +499,16 @@ def _with_inputs(run: Run, group: Group, fix: Fix) -> Fix | None:
     calls = _in_calls(times, len(group.calls))
     also = message("also-changed", path=path, changed=CHANGED[kind], calls=calls)
     return extended(fix, "fix-then", then=then.words, also=also)
+
+
+def _bound_values(run: Run, group: Group) -> tuple[str, ...]:
+    """Return the values bound by a ``functools.partial`` that changed in calls of ``group``, as the user wrote
+    them: ``rate`` and ``params['seed']`` if they were bound by keyword, ``argument 0`` if by position."""
+    paths = [
+        why.path for c in group.calls for why in causes.of(run, c) if why.path and why.before != why.after
+    ]
+    found = [m for m in map(_BOUND.fullmatch, dict.fromkeys(paths)) if m is not None]
+    return tuple(f"{m['name']}{m['item']}" if m["name"] else f"argument {m['index']}" for m in found)
 
 
 def is_none_at_times(cause: Cause) -> bool:

@@ -52,8 +52,8 @@ BRACKETS: dict[type, tuple[str, str]] = {
 
 
 def limited(text: str) -> str:
-    """Return ``text`` if it has at most MAX_TEXT characters. Otherwise return its beginning, followed by a
-    hash of the whole text, so that two different texts stay different."""
+    """Return ``text``. If it has more than MAX_TEXT characters, return its beginning and a hash of the whole
+    text, so that different texts stay different."""
     if len(text) <= MAX_TEXT:
         return text
     return f"{text[:MAX_TEXT]}… sha256:{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
@@ -66,7 +66,7 @@ def _is_array(value: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """Return a short text that shows ``value``, without memory addresses.
+    """Return ``value`` as a short text without memory addresses.
 
     No ``__repr__`` of the program is called, because it may call JAX. JAX's caches would then contain
     programs that the program itself has not compiled yet.
@@ -79,8 +79,7 @@ def shown(value: Any) -> str:
 
 
 def _shown(value: Any, level: int) -> str:
-    """Return the text that shows ``value``. Containers inside ``value`` are shown up to the depth ``level``;
-    deeper ones are ``...``."""
+    """Return ``value`` as text. Containers nested deeper than ``level`` become ``...``."""
     kind = type(value)
     if kind is FunctionType:
         code = value.__code__
@@ -115,9 +114,8 @@ def _shown(value: Any, level: int) -> str:
 
 
 def _object(value: Any, level: int) -> str:
-    """Return the text that shows ``value``, an object of a class that is no container: its own repr, if that
-    calls no code of the program, else its class and its attributes. Containers in the attributes are shown up
-    to the depth ``level``."""
+    """Return ``value``, an object that is no container, as text: its own repr if this calls no code of the
+    program, else its class and attributes. Containers nested deeper than ``level`` become ``...``."""
     kind = type(value)
     if kind.__module__.partition(".")[0] == "jax" and "__call__" in kind.__dict__:  # a custom_jvp
         named = (object.__getattribute__(value, "__dict__") or {}).get("__qualname__")
@@ -139,8 +137,8 @@ def _object(value: Any, level: int) -> str:
 
 
 def _sequence(value: Any, plain: type, level: int) -> str:
-    """Return the text that shows ``value``, a list, tuple, set or deque. Containers inside ``value`` are
-    shown up to the depth ``level``.
+    """Return ``value``, a list, tuple, set or deque, as text. Containers nested deeper than ``level`` become
+    ``...``.
 
     ``plain`` is the builtin type of which ``value`` is an instance: a list is shown as ``[1, 2]``, an
     instance of a derived class ``Row`` as ``Row([1, 2])``.
@@ -155,16 +153,16 @@ def _sequence(value: Any, plain: type, level: int) -> str:
 
 
 def _partial(value: Any, level: int) -> str:
-    """Return the text that shows ``value``, a ``functools.partial``. Containers in its arguments are shown up
-    to the depth ``level``."""
+    """Return ``value``, a ``functools.partial``, as text. Containers nested deeper than ``level`` become
+    ``...``."""
     inner = [_shown(v, level - 1) for v in (value.func, *_first(value.args))] if level else ["..."]
     keywords = [f"{k}={_shown(v, level - 1)}" for k, v in _first(value.keywords.items())] if level else []
     return f"functools.partial({', '.join(inner + keywords)})"
 
 
 def _string(value: str | bytes, limit: int) -> str:
-    """Return the text that shows ``value``, a string. If it has more than ``limit`` characters, only its
-    beginning and its end are shown, because two paths or prompts may differ in either."""
+    """Return the repr of ``value``. If it has more than ``limit`` characters, only its beginning and end are
+    shown, because two paths or prompts may differ in either."""
     if len(value) <= limit:
         return repr(value)
     half = limit // 2
@@ -172,8 +170,8 @@ def _string(value: str | bytes, limit: int) -> str:
 
 
 def _mesh(value: Any) -> str:
-    """Return the text that shows ``value``, a mesh, and its devices in order. The mesh's own repr does not
-    show the devices."""
+    """Return ``value``, a mesh, as text with its devices in order. The mesh's own repr does not show the
+    devices."""
     axes = ", ".join(f"{n!r}: {s}" for n, s in zip(value.axis_names, value.axis_sizes, strict=True))
     kinds = ", ".join(str(getattr(t, "name", t)) for t in value.axis_types)
     devices = getattr(value, "devices", None)
@@ -197,26 +195,25 @@ def _first(values: Iterable[Any]) -> Iterator[Any]:
 
 
 def _joined(items: list[str], total: int) -> str:
-    """Join ``items``, texts of the shown items of a container, by commas. If the container has more items
-    (``total`` in all), append this number: ``1, 2, ... (500 in all)``."""
+    """Join ``items``, the shown items of a container, by commas. If the container has more (``total``),
+    append this number: ``1, 2, ... (500 in all)``."""
     return ", ".join(items + [f"... ({total:,} in all)"] * (total > len(items)))
 
 
 def _fields(named: Iterable[tuple[str, Any]], level: int) -> str:
-    """Return the text that shows named values: ``a=1, b='x'``. Containers inside the values are shown up to
-    the depth ``level``."""
+    """Return named values as text: ``a=1, b='x'``. Containers nested deeper than ``level`` become ``...``."""
     return ", ".join(f"{n}={_shown(v, level - 1) if level else '...'}" for n, v in _first(named))
 
 
 def _named(kind: type, plain: type, text: str) -> str:
-    """Return ``text``, which shows a container, inside the name of its class ``kind``: ``Config({...})``. If
-    the class is the builtin type ``plain`` itself, return ``text`` as it is."""
+    """Return ``text``, which shows a container of class ``kind``, inside the name of the class:
+    ``Config({...})``. If ``kind`` is the builtin type ``plain`` itself, return ``text`` unchanged."""
     return text if kind is plain else f"{kind.__qualname__}({text})"
 
 
 def _plain_fields(value: Any) -> str:
-    """Return those attributes of ``value`` that are numbers or strings, as text that begins with a space: ``
-    n=3 name='a'``. This text identifies an object whose repr has only a memory address."""
+    """Return up to six attributes of ``value`` that are numbers or strings, as text that begins with a space:
+    `` n=3 name='a'``. It distinguishes objects whose repr has only a memory address."""
     fields = [
         f"{step[1:]}={held!r}"[:60]
         for step, held in paths.children(value) or ()
@@ -226,32 +223,39 @@ def _plain_fields(value: Any) -> str:
 
 
 def parts(path: str, value: Any, serials: Serials) -> list[Static]:
-    """Describe the static value at ``path`` by entries of the log: one ``Static`` for the value, and for a
-    partial one more for each bound value. So the bound value that changed between two calls has a path of its
-    own: ``f.keywords['n']``.
+    """Return the log's entries for the static value at ``path``: one for the value, and for a partial one
+    more for each bound value, with a path of its own: ``f.keywords['n']``.
 
-    For a graph definition of flax, there is also one ``Static`` for each of its attributes. ``serials``
-    numbers objects that are compared by identity.
+    For a graph definition of flax, there is one more for each of its attributes. ``serials`` numbers objects
+    that are compared by identity.
     """
     inside = nnx_graphdef.attributes(value) if nnx_graphdef.is_definition(value) else []
     if inside:
         return [opaque(path, value), *(static(path + step, v, serials) for step, v in inside)]
     found = [static(path, value, serials)]
     if type(value) is functools.partial:
-        found += [static(f"{path}.args[{i}]", v, serials) for i, v in enumerate(value.args[:MAX_BOUND])]
-        found += [
-            static(f"{path}.keywords[{k!r}]", v, serials) for k, v in list(value.keywords.items())[:MAX_BOUND]
-        ]
+        bound = [(f"{path}.args[{i}]", v) for i, v in enumerate(value.args[:MAX_BOUND])]
+        bound += [(f"{path}.keywords[{k!r}]", v) for k, v in list(value.keywords.items())[:MAX_BOUND]]
+        found += [static(*part, serials) for where, v in bound for part in _items(where, v)]
     return found
+
+
+def _items(path: str, value: Any) -> list[tuple[str, Any]]:
+    """Return the items of ``value``, a dict at ``path``, each with its own path: ``path['n']``. Return only
+    (path, value) if it is no dict, is empty, or has more than MAX_BOUND items."""
+    if type(value) is not dict or not 0 < len(value) <= MAX_BOUND:
+        return [(path, value)]
+    return [(f"{path}[{k!r}]", v) for k, v in value.items() if type(k) in (int, str)] or [(path, value)]
 
 
 def static(path: str, value: Any, serials: Serials) -> Static:
     """Describe ``value``, a static argument at ``path`` or a part of one: its text, type and hash, and how
-    JAX compares it. JAX uses the value's own ``__eq__`` and ``__hash__``: the value is equal either to a copy
-    of itself (compared by value) or only to itself (by identity).
+    JAX compares it.
 
-    An object that is compared by identity gets a serial number from ``serials``. A container gets the highest
-    serial number of such objects in it, so that a new object in it is noticed.
+    JAX uses the value's own ``__eq__`` and ``__hash__``. So a value is equal to its copies (compared by
+    value) or only to itself (by identity). An object compared by identity gets its number from ``serials``. A
+    container gets the highest number of the objects in it that are compared by identity, so that a new one is
+    noticed.
     """
     hashed = _hash(value)
     kind = type(value)
@@ -283,7 +287,8 @@ def static(path: str, value: Any, serials: Serials) -> Static:
 
 
 def _by_identity(value: Any) -> bool:
-    """Return whether ``value`` is equal only to itself, because its class has no ``__eq__`` of its own."""
+    """Return whether ``value`` is equal only to itself: it is a function, or its class has no ``__eq__`` of
+    its own."""
     if issubclass(type(value), paths.PLAIN):
         return False
     return getattr(type(value), "__eq__", None) is object.__eq__ or isinstance(value, (FunctionType, type))
@@ -299,10 +304,10 @@ def _hash(value: Any) -> int | None:
 
 def compared_parts(path: str, value: Any) -> list[tuple[str, Any]]:
     """Return (path, part) of all values that ``value == another`` compares: ``value`` itself at ``path``, and
-    the items of containers in it at any depth up to LEVELS.
+    the items of containers in it, at most LEVELS deep.
 
-    Tuples, lists, sets, dicts and dataclasses compare their items. It is unknown what other classes with an
-    ``__eq__`` compare, so their attributes are not in the result.
+    Tuples, lists, sets, dicts and dataclasses compare their items. What other classes with an ``__eq__``
+    compare is unknown, so their attributes are not in the result.
     """
     found: list[tuple[str, Any]] = []
     queue = collections.deque([(path, value, 0)])
@@ -326,8 +331,8 @@ def compared_parts(path: str, value: Any) -> list[tuple[str, Any]]:
 
 
 def opaque(path: str, value: Any) -> Static:
-    """Describe the static value at ``path`` by its type and hash only, not by its contents. It is used for a
-    value whose parts are each described by a ``Static`` of their own."""
+    """Describe the static value at ``path`` by its type and hash only. It is used for a value whose parts
+    have a ``Static`` each."""
     hashed = _hash(value)
     return Static(
         path=path, repr="(see the fields above)", type=type(value).__qualname__, compares="value", hash=hashed

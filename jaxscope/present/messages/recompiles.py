@@ -246,6 +246,12 @@ TEMPLATES = {
         " transformation around it, as now), and pass these values as arguments; functions, strings, bools"
         " and sizes have to be named in static_argnames"
     ),
+    "fix-pass-bound-values": (
+        "create one partial, before the loop, that binds only values that never change, and jit it once (with"
+        " jax.grad or another transformation around it, as now). Pass the values that changed as arguments:"
+        " {values}. Functions, strings, bools and sizes have to be named in static_argnames, and each new"
+        " value of them compiles again"
+    ),
     "fix-define-at-module-level": "define the function once, at module level, and jit it there; " + OUTSIDE,
     "fix-define-and-wrap-once": (
         "define the function once, outside the function or loop that defines it again, and apply {wrapper}"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from jaxscope.capture.calls.functions import Serials
-from jaxscope.capture.calls.statics import MAX_REPR, shown, static
+from jaxscope.capture.calls.statics import MAX_BOUND, MAX_REPR, parts, shown, static
 
 
 class Mode(enum.Enum):
@@ -173,3 +173,22 @@ def test_two_classes_of_one_name_are_numbered():
 
     a, b = both(instance(), instance())
     assert b.type == f"{a.type} (class #2)"
+
+
+def test_each_value_that_a_partial_binds_has_a_path_also_in_a_dict():
+    bound = functools.partial(max, 3, params={"seed": 1, "sizes": (8, 8)}, key=len, rest={})
+    found = {s.path: s.repr for s in parts("partial", bound, Serials())}
+    assert list(found) == [
+        "partial",
+        "partial.args[0]",
+        "partial.keywords['params']['seed']",
+        "partial.keywords['params']['sizes']",
+        "partial.keywords['key']",
+        "partial.keywords['rest']",
+    ]
+    assert found["partial.keywords['params']['seed']"] == "1"
+
+
+def test_a_large_dict_that_a_partial_binds_is_one_value():
+    bound = functools.partial(max, params=dict.fromkeys(range(MAX_BOUND + 1)))
+    assert [s.path for s in parts("partial", bound, Serials())] == ["partial", "partial.keywords['params']"]
