@@ -9,7 +9,14 @@ from __future__ import annotations
 import collections
 import functools
 from collections.abc import Callable
-from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any
 
 import numpy as np
@@ -18,6 +25,7 @@ MAX_NODES = 50_000
 MAX_DEPTH = 24
 
 PLAIN = (str, bytes, int, float, complex, bool, type(None))
+IN_C = (MemberDescriptorType, GetSetDescriptorType)  # slots and __dict__
 CODE = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, type)
 
 
@@ -25,22 +33,22 @@ Identity = int | tuple[int, int]
 
 
 def identity(value: Any) -> Identity:
-    """Return what identifies the array ``value``: its ``id()``, or (address, size in bytes) of the memory of
-    a NumPy array. JAX makes views of a NumPy array, which are other objects with the same memory."""
+    """Return what identifies the array ``value``: for a NumPy array, (address, size in bytes) of its memory,
+    else its ``id()``. JAX makes views of a NumPy array: other objects with the same memory."""
     if issubclass(type(value), np.ndarray):
         return value.__array_interface__["data"][0], value.nbytes
     return id(value)
 
 
 class Found:
-    """The result of ``walk``: what was found in a value, by path.
+    """The result of ``walk``: the arrays and other objects that were found, by path.
 
     Attributes:
-      arrays: ``identity`` of an array -> its paths. There are several paths if an array is found twice. The
-        identities are valid while the searched value lives.
-      others: (path, object) of the leaves that are no arrays, in the order in which they were found.
+      arrays: ``identity`` of an array -> all paths that lead to it. The identities are valid while the
+        searched value lives.
+      others: (path, object) of each leaf that is no array, in the order in which they were found.
       containers: path of a container -> the name of its class.
-      cut: whether objects were left out because there were too many, or they were nested too deeply.
+      cut: whether objects are missing here, because there were too many or they were nested too deeply.
     """
 
     def __init__(self) -> None:
@@ -50,17 +58,20 @@ class Found:
         self.cut = False
 
     def add_leaf(self, path: str, value: Any) -> None:
-        """Add ``value`` at ``path``, which is neither an array nor a container with something in it. None
-        counts as a container, as in JAX."""
+        """Add ``value``, a leaf at ``path`` that is no array, to ``others``. None is also added to
+        ``containers``: for JAX, None is an empty container."""
         self.others.append((path, value))
         if value is None:
             self.containers.setdefault(path, "None")
 
 
 def children(value: Any) -> list[tuple[str, Any]] | None:
-    """Return (step, child) for each item or attribute of a container or object; None for a leaf. A step is
-    what is appended to the path of ``value`` to get the path of the child: ``.name``, ``[0]``,
-    ``['key']``."""
+    """Return (step, child) for each item or attribute of ``value``; None for a leaf, such as a number, a
+    function or a NumPy array.
+
+    A step is what is appended to the path of ``value`` to get the path of the child: ``.name``, ``[0]``,
+    ``['key']``.
+    """
     kind = type(value)  # isinstance would read value.__class__, by which a lazy object loads itself
     if issubclass(kind, dict):
         return [
@@ -96,9 +107,9 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
 
 
 def _attribute(name: Any, kind: type) -> str | None:
-    """Return the step of a path to the attribute ``name`` of an object of the class ``kind``: ``.x``. The
-    attribute ``_Kind__x``, which Python makes of ``self.__x``, gets the step ``.__x``. Return None for
-    attributes that the user has not written, such as flax's own ``_pytree__...``."""
+    """Return the step of a path to the attribute ``name`` of an object of class ``kind``: ``x`` -> ``.x``,
+    and ``_Kind__x`` (Python's name for ``self.__x``) -> ``.__x``. None for other names such as flax's
+    ``_pytree__...``."""
     if not isinstance(name, str) or not name.startswith("_") or "__" not in name:
         return f"[{name}]" if str(name).isdecimal() else f".{name}"
     owner, _, private = name[1:].partition("__")
@@ -107,30 +118,41 @@ def _attribute(name: Any, kind: type) -> str | None:
 
 
 def kind_name(kind: type) -> str:
-    """Return the full name of the class ``kind`` as it is written to the log: ``dict``, ``None`` for
-    NoneType, ``optax._src.base.EmptyState``."""
+    """Return the full name of the class ``kind`` for the log: ``dict``, ``optax._src.base.EmptyState``, and
+    ``None`` for NoneType."""
     if kind is type(None):
         return "None"
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _slots(kind: type) -> list[str]:
-    """Return the names of all attributes that the class ``kind`` and its bases declare in ``__slots__``, if
-    these classes are written in Python."""
+    """Return the names that the class ``kind`` and its bases list in ``__slots__``, bases first, as Python
+    stores them (``_Kind__x`` for ``__x``). ``__dict__`` and ``__weakref__`` are not returned."""
     found: list[str] = []
     for owner in reversed(kind.__mro__):
         slots = owner.__dict__.get("__slots__", ())
-        names = (slots,) if isinstance(slots, str) else tuple(slots)
+        names: list[Any] = [slots] if isinstance(slots, str) else list(slots)
+        if any(str(n).startswith("__") for n in names):  # Python's name for the slot __x is _Kind__x
+            names = [n if n in owner.__dict__ else f"_{owner.__name__.lstrip('_')}{n}" for n in names]
         found += [
             n for n in names if isinstance(n, str) and isinstance(owner.__dict__.get(n), MemberDescriptorType)
         ]
     return found
 
 
+def _is_descriptor(kind: type) -> bool:
+    """Return whether Python calls an object of class ``kind`` to read the attribute under which a class has it."""
+    return any("__get__" in owner.__dict__ for owner in kind.__mro__)
+
+
 def slot(value: Any, name: str) -> Any:
-    """Return the attribute ``name`` of ``value`` without calling a ``__getattr__`` of its class; None if
-    there is none."""
+    """Return the attribute ``name`` of ``value``; None if it has none, or reading it fails. No code of the
+    class is called: no ``__getattr__``, and no property by this name."""
     try:
+        for owner in type(value).__mro__:
+            found = owner.__dict__.get(name)
+            if found is not None and type(found) not in IN_C and _is_descriptor(type(found)):
+                return object.__getattribute__(value, "__dict__").get(name)
         return object.__getattribute__(value, name)
     except Exception:
         return None
@@ -148,16 +170,14 @@ def walk(
     nodes: int = MAX_NODES,
     whole: Callable[[Any], bool] | None = None,
 ) -> Found:
-    """Find every array that is reachable from ``roots``, and all its paths, the shortest first.
+    """Find every array that is reachable from ``roots``, with all its paths, the shortest path first.
 
     Args:
       roots: (name, value) pairs. Each path begins with one of these names.
-      is_array: a function that returns whether an object is an array. It is called with every object that is
-        found.
-      leaves: also collect objects that are neither arrays nor containers, and the classes of the containers.
-      nodes: the largest number of objects to examine; if there are more, ``Found.cut`` is set.
-      whole: a function that returns whether an object is treated as a leaf, so that its contents are not
-        searched. None: no object is.
+      is_array: returns whether an object is an array. It is called with every object that is found.
+      leaves: whether to collect ``Found.others`` and ``Found.containers``, too.
+      nodes: the largest number of objects to examine. If there are more, ``Found.cut`` is set.
+      whole: returns whether an object is a leaf whose contents are not searched. None: no object is.
     """
     found = Found()
     queue = collections.deque[_Visit]((n, v, 0, None, False) for n, v in roots)
@@ -200,9 +220,9 @@ def walk(
 
 
 def _within(number: int, around: Any) -> bool:
-    """Return whether the object with the ``id()`` ``number`` is one of the containers around the present
-    object, so that a container inside itself is not searched forever. ``around`` is (``id()`` of the
-    innermost container, the same kind of pair for the next one); None: no container."""
+    """Return whether the object with the ``id()`` ``number`` is one of the containers ``around``. These are
+    given as (``id()`` of the innermost container, the same pair for the next one), and None for no
+    container."""
     while around is not None:
         if around[0] == number:
             return True

@@ -50,3 +50,31 @@ def test_others_are_found_as_often_as_they_are_passed():
     settings = {"mode": "fast"}
     found = walk([("a", settings), ("b", settings)], is_array)
     assert found.others == [("a['mode']", "fast"), ("b['mode']", "fast")]
+
+
+def test_no_property_of_a_class_is_called():
+    class Lazy:
+        read = 0
+
+        def __init__(self, w):
+            self.w = w
+
+        @property
+        def _raw_value(self):  # the name of an attribute of flax.nnx.Variable
+            Lazy.read += 1
+            return self.w
+
+    a = np.ones(2)
+    assert names(("m", Lazy(a)))[0][identity(a)] == ["m.w"]
+    assert Lazy.read == 0
+
+
+def test_arrays_in_private_slots_have_the_users_name():
+    class Slotted:
+        __slots__ = ("__w",)
+
+        def __init__(self, w):
+            self.__w = w
+
+    a = np.ones(2)
+    assert names(("m", Slotted(a)))[0][identity(a)] == ["m.__w"]
