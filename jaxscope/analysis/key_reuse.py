@@ -146,27 +146,13 @@ def in_python_loops(source: str | None) -> list[Repeated]:
             continue
         loop = inside.loop
         counters = loop_calls.names_set([loop.target]) if isinstance(loop, ast.For) else set()
-        if _names([ast.parse(key)]) & loop_calls.names_set(inside.repeats) or not _carries(loop):
+        if _names([ast.parse(key)]) & loop_calls.names_set(inside.repeats) or not loop_calls.carries(loop):
             continue
         if not counters & loop_calls.names_read([*call.args, *call.keywords]):
             scope = _function_around(found, call.lineno)
             line = str(loop.lineno)
             repeated.append(Repeated(scope, key, ast.unparse(call.func), call.lineno, None, line))
     return repeated
-
-
-def _carries(loop: ast.For | ast.While) -> bool:
-    """Return whether an iteration of ``loop`` reads a variable that the iteration before it set."""
-    before = loop_calls.names_set([loop.target]) if isinstance(loop, ast.For) else set()
-    later = loop_calls.names_set(loop.body)
-    for statement in loop.body:
-        names = loop_calls.names_read([statement])
-        if isinstance(statement, ast.AugAssign):
-            names.add(loop_calls.root(statement.target) or "")
-        if names & (later - before):
-            return True
-        before |= loop_calls.names_set([statement])
-    return False
 
 
 def _function_around(found: Syntax, line: int) -> str:

@@ -21,6 +21,7 @@ from jaxscope.analysis.rewrap_site import (
     Syntax,
     depends_on_a_condition,
     last_name,
+    loop_around,
     syntax,
 )
 
@@ -565,6 +566,36 @@ def stays_the_same(node: ast.expr, repeated: Sequence[ast.AST]) -> bool:
     return len(sets) == len(values) and all(
         isinstance(v, ast.Call) and stays_the_same(v, repeated) for v in values
     )
+
+
+def carries(loop: ast.For | ast.While) -> bool:
+    """Return whether an iteration of ``loop`` reads a variable that the iteration before it set."""
+    before = names_set([loop.target]) if isinstance(loop, ast.For) else set()
+    later = names_set(loop.body)
+    for statement in loop.body:
+        names = names_read([statement])
+        if isinstance(statement, ast.AugAssign):
+            names.add(root(statement.target) or "")
+        if names & (later - before):
+            return True
+        before |= names_set([statement])
+    return False
+
+
+def takes_chunks(source: str | None, line: int) -> bool:
+    """Return whether the innermost loop around ``line`` takes a slice of some rows in each iteration, as in
+    ``for i in range(0, n, size): f(x[i : i + size])``, and no iteration uses a result of the one before."""
+    found, around = syntax(source), loop_around(source, line)
+    for loop in found.blocks if found is not None and around is not None else ():
+        if isinstance(loop, ast.For) and (loop.lineno, loop.end_lineno) == around:
+            steps = [c for c in ast.walk(loop.iter) if isinstance(c, ast.Call) and len(c.args) == 3]
+            inside = (n for s in loop.body for n in ast.walk(s))
+            starts = {
+                n.lower.id for n in inside if isinstance(n, ast.Slice) and isinstance(n.lower, ast.Name)
+            }
+            ranges = any(last_name(c.func) == "range" for c in steps)
+            return ranges and not carries(loop) and bool(starts & names_set([loop.target]))
+    return False
 
 
 def turns_alone(loop_call: LoopCall, jitted: Collection[str], modules: Collection[str]) -> bool:

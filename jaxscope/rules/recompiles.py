@@ -502,8 +502,8 @@ def _with_inputs(run: Run, group: Group, fix: Fix) -> Fix | None:
 
 
 def _bound_values(run: Run, group: Group) -> tuple[str, ...]:
-    """Return the values bound by a ``functools.partial`` that changed in calls of ``group``, as the user wrote
-    them: ``rate`` and ``params['seed']`` if they were bound by keyword, ``argument 0`` if by position."""
+    """Return the values bound by a ``functools.partial`` that changed in calls of ``group``. They are named
+    as the user wrote them: ``rate``, ``params['seed']``; those bound by position are ``argument 0``."""
     paths = [
         why.path for c in group.calls for why in causes.of(run, c) if why.path and why.before != why.after
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 
+from jaxscope.analysis.loop_calls import takes_chunks
 from jaxscope.analysis.module_libraries import spelling
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.rewrap_site import counts_only, in_a_loop, only_loop
@@ -168,11 +169,13 @@ def _draws(run: Run, p: Program) -> bool:
 
 def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | None) -> Fix:
     """Return advice on how to write the loop at ``line``, which repeats the blocks of operations ``blocks``
-    (the largest first): as a scan, as a fori_loop if all iterations do the same, or with vmap if no iteration
-    uses a result of another. For layers inside a Flax module the scan is Flax's own; for a loop that calls a
-    whole model it is JAX's."""
+    (the largest first): without the loop if it takes some rows of an array in each iteration, with vmap if no
+    iteration uses a result of another, as a fori_loop if all iterations do the same, else as a scan. For
+    layers inside a Flax module the scan is Flax's own; for a loop that calls a whole model it is JAX's."""
     if blocks[0].grows:
         return Fix(message("fix-final-length-then-scan"), "scan")
+    if line is not None and takes_chunks(sources.of(run)(line.file), line.line):
+        return Fix(message("fix-without-chunks"), "vmap")
     forward = [r for r in blocks if not r.backward]
     if forward and not any(r.carried for r in forward):
         return Fix(message("fix-vmap-iterations"), "vmap")

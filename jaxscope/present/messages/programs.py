@@ -24,6 +24,10 @@ TEMPLATES = {
         "no iteration uses a result of another: stack the inputs of all iterations, and compute them together"
         " with jax.vmap, or one after the other with jax.lax.map, which needs less memory"
     ),
+    "fix-without-chunks": (
+        "each iteration takes some rows of an array: compute all rows in one call, without the loop. If that"
+        " needs too much memory, use jax.lax.map(f, x, batch_size=n), where f computes one row"
+    ),
     "fix-final-length-then-scan": (
         "give the arrays their final length from the start, and mask the part that is not filled yet; then"
         " write the loop as jax.lax.scan or fori_loop. For a language model, use a key-value cache"
