@@ -1,7 +1,7 @@
 """jaxscope: see why JAX recompiled and what program XLA produced, and check both in CI.
 
-``import jaxscope`` imports neither jax nor a terminal library (a test looks at ``sys.modules``): the module
-of a public name is imported when the name is first used.
+``import jaxscope`` imports neither jax nor a terminal library. The module of a public name is imported when
+the name is first used.
 """
 
 from __future__ import annotations

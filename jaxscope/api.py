@@ -1,4 +1,4 @@
-"""The functions that user code calls: ``watch``, ``step`` and ``snapshot``. They cost almost nothing while no
+"""Define ``watch``, ``step`` and ``snapshot``, which user code calls. They cost almost nothing while no
 recording is active.
 
 This module imports neither jax nor anything else that takes long to import. ``capture.announce`` calls
@@ -139,9 +139,8 @@ def _tree_class() -> type[_Watched]:
 
 
 def _class_for(function: Any) -> type[_Watched]:
-    """Return the class of the wrapper that ``watch(function)`` makes, which counts the calls of ``function``.
-    If ``function`` is a pytree (as ``eqx.filter_jit`` returns), the wrapper class is a pytree, too; otherwise
-    ``jax.tree_util`` treats the wrapper as a leaf."""
+    """Return the class of the wrapper that ``watch(function)`` makes. If ``function`` is a pytree (as
+    ``eqx.filter_jit`` returns), the class is a pytree class, too."""
     tree_util: Any = sys.modules.get("jax.tree_util")
     if tree_util is None or tree_util.all_leaves([function]):
         return _Watched
@@ -153,15 +152,15 @@ def watch(function: F) -> F: ...
 @overload
 def watch(*, step: bool = ...) -> Any: ...
 def watch(function: Any = None, *, step: bool = False) -> Any:
-    """Return ``function`` wrapped, so that a recording counts its calls. With ``step=True``, each call counts
-    as a step, an iteration of the training loop. Reports use the numbers of steps.
+    """Return a wrapper of ``function`` whose calls a recording counts. With ``step=True``, each call counts
+    as a step (an iteration of the training loop), and reports show step numbers.
 
     As a decorator, write ``@watch`` or ``@watch(step=True)``. The function may be plain or jitted, a method,
-    or a function under ``nnx.jit`` or ``eqx.filter_jit``. The result has the same attributes and methods as
-    the function.
+    or a function under ``nnx.jit`` or ``eqx.filter_jit``. The wrapper has the attributes and methods of the
+    function.
 
     Raises:
-      TypeError: the object is not callable.
+      TypeError: ``function`` is not callable.
     """
     if function is None:
         return functools.partial(watch, step=step)
@@ -209,14 +208,15 @@ class _FirstCall(Tick):
 
 
 def step() -> None:
-    """Mark the end of a step, an iteration of the training loop: call this function at the end of the loop's
-    body. Reports then show in which step a compilation took place. Without a recording, nothing happens."""
+    """Mark the end of a step, an iteration of the training loop. Call this function at the end of the
+    loop's body, so that reports show in which step a compilation took place. Without a recording, nothing
+    happens."""
     if _session is not None:
         _session.tracker.mark()
 
 
 def snapshot() -> None:
-    """Record which arrays are alive now: their shapes and devices, and the variables that refer to them.
+    """Record which arrays are alive now, with their shapes and devices and the variables that refer to them.
     Without a recording, nothing happens."""
     if _session is not None:
         _session.snapshot()
@@ -231,8 +231,8 @@ def _attach(watched: _Watched) -> None:
 
 
 def _follow(session: Any) -> None:
-    """Count the calls of all functions wrapped by ``jaxscope.watch`` in the recording ``session``. If
-    ``session`` is None, the recording has ended: stop counting."""
+    """Count the calls of all functions wrapped by ``jaxscope.watch`` in the recording ``session``. None: the
+    recording has ended, so stop counting."""
     global _session
     _session = session
     for ref in list(_watched):

@@ -1,7 +1,7 @@
 """``jaxscope.compile_for``: compile one function for an accelerator that this machine does not have, and read
 the result.
 
-This module uses the code that records and the code that reads a run. It imports each only when it is needed.
+The modules that record a run, and those that read one, are imported only when they are needed.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class CompiledFor:
     """A program compiled for a target: an accelerator that this machine need not have.
 
     Attributes:
-      run: the run (the recording) that contains the program, as ``jaxscope.open_run`` returns it.
-      path: the directory of that run, which the other commands read: ``jaxscope report PATH``.
-      program: the record of the program in that run.
+      run: the run that contains the program, as ``jaxscope.open_run`` returns it.
+      path: the directory of ``run``, for commands such as ``jaxscope report PATH``.
+      program: the record of the program in ``run``.
       target: the name of the target, such as ``v5e:4x4``.
       state: ok, exhausted (the program does not fit into the memory), failed, crashed (the compiler's process
         ended), late (it took too long), missing (no compiler for the target is installed), or skipped (JAX
@@ -51,14 +51,14 @@ class CompiledFor:
 
     @property
     def texts(self) -> Texts:
-        """Return the analysis of the program's StableHLO and HLO texts: ``texts.hlo.collectives``,
+        """Return the analyzed StableHLO and HLO texts of the program: ``texts.hlo.collectives``,
         ``texts.hlo.fusions``, ..."""
         return self.run.texts_of(self.program)
 
     @property
     def fit(self) -> Fit | None:
-        """Return an object with the memory that the program needs on one device and the memory that a device
-        has; None if the program was not compiled."""
+        """Return the memory that the program needs on one device, and the memory that a device has; None if
+        the program was not compiled."""
         from jaxscope.model import target_programs
 
         return target_programs.fit(self.run, self.program)
@@ -86,8 +86,8 @@ class CompiledFor:
         return self._directory.text(blob)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the program as built-in types (dicts, lists, numbers): its entry in the list ``programs`` of
-        ``jaxscope report --format json``."""
+        """Return the program as dicts, lists and numbers, as in the list ``programs`` of ``jaxscope report
+        --format json``."""
         import msgspec
 
         from jaxscope.report import targets
@@ -116,17 +116,18 @@ class CompiledFor:
 def compile_for(
     target: str, function: Callable[..., Any], /, *args: Any, out: str | Path | None = None, **kwargs: Any
 ) -> CompiledFor:
-    """Compile ``function`` for ``target``, an accelerator that this machine need not have. Wait for the
-    result and return it.
+    """Compile ``function`` for ``target``, an accelerator that this machine need not have, and return the
+    result.
 
     Args:
-      target: its name: ``v5e:4x4``, ``2*v5p:4x4x4``, ... (``jaxscope targets`` lists the accelerators).
+      target: the name of the accelerator: ``v5e:4x4``, ``2*v5p:4x4x4``, ... (``jaxscope targets`` lists
+        them).
       function: a jitted function, or a function that will be jitted without options.
       args, kwargs: the arguments of ``function``: arrays or ``jax.ShapeDtypeStruct``. Their shardings may be
         on CPU devices (as many as the target has: ``--xla_force_host_platform_device_count``) or on a
         ``jax.sharding.AbstractMesh``.
-      out: the run directory; default: a new directory under ``.jaxscope/runs``. Inside a recording, the
-        result is part of that recording, and ``out`` is not used.
+      out: the run directory; default: a new directory under ``.jaxscope/runs``. While a recording is active,
+        the result becomes part of this recording, and ``out`` is not used.
 
     Raises:
       UsageError: there is no such target, its compiler is not installed, or ``function`` cannot be traced
@@ -168,7 +169,7 @@ def compile_for(
 
 
 def _jitted(function: Callable[..., Any]) -> Any:
-    """Return ``function`` under ``jax.jit``; a function that is jitted already is returned unchanged.
+    """Return ``jax.jit(function)``; a function that is jitted already is returned unchanged.
 
     Raises:
       UsageError: ``function`` has no method ``trace``, and is not a plain function that could be jitted.
@@ -186,12 +187,11 @@ def _jitted(function: Callable[..., Any]) -> Any:
 
 
 def _program(run: Opened, target: str, id: str | None) -> Program:
-    """Return the record of the program with the id ``id`` in ``run``. If there is none, JAX could not lower
-    the function: return the latest record for the accelerator ``target`` whose state is ``skipped``, which
-    has the reason.
+    """Return the program with the id ``id`` in ``run``. If there is none, because JAX could not lower the
+    function, return the latest program for ``target`` with the state ``skipped``, which has the reason.
 
     Raises:
-      JaxscopeError: the run has neither of these records.
+      JaxscopeError: the run has neither of these programs.
     """
     if id is not None and id in run.retargeted:
         return run.retargeted[id]

@@ -53,11 +53,11 @@ class RecompileError(JaxscopeError):
 
 class NotAsPinned(AssertionError):
     """The programs that a test compiled inside ``with jaxscope.pinned():`` differ from the test's baseline, a
-    file with figures of the programs."""
+    file with figures of earlier programs."""
 
 
 def to_be_read(excinfo: Any) -> bool:
-    """Return whether the exception in ``excinfo`` (pytest's ``ExceptionInfo``) has a message that is complete
-    without a traceback. Modules set ``__tracebackhide__`` to this function. pytest then leaves their frames
-    out of the traceback, but only for these errors."""
+    """Return whether the exception in ``excinfo`` (pytest's ``ExceptionInfo``) is one of jaxscope whose
+    message needs no traceback. Modules set ``__tracebackhide__`` to this function, so that pytest hides their
+    frames for these errors."""
     return isinstance(excinfo.value, (JaxscopeError, NotAsPinned))

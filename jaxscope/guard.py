@@ -1,6 +1,5 @@
-"""``jaxscope.no_recompiles``: raise if something compiles after training step N in a ``with`` block, or in a
-call of a decorated function. To find this out, the block is recorded, unless a recording is active
-already."""
+"""``jaxscope.no_recompiles``: raise if something compiles after training step N in a ``with`` block or in a
+call of a decorated function. The block is recorded to find this out, unless a recording is active already."""
 
 from __future__ import annotations
 
@@ -31,8 +30,7 @@ Functions = str | Callable[..., Any] | Sequence[str | Callable[..., Any]] | None
 
 
 class NoRecompiles:
-    """The context manager and decorator that ``no_recompiles`` returns. It can be used any number of
-    times."""
+    """The context manager and decorator that ``no_recompiles`` returns. It can be used repeatedly."""
 
     def __init__(self, after: int, functions: Functions) -> None:
         self._after = after
@@ -94,14 +92,14 @@ def no_recompiles(after: Any = 1, functions: Functions = None) -> Any:
     training step ``after``.
 
     Use ``with jaxscope.no_recompiles(after=1):`` around a loop, or ``@jaxscope.no_recompiles(after=1)`` on a
-    function (also on ``async`` functions and generators), which then checks each call. Steps are counted from
-    the beginning of the block or call: by calls of ``jaxscope.step()``; if there are none, by the calls of
-    the function watched with ``step=True``; if there is none, by the calls of the first watched function that
-    the block calls. With ``after=0`` nothing may compile at all, and steps are not needed.
+    function (also on ``async`` functions and generators) to check each of its calls. Steps are counted from
+    the beginning of the block or call. A step is a call of ``jaxscope.step()``, or else a call of the
+    function watched with ``step=True``, or else a call of the first watched function that the block calls.
+    With ``after=0`` nothing may compile at all, and steps are not needed.
 
-    Calls of your functions from your own lines count, and so do eager operations that are compiled or loaded
-    from the persistent cache. NumPy arguments, callbacks and debug prints do not count, because they compile
-    nothing. Calls that JAX serves from its fast path (the C++ cache) run no code of jaxscope.
+    Your own functions are checked, and eager operations that are compiled or loaded from the persistent
+    cache. NumPy arguments, callbacks and debug prints compile nothing, so they do not count. Calls that JAX
+    serves from its fast path (the C++ cache) run no code of jaxscope.
 
     Args:
       after: the last step in which something may compile.
@@ -134,13 +132,12 @@ def no_recompiles(after: Any = 1, functions: Functions = None) -> Any:
 
 class Watch:
     """One ``no_recompiles`` block, from its beginning to its end. ``after`` is the last training step in
-    which something may compile. ``functions`` are those to check, by name, by shell pattern or as objects;
-    None: all.
+    which something may compile. ``functions`` are the functions to check, by name, by shell pattern or as
+    objects; None: all.
 
     A ``with`` statement of the user calls ``begin`` and ``end``. A decorated function uses two context
-    managers: this object, around the whole call, and ``running``, around the parts in which the function
-    itself runs. Code that runs in between is not checked: for example, code that runs while a generator waits
-    for its next value to be requested.
+    managers: this object around the whole call, and ``running`` around the parts in which the function itself
+    runs. Other code is not checked, for example the code that consumes the values of a generator.
     """
 
     def __init__(self, after: int, functions: Functions) -> None:
@@ -154,14 +151,14 @@ class Watch:
         self._failed: list[str] = []  # parts of the recording that had failed before
 
     def begin(self) -> None:
-        """Open the ``no_recompiles`` block: what is compiled from now on is checked. If no recording is
+        """Open the ``no_recompiles`` block, so that compilations are checked from now on. If no recording is
         active, begin one in a temporary directory."""
         self._start()
         self._enter()
 
     def end(self, *, failed: bool) -> None:
-        """Close the ``no_recompiles`` block, and raise if something was compiled too late. If an exception
-        ends the block (``failed``), nothing is checked, so that the exception is not replaced.
+        """Close the ``no_recompiles`` block and check it. ``failed``: an exception ends the block, so nothing
+        is checked and this exception is not replaced.
 
         Raises:
           RecompileError: something was compiled after training step ``after``.
@@ -171,8 +168,7 @@ class Watch:
         self._finish(failed=failed)
 
     def __enter__(self) -> None:
-        """Begin a recording if none is active. Compilations are not checked until ``running`` opens the
-        ``no_recompiles`` block."""
+        """Begin a recording if none is active. Compilations are checked only inside ``running``."""
         self._start()
 
     def __exit__(
@@ -182,7 +178,7 @@ class Watch:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Keep the ``no_recompiles`` block open inside the ``with`` statement: what is compiled there is
+        """Open the ``no_recompiles`` block until the ``with`` statement ends: only what is compiled inside is
         checked."""
         self._enter()
         try:
@@ -229,12 +225,11 @@ class Watch:
     # -- the verdict ----------------------------------------------------------------------------------
 
     def _alarm(self) -> bool:
-        """Raise RecompileError if a compilation since the last check was too late. Return True if that was
-        checked, and False if it cannot be checked now, so that the caller has to try again later.
+        """Raise RecompileError if a compilation was too late and not reported yet. Return False if this
+        cannot be checked now, so that the caller has to try again later; else True.
 
-        This method is called at each ``jaxscope.step()`` and before each call of a function wrapped by
-        ``jaxscope.watch``. Nothing can be checked in another thread or another task, inside a call of JAX
-        (the exception would pass through JAX), or while it is unknown how the steps of the block are counted.
+        A check is not possible in another thread or task, inside a call of JAX (the exception would pass
+        through JAX), or while it is unknown how the steps are counted.
         """
         if (
             threading.get_ident() != self.thread
@@ -254,8 +249,8 @@ class Watch:
         return True
 
     def _findings(self, session: Session) -> list[Finding]:
-        """Return the errors about compilations in this block after training step ``after``; an empty list if
-        there are none. ``session`` is the recording that the block uses.
+        """Return the errors about compilations in this block after training step ``after``; empty if there
+        are none. ``session`` is the recording that contains the block.
 
         Raises:
           UsageError: something was compiled, and nothing counts the steps.
@@ -292,8 +287,8 @@ class Watch:
 
 
 class _Own:
-    """The temporary recording of ``no_recompiles`` blocks, which is used if no other recording is active. The
-    first block begins this recording, and the last one ends it."""
+    """The temporary recording of ``no_recompiles`` blocks, for when no other recording is active. The first
+    block begins it, and the last open block ends it."""
 
     _lock = threading.Lock()
     _session: Session | None = None
@@ -301,8 +296,8 @@ class _Own:
 
     @classmethod
     def join(cls) -> Session:
-        """Return the active recording, which a ``no_recompiles`` block then uses. If there is none, begin one
-        in a temporary directory.
+        """Return the active recording, for use by a ``no_recompiles`` block. If there is none, begin one in a
+        temporary directory.
 
         Raises:
           LogError: the directory cannot be created.
@@ -330,8 +325,8 @@ class _Own:
 
     @classmethod
     def leave(cls, session: Session) -> None:
-        """Close one ``no_recompiles`` block in ``session``. After the last block, end the recording and
-        remove its directory. Nothing happens if ``session`` is a recording that the blocks did not begin."""
+        """Report the end of a ``no_recompiles`` block in ``session``. After the last one, end the recording
+        and remove its directory. Do nothing if ``session`` was not begun by ``join``."""
         from jaxscope.capture import session as sessions
 
         with cls._lock:
@@ -347,8 +342,8 @@ class _Own:
 
 
 def _inside_jax() -> bool:
-    """Return whether a frame of JAX is on the stack, because a trace, a callback or a hook is running. An
-    exception that is raised now would pass through JAX."""
+    """Return whether a frame of JAX is on the stack, so that an exception raised now would pass through
+    JAX."""
     from jaxscope import jax_internals
     from jaxscope.capture import frames
 
@@ -402,8 +397,8 @@ def _guarded_generator(function: Any, new_watch: Callable[[], Watch]) -> Any:
 
 
 def _driven(watch: Watch, inner: Any) -> Any:
-    """Do ``yield from inner`` for a generator, and return its return value. ``watch`` is open only while
-    ``inner`` runs, so that compilations of the code that consumes the values are not checked."""
+    """Do ``yield from inner``, a generator, and return its return value. The block of ``watch`` is open only
+    while ``inner`` runs, so that compilations by the consumer of the values are not checked."""
     send, value = inner.send, None
     while True:
         try:
@@ -431,9 +426,8 @@ def _listed(functions: Functions) -> Sequence[str | Callable[..., Any]] | None:
 
 
 def _names(functions: Functions) -> list[str] | None:
-    """Return ``functions``, the functions to check, as a list of texts; None, which means all functions,
-    stays None. A name or a shell pattern is returned unchanged. A function object becomes the id under which
-    it is recorded."""
+    """Return the functions to check as texts: names and shell patterns unchanged, function objects as the ids
+    under which they are recorded. None (all functions) stays None."""
     from jaxscope.capture.calls import functions as described
 
     listed = _listed(functions)

@@ -16,8 +16,8 @@ from jaxscope.recording import record
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Register the cell magic ``%%jaxscope`` in IPython's ``shell``. IPython calls this function for
-    ``%load_ext jaxscope``."""
+    """Register the cell magic ``%%jaxscope`` in IPython's ``shell``. IPython calls this at ``%load_ext
+    jaxscope``."""
 
     def jaxscope(line: str, cell: str) -> Any:
         return run_cell(shell, line, cell)
@@ -27,8 +27,8 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def run_cell(shell: Any, line: str, cell: str) -> Any:
-    """Run and record a cell of a notebook, show the report below the cell, and return the value of the cell's
-    last expression. Return None if the last statement is no expression, or if the options are invalid.
+    """Run and record a cell of a notebook, and show the report below the cell. Return the value of the cell's
+    last statement; None if this is no expression, or if the options are invalid.
 
     Args:
       shell: IPython's shell object.
@@ -36,7 +36,7 @@ def run_cell(shell: Any, line: str, cell: str) -> Any:
       cell: the source of the cell without its first line.
 
     Raises:
-      Exception: an exception that the cell raises. The report of what was recorded before it is still shown.
+      Exception: any exception that the cell raises. The report is shown all the same.
     """
     try:
         options = _parser().parse_args(shlex.split(line))
@@ -60,8 +60,8 @@ def run_cell(shell: Any, line: str, cell: str) -> Any:
 
 
 def _number(shell: Any) -> int:
-    """Return the number of the cell that runs now: ``3`` for ``In[3]``. If that cell calls a function defined
-    in another cell, the number is that of the calling cell. ``shell`` is IPython's shell object."""
+    """Return the number of the cell that runs now: ``3`` for ``In[3]``. If it calls a function defined in
+    another cell, this is the number of the calling cell. ``shell`` is IPython's shell object."""
     frame: FrameType | None = sys._getframe()
     number: int = shell.execution_count
     while frame is not None:

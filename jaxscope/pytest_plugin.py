@@ -1,8 +1,8 @@
-"""The pytest plugin: marks that limit what a test compiles, and a fixture to inspect it.
+"""The pytest plugin: marks that limit what a test compiles, and fixtures to inspect a test's compilations.
 
-The plugin imports only pytest until a test uses a mark or the fixture. Then one recording serves the whole
-session (of an xdist worker), because JAX does not compile again what an earlier test compiled. Each test
-reads its own part of that recording.
+The plugin imports only pytest until a test uses a mark or the fixture ``jaxscope``. Then there is one
+recording for the whole session (of an xdist worker), because JAX does not compile again what an earlier test
+compiled. Each test reads its own part of this recording.
 """
 
 from __future__ import annotations
@@ -193,23 +193,24 @@ def _fixtures(item: pytest.Item) -> list[str]:
 
 @pytest.fixture
 def jaxscope(request: pytest.FixtureRequest) -> TestRecording:
-    """Return the recording of this test: ``compilations`` and ``causes`` have what the test compiled,
+    """Return the recording of this test. Its ``compilations`` and ``causes`` are those of the test;
     ``read()`` returns the recording of all tests so far.
 
     ``with jaxscope.pinned():`` compares the programs that a block compiles with the test's baseline, a file
-    of figures. The fixture also has the functions of the package (``jaxscope.step()``, ``jaxscope.watch``).
+    with figures of earlier programs. The fixture also has the functions of the package (``jaxscope.step()``,
+    ``jaxscope.watch``).
     """
     return _part_of(request.node)
 
 
 @pytest.fixture
 def jaxscope_ranks(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Ended]:
-    """Return the function ``jaxscope_ranks(n, program, *arguments)``. It runs a script as a job of ``n``
-    processes (on the CPU, unless JAX_PLATFORMS is set), and returns the result of the job.
+    """Return the function ``jaxscope_ranks(n, program, *arguments)``. This function runs a script as a job of
+    ``n`` processes (on the CPU, unless JAX_PLATFORMS is set), and returns the result of the job.
 
-    The test fails if a process compiles other programs than the others, or in another order, or if the job
-    fails. With ``check=False`` the test does not fail, and can look at ``findings`` and ``returncode`` of the
-    result. ``timeout``: seconds after which the job is stopped.
+    The test fails if the job fails, or if the processes do not compile the same programs in the same order.
+    With ``check=False`` the test does not fail, and can use ``findings`` and ``returncode`` of the result.
+    The job is stopped after ``timeout`` seconds.
     """
 
     def run(
@@ -246,9 +247,8 @@ def _part_of(item: pytest.Item) -> TestRecording:
 
 
 def _test_of(item: pytest.Item) -> str:
-    """Return an id for the test ``item`` that is the same in each rerun (``--reruns``) and repetition
-    (``--count``), so that a later try can be recognized. pytest-repeat adds the number of the repetition to
-    the node id. This function removes the number: ``test_a.py::test_step[2-5]`` ->
+    """Return an id of the test ``item`` that is the same in each rerun (``--reruns``) and repetition
+    (``--count``). The number that pytest-repeat adds is removed: ``test_a.py::test_step[2-5]`` ->
     ``test_a.py::test_step[]``."""
     turn = getattr(getattr(item, "callspec", None), "params", {}).get(_REPEATED)
     if not isinstance(turn, int):
@@ -291,7 +291,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 
 def _report_below(item: pytest.Item, recording: TestRecording) -> None:
-    """Add a section to pytest's report of the test ``item``, which failed with an exception, if it also
+    """Add a section to pytest's report of the test ``item``, which failed with an exception, if the test also
     compiled more than its marks allow. ``recording`` is what the test compiled."""
     try:
         text, surely = _failures(item, recording)
@@ -304,11 +304,11 @@ def _report_below(item: pytest.Item, recording: TestRecording) -> None:
 
 @contextlib.contextmanager
 def _body(item: pytest.Item, recording: TestRecording) -> Iterator[None]:
-    """Record the body of the test ``item`` in ``recording``: only what is compiled while the ``with``
-    statement runs is checked.
+    """Record the body of the test ``item``, which runs inside the ``with`` statement, in ``recording``. Only
+    what the body compiles is checked.
 
-    For a ``unittest.TestCase``, this function wraps the test's method. pytest runs ``setUp`` and ``tearDown``
-    together with the method, and what these compile is not checked.
+    For a ``unittest.TestCase``, the test's method is wrapped, because pytest runs ``setUp`` and ``tearDown``
+    together with it, and what these compile is not checked.
     """
     instance, method = getattr(item, "instance", None), getattr(item, "obj", None)
     unittest = sys.modules.get("unittest")
@@ -338,9 +338,9 @@ def _body(item: pytest.Item, recording: TestRecording) -> Iterator[None]:
 
 
 def _failures(item: pytest.Item, recording: TestRecording) -> tuple[str, str]:
-    """Check the limits that the marks of the test ``item`` set, and return (text of all failures, text of the
-    certain failures); a text is empty if there are none. A failure is certain if the rest of the test's body
-    could not change it: for example, a limit is exceeded already. ``recording`` is what the test compiled."""
+    """Check the marks of the test ``item``. Return (text of all failures, text of the certain failures), each
+    empty if there are none. A failure is certain if the rest of the test's body could not change it, for
+    example because a limit is exceeded already. ``recording`` is what the test compiled."""
     from jaxscope.check import marks
 
     found: list[str] = []
@@ -360,9 +360,8 @@ def _failures(item: pytest.Item, recording: TestRecording) -> tuple[str, str]:
 
 
 def _marks_of(item: pytest.Item) -> Iterator[tuple[str, Judge]]:
-    """Yield (name, check) for each mark of jaxscope that applies to the test ``item``: ``check`` is a
-    function that finds out whether the limit is kept. If several marks have the same name and are about the
-    same functions or kind of collective, yield only the mark nearest to the test."""
+    """Yield (name, check) for each mark of jaxscope on the test ``item``. Of several marks with the same name
+    for the same functions or kind of collective, only the nearest to the test is yielded."""
     from jaxscope.check import marks
 
     seen = set()

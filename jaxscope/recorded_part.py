@@ -1,7 +1,7 @@
-"""Read back what this process has recorded of one block or one test, while the recording continues.
+"""Read what this process has recorded of one block or one test, while the recording continues.
 
-This module imports both the code that records, to find out which calls belong to the block, and the code that
-reads a run, to read these calls from the log on disk.
+The modules that record know which calls belong to the block. The modules that read a run read these calls
+from the log on disk.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ _tails: weakref.WeakKeyDictionary[Any, Tail] = weakref.WeakKeyDictionary()
 
 
 def read(session: Session, block: RecordingScope) -> tuple[Opened, dict[str, Step]]:
-    """Return (everything that ``session`` recorded so far, {id of a compilation: its training step}).
-    ``session`` is the active recording. The dict has the compilations made in ``block``, a part of that
-    recording. Steps are counted from the beginning of the block; a step is None if nothing counts the
-    steps."""
+    """Return (everything that ``session``, the active recording, has recorded so far, a dict: id of a
+    compilation in ``block`` -> its training step). Steps are counted from the beginning of the block; None:
+    nothing counts the steps."""
     from jaxscope.capture.calls import functions
     from jaxscope.model.steps import within_call
 
@@ -47,8 +46,8 @@ def read(session: Session, block: RecordingScope) -> tuple[Opened, dict[str, Ste
 
 
 def whole(session: Session) -> Opened:
-    """Return everything recorded so far in ``session``. Each call reads only what the log has gained since
-    the previous call, and returns the same object."""
+    """Return everything recorded so far in ``session``. Each call returns the same object, to which it adds
+    the new events of the log."""
     from jaxscope.model.load import Tail
     from jaxscope.recorded_run import Opened
 
@@ -63,8 +62,8 @@ def whole(session: Session) -> Opened:
 
 
 def alone(session: Session, block: RecordingScope) -> Opened:
-    """Return the part ``block`` of the recording ``session``, as if the recording had begun and ended with
-    the block. The result has only the calls made in ``block``."""
+    """Return a run with only the part ``block`` of the recording ``session``, as if the recording had begun
+    and ended with the block."""
     from jaxscope.log import reader
     from jaxscope.model.programs import Reader
     from jaxscope.recorded_run import Opened
@@ -83,17 +82,17 @@ def alone(session: Session, block: RecordingScope) -> Opened:
 
 
 def failed() -> list[str]:
-    """Return which of the callbacks named in ``NEEDED`` have failed so far. JAX calls them when it traces or
-    compiles; if one fails, it is unknown what was compiled."""
+    """Return the callbacks in ``NEEDED`` that have failed so far. JAX calls them when it traces or compiles,
+    so after a failure it is unknown what was compiled."""
     from jaxscope.capture import shield
 
     return [name for name in NEEDED if not shield.works(name)]
 
 
 def why_unreliable(session: Session, before: Sequence[str]) -> str | None:
-    """Return, as text, why the recording ``session`` may lack something that was compiled in a block; None if
-    it is complete. ``before`` has the names that ``failed()`` returned when the block began. A callback that
-    had failed before counts only if it is still switched off."""
+    """Return why the recording ``session`` may lack compilations of a block, as text; None if it is complete.
+    ``before`` is the result of ``failed()`` when the block began. A callback in ``before`` counts only if it
+    is still switched off."""
     from jaxscope.capture import shield
 
     if session.writer.stopped == "closed":

@@ -18,8 +18,8 @@ from jaxscope.rules import registry
 
 class Opened(Run):
     """A recorded run: what was recorded (``functions``, ``compilations``, ``programs``), and what jaxscope
-    concludes from it (``findings``). ``directory`` is the run directory; None if ``open_run`` did not read
-    the run from one, as for the part of a recording that belongs to one test."""
+    concludes from it (``findings``). ``directory`` is the run directory that ``open_run`` has read; None for
+    a run that was not read by ``open_run``, such as that of one test."""
 
     directory: store.RunDir | None = None
 
@@ -31,36 +31,35 @@ class Opened(Run):
 
     @property
     def findings(self) -> list[contract.Finding]:
-        """Return the problems that jaxscope's rules find in this run: errors first, then the findings that
-        cost the most seconds."""
+        """Return the findings of jaxscope's rules in this run: errors first, then the findings that cost the
+        most seconds."""
         return [contract.Finding.of(f) for f in registry.findings(self)]
 
     @property
     def predictions(self) -> list[predictions.Prediction]:
-        """Return the predicted recompiles. Each predicts that a function recompiles if the result of a
-        certain call is passed to it again. ``status`` is ``pending``, ``confirmed`` or ``withdrawn``; a later
-        call confirms or withdraws the prediction."""
+        """Return the predicted recompiles. Each happens if the result of a certain call is passed to the same
+        function again. ``status`` is ``pending``, ``confirmed`` or ``withdrawn`` (by a later call); None if
+        the run ended before another call."""
         return predictions.predictions(self)
 
     @property
     def ledger(self) -> list[ledger.Entry]:
-        """Return the seconds of tracing, lowering and compiling, one entry for each cause, function and line
-        of the user's code. The most expensive entry is first."""
+        """Return the seconds of tracing, lowering and compiling, one entry for each combination of cause,
+        function and line of the user's code. The entry with the most seconds is first."""
         return ledger.entries(self)
 
     def function(self, name: str) -> run_details.FunctionDetail:
-        """Return the function called ``name``, as ``jaxscope report --function`` finds it. If there are
-        several, prefer the user's functions, then the one with the most seconds.
+        """Return the function called ``name``, as ``jaxscope report --function`` finds it. Of several, the
+        user's functions have precedence, then the one with the most seconds.
 
         Raises:
-          UsageError: nothing matches; the hint lists similar names.
+          UsageError: no function matches; the hint lists similar names.
         """
         return run_details.function(self, name)
 
     def program(self, name: str) -> run_details.ProgramDetail:
-        """Return the compiled program that ``name`` names. ``train_step#2`` is the program of the second
-        compilation of ``train_step``. ``train_step`` is the program of the latest compilation that compiled
-        one.
+        """Return a compiled program. The name ``train_step#2`` means the program of the second compilation of
+        ``train_step``; ``train_step`` means the program of the latest compilation that has one.
 
         Raises:
           UsageError: there is no such function or compilation, or it compiled no program.
@@ -68,23 +67,23 @@ class Opened(Run):
         return run_details.program(self, name)
 
     def array(self, name: str) -> run_details.ArrayDetail:
-        """Return the live array with the path ``name``, such as ``state['w']``. A run may have several
-        snapshots of its live arrays: the one with the most bytes is read.
+        """Return the live array with the path ``name``, such as ``state['w']``, in the snapshot of live
+        arrays with the most bytes.
 
         Raises:
-          UsageError: nothing matches; the hint lists similar names.
+          UsageError: no array matches; the hint lists similar names.
         """
         return run_details.array(self, name)
 
     def metrics(self) -> list[dict[str, Any]]:
         """Return numbers for dashboards: seconds of compiling, recompiles by cause, bytes. There is one dict
-        for each step in which something was compiled or a snapshot of the live arrays was taken. Its keys are
+        for each step in which something was compiled or a snapshot of the live arrays was taken. The keys are
         the attributes of ``jaxscope.report.scalars.Row``."""
         return [msgspec.structs.asdict(row) for row in scalars.rows(self)]
 
     def causes(self, compilation: Compilation) -> list[contract.Cause]:
-        """Return why JAX could not serve the call ``compilation`` from a cache, the decisive cause first. The
-        list is never empty."""
+        """Return the reasons why JAX could not serve the call ``compilation`` from a cache, the main one
+        first. Never empty."""
         return [contract.Cause.of(c) for c in causes.of(self, compilation)]
 
 

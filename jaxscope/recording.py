@@ -1,7 +1,6 @@
 """``jaxscope.record``: record a block of code, and read what was recorded.
 
-This module uses the code that records and the code that reads a run. It imports the latter only when it is
-needed.
+The modules that read a run are imported only when they are needed.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 
 class Recording:
     """A recording that is started in code, as ``jaxscope.record`` returns it. Use it as a context manager, or
-    call ``start`` and ``stop``. Inside ``jaxscope run``, or inside another recording, no new recording
-    begins: the block is part of the active one.
+    call ``start`` and ``stop``. If a recording is active already, as under ``jaxscope run``, no new one
+    begins, and the block is part of the active one.
 
     Args:
       path, name, overwrite: as in ``jaxscope.record``.
@@ -48,9 +47,9 @@ class Recording:
     def start(self) -> Recording:
         """Begin recording. Imports jax.
 
-        If the run directory cannot be created, or contains anything other than a run, a line on stderr
-        reports this, and nothing is recorded. If it already contains a run, another directory is created
-        next to it (``exp1-2``); with ``overwrite`` the run is replaced.
+        If the run directory cannot be created, or contains anything other than a run, print a line on stderr
+        and record nothing. If it contains a run, create another directory next to it (``exp1-2``), or replace
+        the run with ``overwrite``.
 
         Raises:
           UsageError: ``ir`` is not one of none, stats, stablehlo, hlo, all.
@@ -80,7 +79,7 @@ class Recording:
         return self
 
     def _join(self, active: Session) -> None:
-        """Use ``active``, a recording that was started elsewhere, instead of a new one. Report this on stderr
+        """Use ``active``, a recording that was started elsewhere, instead of a new one. Print this on stderr
         if the user named a directory, or if the active recording will be deleted."""
         self._run = active.run
         if active.options.passing:
@@ -116,8 +115,8 @@ class Recording:
         )
 
     def stop(self) -> None:
-        """End the recording. Nothing happens if ``start`` joined a recording that was active already, or if
-        the recording has ended."""
+        """End the recording. Do nothing if ``start`` joined an active recording, or if the recording has
+        ended."""
         if self._mine:
             from jaxscope.capture import session
 
@@ -136,8 +135,7 @@ class Recording:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether there is no run directory, because the recording has not started or could not
-        start."""
+        """Return whether there is no run directory, because the recording did not start."""
         return self._run is None
 
     @property
@@ -156,7 +154,7 @@ class Recording:
         return recorded_run.open_run(self._directory().path)
 
     def metrics(self) -> list[dict[str, Any]]:
-        """Return the numbers of each training step recorded so far, for dashboards: a dict for each step in
+        """Return numbers for each training step recorded so far, for dashboards: a dict for each step in
         which something was compiled or a snapshot of the live arrays was taken. The keys are the attributes
         of ``jaxscope.report.scalars.Row``."""
         return self.read().metrics()
@@ -164,11 +162,11 @@ class Recording:
     def report(self, *, file: Any = None, everything: bool = False) -> None:
         """Print the report of what has been recorded so far, as ``jaxscope report`` does.
 
-        In a notebook, without arguments, the HTML report is shown below the cell instead.
+        In a notebook, without arguments, show the HTML report below the cell instead.
 
         Args:
           file: an open text file; default: stdout.
-          everything: shorten and fold nothing.
+          everything: whether to print everything in full.
         """
         from jaxscope.capture import notebook_cells
 
@@ -208,8 +206,8 @@ class Recording:
 
 
 def _free(path: Path | None) -> Path | None:
-    """Return ``path`` if no run is stored there, else a path beside it with a number: ``exp1`` -> ``exp1-2``.
-    None for None."""
+    """Return ``path`` if it contains no run, else a free path beside it with a number: ``exp1`` ->
+    ``exp1-2``. None for None."""
     number = 2
     found = path
     while path is not None and found is not None and (found / "meta.json").exists():

@@ -1,8 +1,7 @@
-"""The objects that ``run.function(name)``, ``run.program(name)`` and ``run.array(name)`` return: one
+"""Define the objects that ``run.function(name)``, ``run.program(name)`` and ``run.array(name)`` return: a
 function, program, array or sharding of a recorded run.
 
-``print`` shows such an object as in the text report, a notebook shows it below the cell as in the HTML
-report.
+``print`` shows an object as in the text report; a notebook shows it below the cell as in the HTML report.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ LOW, ROW, MOST_ROWS = 140, 34, 10
 
 
 class _Detail:
-    """The base of the objects that show one part of a run as text and as HTML. ``name`` is the title of the
-    frame in a notebook, ``height`` its height in pixels."""
+    """Base class of the objects that show one part of a run as text and as HTML. In a notebook, they are
+    shown in a frame with the title ``name`` and the height ``height`` in pixels."""
 
     name: str
     height: int = TALL
@@ -78,8 +77,8 @@ class FunctionDetail(_Detail):
 
 class ProgramDetail(_Detail):
     """The compiled program of one compilation: memory, source lines with costs, collectives. ``record`` has
-    its module, texts and memory. ``compilation`` is the compilation by which the user chose the program;
-    several compilations may have the same program."""
+    its module, texts and memory. ``compilation`` is the compilation that the user named; other compilations
+    may have the same program."""
 
     def __init__(self, run: Run, record: Program, compilation: Compilation) -> None:
         self._run, self.record, self.compilation = run, record, compilation
@@ -100,7 +99,7 @@ class ProgramDetail(_Detail):
 
 
 class ShardingDetail(_Detail):
-    """Which device holds which slice of an array. ``record`` has the mesh, and the slice of each device."""
+    """Which slice of an array each device holds. ``record`` has the mesh, and the slice of each device."""
 
     def __init__(self, group: Group, record: Sharding) -> None:
         self._group, self.record = group, record
@@ -121,7 +120,7 @@ class ShardingDetail(_Detail):
 
 class ArrayDetail(_Detail):
     """An array in the snapshot of live arrays with the most bytes. Arrays with the same name, shape and
-    sharding are one entry. ``record`` has its path, shape, dtype and bytes."""
+    sharding form one entry. ``record`` has its path, shape, dtype and bytes."""
 
     def __init__(self, run: Run, record: Group) -> None:
         self._run, self.record = run, record
@@ -158,18 +157,18 @@ class ArrayDetail(_Detail):
 
 
 def function(run: Run, name: str) -> FunctionDetail:
-    """Return the function called ``name``. If there are several, prefer the user's, then the one with the
-    most seconds.
+    """Return the function called ``name``. Of several, the user's functions have precedence, then the one
+    with the most seconds.
 
     Raises:
-      UsageError: nothing matches; the hint lists similar names.
+      UsageError: no function matches; the hint lists similar names.
     """
     return FunctionDetail(run, find_functions(run, name)[0])
 
 
 def program(run: Run, name: str) -> ProgramDetail:
-    """Return the compiled program that ``name`` names. ``train_step#2`` is the program of the second
-    compilation of ``train_step``. ``train_step`` is the program of the latest compilation that compiled one.
+    """Return a compiled program. The name ``train_step#2`` means the program of the second compilation of
+    ``train_step``; ``train_step`` means the program of the latest compilation that has one.
 
     Raises:
       UsageError: there is no such function or compilation, or it compiled no program.
@@ -183,11 +182,11 @@ def program(run: Run, name: str) -> ProgramDetail:
 
 
 def array(run: Run, name: str) -> ArrayDetail:
-    """Return the live array with the path ``name``, such as ``state['w']``. A run may have several snapshots
-    of its live arrays: the one with the most bytes is read.
+    """Return the live array with the path ``name``, such as ``state['w']``, in the snapshot of live arrays
+    with the most bytes.
 
     Raises:
-      UsageError: nothing matches; the hint lists similar names.
+      UsageError: no array matches; the hint lists similar names.
     """
     snapshot = snapshots.fullest(snapshots.of_main(run))
     groups = [] if snapshot is None else [g for g in snapshot.groups if g.path is not None]

@@ -17,7 +17,7 @@ def subscribe(listener: Callable[[Any], None]) -> None:
     """Call ``listener`` whenever a recording of this process begins or ends.
 
     Its argument is the recording (a ``capture.session.Session``) at the beginning, and None at the end. If a
-    recording is in progress already, ``listener`` is also called at once.
+    recording is in progress now, ``listener`` is also called at once.
     """
     _listeners.append(listener)
     if current is not None:
@@ -26,7 +26,7 @@ def subscribe(listener: Callable[[Any], None]) -> None:
 
 def notify(session: Any) -> None:
     """Make ``session`` (a ``capture.session.Session``) the recording in progress, and call all listeners with
-    it. If ``session`` is None, no recording is in progress from now on."""
+    it. None: no recording is in progress from now on."""
     global current
     current = session
     for listener in _listeners:

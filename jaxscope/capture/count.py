@@ -16,16 +16,15 @@ INTERVAL_NS = 100_000_000  # between two writes of a count to the log
 
 
 class Count(Tick):
-    """A count that starts at 0. Each new value is also stored (``cells[index] = value``) in a file that is
-    mapped into memory, so that the count is not lost when the process is killed.
+    """A count that starts at 0. Each new value is also stored by ``cells[index] = value`` in a memory-mapped
+    file, so that it is not lost when the process is killed.
 
-    A place in this file is reserved when the count first changes. Until then, ``cells`` is an object that
-    reserves the place when a value is stored in it.
+    When the count first changes, a place in this file is reserved. If no file can be mapped, the count is
+    written to the log instead.
 
     Args:
-      event: returns the event that is to be written to the log. It is called with (the count, the index of
-        the place in the file where later counts are stored). The index is None if later counts are not stored
-        in a file.
+      event: returns the event to log. It is called with (the count, the index of the place in the file). The
+        index is None if the count is not stored in a file.
     """
 
     __slots__ = ("_event", "_writer", "_written", "cell")
@@ -37,14 +36,15 @@ class Count(Tick):
         self.restart()
 
     def restart(self) -> None:
-        """Set the count to 0, at the beginning and in a forked child, which has its own mapped file."""
+        """Set the count to 0. This is done at the beginning, and in a forked child, which has its own mapped
+        file."""
         self.value = self._written = self.index = 0
         self.cell: int | None = None
         self.cells: Any = _Unplaced(self)
 
     def add(self) -> bool:
-        """Add one to the count and store it. Return False; subclasses return True if the call needs more
-        work."""
+        """Add one to the count and store it. Return False. A subclass returns True if the call needs more
+        work than counting."""
         self.value = value = self.value + 1
         self.cells[self.index] = value
         return False
@@ -62,8 +62,8 @@ class Count(Tick):
 
     def place(self) -> None:
         """Reserve a cell (a place for one number) in the mapped file, and store the count there from now on.
-        Write the index of the cell to the log. If no file can be mapped, the count itself is written to the
-        log from time to time."""
+        Write the index of the cell to the log. If no file can be mapped, write the count to the log at most
+        ten times a second from now on."""
         cell = self._writer.cell()
         if cell is None:
             self.cells = _InTheLog(self)
@@ -75,8 +75,8 @@ class Count(Tick):
 
 
 class _Unplaced:
-    """Used in place of the mapped file until a count is first stored; then it reserves a cell (a place for
-    one number) in the file. So the code that counts a call does not have to check whether there is a cell."""
+    """Stands for the mapped file until a count is first stored, and then calls ``place``. So the code that
+    counts a call does not check whether there is a cell."""
 
     def __init__(self, count: Count) -> None:
         self._count = count
@@ -86,8 +86,8 @@ class _Unplaced:
 
 
 class _InTheLog:
-    """Used in place of the mapped file if no file can be mapped: writes the count to the log, at most ten
-    times a second."""
+    """Stands for the mapped file if no file can be mapped. Storing the count writes it to the log, at most
+    ten times a second."""
 
     def __init__(self, count: Count) -> None:
         self._count = count

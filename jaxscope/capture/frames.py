@@ -31,8 +31,8 @@ _of_file = standings()
 
 
 def configure(extra: list[str]) -> None:
-    """Treat the packages with the names ``extra`` like flax and other libraries around JAX: their lines do
-    not count as the user's."""
+    """From now on, treat the packages with the names ``extra`` as libraries around JAX, like flax: their
+    lines do not count as the user's."""
     global _skipped, _of_file
     _skipped = JAX_ROOTS | WRAPPER_ROOTS | {OWN_ROOT} | frozenset(extra)
     _of_file = standings(extra)
@@ -69,8 +69,8 @@ def _standing(file: str, package: str, function: str) -> Standing:
 
     Args:
       file: the file with the code of the function.
-      package: the name of the package that defines the function; empty: unknown.
-      function: the qualified name of the function, if its code is in no file (``<string>``); else empty.
+      package: the package that defines the function; empty: unknown.
+      function: the qualified name of the function if its code is in no file (``<string>``); else empty.
     """
     if package in _skipped or is_pythons_own(file):
         return Standing.LIBRARY
@@ -79,15 +79,15 @@ def _standing(file: str, package: str, function: str) -> Standing:
 
 def standing(frame: FrameType) -> Standing:
     """Return who owns the code of a running frame: the user, an installed package or a library (JAX,
-    jaxscope, Python itself, or a library around JAX such as flax). The frame's module is examined before its
-    file, so that a library is also recognized if it is imported from a clone of its sources."""
+    jaxscope, Python itself, or a library around JAX such as flax). A library that is imported from a clone of
+    its sources is recognized too, by its module name."""
     code = frame.f_code
     function = code.co_qualname if code.co_filename == "<string>" else ""
     return _standing(code.co_filename, root(module_of(frame)), function)
 
 
 def is_user(frame: FrameType) -> bool:
-    """Return whether the code of ``frame`` belongs to the user or to an installed package: not to JAX, a
+    """Return whether the code of ``frame`` belongs to the user or to an installed package, and not to JAX, a
     library around JAX, jaxscope or Python itself."""
     return standing(frame) != Standing.LIBRARY
 
@@ -102,8 +102,8 @@ def file_standing(file: str) -> Standing:
 
 @functools.lru_cache(4096)
 def library_of(file: str | None) -> str | None:
-    """Return the name of the package that contains ``file``, if this package is JAX, a library around JAX
-    such as flax, or jaxscope; else None."""
+    """Return the name of the package that contains ``file`` if it is JAX, a library around JAX such as flax,
+    or jaxscope; else None. The package must be imported."""
     for name in _skipped if file is not None else ():
         for folder in getattr(sys.modules.get(name), "__path__", ()) or ():
             if file is not None and file.startswith(folder + os.sep):
@@ -112,8 +112,8 @@ def library_of(file: str | None) -> str | None:
 
 
 def package_of(file: str) -> str | None:
-    """Return the name of the installed package that contains ``file``: ``numpy``. Return None if no installed
-    package contains it."""
+    """Return the name of the installed package (in ``site-packages``) that contains ``file``: ``numpy``.
+    Return None if there is none."""
     found = _INSTALLED.findall(file)
     return found[-1] if found else None
 
@@ -137,9 +137,9 @@ def column(frame: FrameType) -> int | None:
 
 
 def users(found: Iterable[FrameType]) -> list[FrameType]:
-    """Return those of the frames ``found`` that run the user's code, innermost first, at most MAX_STACK. If
-    there are none, return the frames of installed packages (other than JAX and libraries around it) instead.
-    """
+    """Return the frames among ``found`` (innermost first) that run the user's code, at most MAX_STACK. If
+    there are none, return the frames of installed packages (other than JAX and libraries around it)
+    instead."""
     best, kept = Standing.LIBRARY, list[FrameType]()
     for f in found:
         whose = standing(f)
@@ -153,8 +153,8 @@ def users(found: Iterable[FrameType]) -> list[FrameType]:
 
 
 def is_installed_beside(file: str | None, frame: FrameType | None) -> bool:
-    """Return whether ``file`` belongs to an installed package and the stack of ``frame`` also contains code
-    of the user. If so, a function in ``file`` does not count as the user's."""
+    """Return whether ``file`` belongs to an installed package while the stack of ``frame`` also has code of
+    the user. If so, the functions in ``file`` do not count as the user's. False if ``file`` is None."""
     if file is None or file_standing(file) != Standing.INSTALLED:
         return False
     return any(standing(f) == Standing.USER for f in walk(frame))
@@ -167,8 +167,8 @@ def user_frames(frame: FrameType | None) -> list[Frame]:
 
 
 def raised_through(trace: TracebackType | None) -> list[Frame]:
-    """Return the user's lines in ``trace``, the traceback of an exception, innermost first. If there are
-    none, return the lines of installed packages."""
+    """Return the user's lines in the traceback ``trace`` of an exception, innermost first. If there are none,
+    return the lines of installed packages."""
     lines: dict[FrameType, int] = {}
     while trace is not None:
         lines[trace.tb_frame] = trace.tb_lineno
@@ -177,9 +177,8 @@ def raised_through(trace: TracebackType | None) -> list[Frame]:
 
 
 def raised_in(trace: TracebackType | None) -> str | None:
-    """Return the name of the package whose code raised an exception; None if the user's code raised it. If
-    code of JAX or Python raised it, the code that called JAX or Python counts. ``trace`` is the traceback of
-    the exception."""
+    """Return the name of the package whose code raised an exception; None if the user's code did. If JAX or
+    Python raised it, the code that called them counts. ``trace`` is the traceback of the exception."""
     last: FrameType | None = None
     while trace is not None:
         module = root(module_of(trace.tb_frame))
@@ -190,9 +189,9 @@ def raised_in(trace: TracebackType | None) -> str | None:
 
 
 def _between(frame: FrameType) -> bool:
-    """Return whether ``frame`` only passes a call on. This is so for the wrapper that ``jaxscope.watch`` puts
-    around a function, Python's import system, a method that a decorator generated (the ``__init__`` of a
-    dataclass), and the function by which JAX shortens tracebacks."""
+    """Return whether ``frame`` only passes a call on: the wrapper of ``jaxscope.watch``, Python's import
+    system, a method that a decorator generated (the ``__init__`` of a dataclass), JAX's function that
+    shortens tracebacks."""
     module = module_of(frame)
     own = root(module) == OWN_ROOT or module == TRIMS_TRACEBACKS
     file = frame.f_code.co_filename
@@ -205,12 +204,12 @@ def into_library(frame: FrameType | None, callbacks: Container[str] = frozenset(
     attributed to this line, because the user cannot add jit to the library's code.
 
     Return (the index of this line in ``user_frames(frame)``, the name of the library). If several lines
-    called such a library, return the outermost one. If none did, return (0, the name of the installed package
-    that the innermost line called); the name is None if that line called no installed package.
+    called such a library, the outermost one counts: for ``hk.transform(f)``, the line that called the
+    transformed function, and not a line in ``f``. Decorators, Python's own modules and pytest are no such
+    libraries, although they call the user's code.
 
-    Decorators, Python's own modules and pytest do not count as such libraries, although they call the user's
-    code. A line inside a function that a library calls back, as in ``hk.transform(f)``, does not count; the
-    line that called the transformed function does.
+    If no line called such a library, return (0, the name of the installed package that the innermost line
+    called). The name is None if this line called none.
 
     Args:
       frame: the innermost frame of the stack.

@@ -68,11 +68,11 @@ class _Place(NamedTuple):
     Attributes:
       doing: what it did: ``compiling``, ``waiting``, ``copying``, ``checking``, ``calling``, ``operations``
         or ``python``, as in ``LineTime``; empty: unknown.
-      stack: the user's lines, innermost first. While JAX traces, the first one is the line that made JAX
-        trace.
+      stack: the user's lines, innermost first. While JAX traces, the first is the line that made JAX trace.
       column: the column, in bytes, of the expression that the innermost line runs; None: unknown.
       traced: the user's lines that JAX traces, innermost first.
-      library: the installed package whose code the line runs, if ``doing`` is ``python``; None: its own code.
+      library: the installed package or the standard library that the innermost line called, if ``doing`` is
+        ``python``; None: the line ran its own code.
     """
 
     doing: str
@@ -103,7 +103,7 @@ class LineTimer:
 
     def start(self) -> None:
         """Begin to sample the stack of the main thread. Do nothing if ``_stacks``, the C code that samples,
-        was not built, because there was no C compiler."""
+        is missing."""
         self._sampler = sampler()
         if self._sampler is not None:
             self._sampler.start(PERIOD_S)
@@ -116,22 +116,22 @@ class LineTimer:
             shield.attempt("line_times", sampling.stop)
 
     def forked(self) -> None:
-        """Stop measuring in a forked child: the thread that requests samples exists in the parent only."""
+        """Stop measuring in a forked child: the thread that requests the samples exists in the parent
+        only."""
         sampling, self._sampler = self._sampler, None
         if sampling is not None:
             sampling.stop()
 
     def passed(self) -> None:
-        """Write the times to the log if they are due: if the recorded time has grown by half since they were
-        last written."""
+        """Write the times to the log if the recorded time has grown by half since they were last written."""
         elapsed = self._clock() - self._began
         if self._sampler is not None and elapsed >= self._due:
             self._due = GROWN * elapsed
             shield.attempt("line_times", self._write, self._sampler)
 
     def step_ended(self, step: int) -> int:
-        """Write the times to the log if they are due. This is called at the end of the training step number
-        ``step``. Return after how many more steps it has to be called again."""
+        """Write the times to the log if they are due (``passed``), at the end of the training step number
+        ``step``. Return after how many more steps this method is to be called again."""
         self.passed()
         return max(1, step // 4)
 
@@ -166,14 +166,15 @@ class LineTimer:
 
 
 def _debugging() -> list[str]:
-    """Return those settings of JAX for debugging that are on now and make each call or operation take
-    longer."""
+    """Return the names of those settings of JAX in DEBUGGING that are on now. They make each call or
+    operation take longer."""
     config = getattr(sys.modules.get("jax"), "config", None)
     return [name for name in DEBUGGING if getattr(config, name, False)]
 
 
 def sampler() -> Any:
-    """Return the module ``_stacks``, which samples the stack of the main thread; None if it was not built."""
+    """Return the module ``_stacks``, which samples the stack of the main thread; None if it was not built, or
+    if the environment variable JAXSCOPE_PURE_PYTHON is set."""
     if os.environ.get(PURE):
         return None
     try:
@@ -187,8 +188,8 @@ class _Code(NamedTuple):
 
     Attributes:
       standing: who owns it: the user, an installed package or a library.
-      jax: whether it is a function of JAX, and not one that only does things around others, such as
-        flattening trees or shortening tracebacks.
+      jax: whether it is a function of JAX that does work of its own. Functions that only surround others,
+        such as those that flatten trees or shorten tracebacks, do not count.
       doing: what the thread does while this function of JAX runs (``compiling``, ``waiting``, ...); empty:
         unknown.
     """
@@ -199,7 +200,7 @@ class _Code(NamedTuple):
 
 
 class _Stacks:
-    """Finds out what a thread does, from its stack. Each function is examined only once, because most stacks
+    """Finds out from its stack what a thread does. Each function is examined only once, because most stacks
     contain the same functions."""
 
     def __init__(self) -> None:
@@ -207,10 +208,10 @@ class _Stacks:
         self._positions: dict[tuple[int, int], tuple[int, int | None]] = {}
 
     def place(self, codes: list[CodeType], instructions: list[int]) -> _Place:
-        """Return what a thread does and on which lines, from its stack.
+        """Return what a thread does and on which lines.
 
         Args:
-          codes: the code objects of the frames, innermost first.
+          codes: the code objects of the frames on its stack, innermost first.
           instructions: for each frame, the offset in bytes of the instruction that it executes.
         """
         if codes and codes[0].co_filename == "<string>" and codes[0].co_varnames[:1] == ("_cls",):
@@ -254,8 +255,8 @@ class _Stacks:
         return Frame(code.co_filename, self._position(code, instruction)[0], code.co_qualname)
 
     def _position(self, code: CodeType, instruction: int) -> tuple[int, int | None]:
-        """Return the line and the column (in bytes) of the expression to which an instruction of ``code``
-        belongs. ``instruction`` is its offset in bytes."""
+        """Return (the line, the column in bytes) of the expression to which an instruction of ``code``
+        belongs. The column is None if unknown. ``instruction`` is the offset of the instruction in bytes."""
         at = id(code), instruction
         if at not in self._positions:
             found = next(itertools.islice(code.co_positions(), max(instruction, 0) // 2, None), None)

@@ -12,7 +12,7 @@ from jaxscope.schema import events as ev
 
 class Listeners(Protocol):
     """The callbacks of one recording for ``jax.monitoring``. JAX calls ``on_scalar`` at the beginning of a
-    phase (trace, lowering, compilation), ``on_duration`` at the end of a phase, and ``on_event`` for other
+    phase (trace, lowering, compilation) and ``on_duration`` at its end. It calls ``on_event`` for other
     events, such as a hit of the persistent cache."""
 
     def on_duration(self, event: str, duration_secs: float, **_: Any) -> None: ...
@@ -47,7 +47,7 @@ def unregister(callbacks: Listeners) -> None:
 
 def restore(callbacks: Listeners, writer: Writer) -> None:
     """Register the methods of ``callbacks`` again if the program called
-    ``jax.monitoring.clear_event_listeners()``. Then also write an event ``Degraded`` (by ``writer``), because
+    ``jax.monitoring.clear_event_listeners()``. Also write an event ``Degraded`` by ``writer`` then, because
     one trace may be missing in the log."""
     import jax
 

@@ -1,8 +1,8 @@
 """Record what the main thread of a process does while the log gets no events, in a job of several processes.
-So it is known afterwards which ranks (processes) wait, and where.
+The log then shows which ranks (processes) wait, and where.
 
 Every two seconds a thread reads Linux's counters of context switches of the main thread, which show whether
-the main thread has run since. This thread writes the event ``MainThreadSeen`` when the main thread has waited
+the main thread has run since. The thread writes the event ``MainThreadSeen`` when the main thread has waited
 for a while, when it runs again, and when it runs for a while without any event. A job that makes progress has
 few such events. There is no such thread in a program of one process, or on a system without these counters.
 """
@@ -31,7 +31,7 @@ class MainThread:
 
     Args:
       patience_s: after how many seconds without progress jaxscope names the ranks (processes of the job) that
-        wait. If this is short, the main thread is observed more often.
+        wait. The main thread is observed more often if this is short.
     """
 
     def __init__(self, writer: Writer, patience_s: float) -> None:
@@ -49,8 +49,8 @@ class MainThread:
         self._changed_ns = 0  # when the log last changed
 
     def start(self) -> None:
-        """Start the thread that observes the main thread. It is created by ``_thread``, so that it is not
-        among the program's threads (``threading.enumerate()``).
+        """Start the thread that observes the main thread. It is not among the program's threads
+        (``threading.enumerate()``).
 
         Raises:
           OSError: this system does not have the counters that the thread reads.
@@ -60,7 +60,7 @@ class MainThread:
         _thread.start_new_thread(self._run, ())
 
     def stop(self) -> None:
-        """End the thread that observes the main thread. This does not wait until it has ended."""
+        """End the thread that observes the main thread, without waiting for its end."""
         if self._stopped.locked():
             self._stopped.release()
 
@@ -69,14 +69,14 @@ class MainThread:
             shield.attempt("main_thread", self._look, time.time_ns())
 
     def _read(self) -> tuple[str, ...]:
-        """Return the lines of ``/proc/self/task/.../status`` that count the context switches of the main
-        thread."""
+        """Return the lines of ``/proc/self/task/.../status`` with the counts of the main thread's context
+        switches."""
         lines = self._status.read_text().splitlines()
         return tuple(line for line in lines if line.startswith(COUNTERS))
 
     def _look(self, now: int) -> None:
-        """Read the counters of context switches. Write an event if the main thread has begun to wait, runs
-        again, or runs without events in the log. ``now`` is the present time in ns since 1970."""
+        """Read the counters of context switches. Log an event if the main thread has begun to wait, runs
+        again, or runs without events in the log. ``now`` is the time in ns since 1970."""
         switches, wait_ns = self._read(), self._look_s * LOOKS * 1e9
         if self._events != self._writer.events:
             self._events, self._changed_ns = self._writer.events, now
@@ -100,7 +100,7 @@ class MainThread:
         return frames.user_frames(tops().get(self._ident or 0))
 
     def _write(self, *, blocked: bool, since_ns: int, stack: list[Frame]) -> None:
-        """Write the event ``MainThreadSeen``: the main thread waits (``blocked``) or runs.
+        """Log the event ``MainThreadSeen``: the main thread waits (``blocked``) or runs.
 
         Args:
           since_ns: when the wait or the run began, in ns since 1970.

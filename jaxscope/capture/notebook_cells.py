@@ -31,8 +31,8 @@ def shell() -> Any | None:
 
 
 def notebook() -> str | None:
-    """Return the file name of the Jupyter or marimo notebook that runs this program, or ``notebook`` if the
-    name is unknown; None if no notebook runs it."""
+    """Return the file name of the Jupyter notebook that runs this program. Return ``notebook`` if the name is
+    unknown or the notebook is marimo's; None if no notebook runs the program."""
     if _marimo() is not None:
         return "notebook"
     running = shell()
@@ -59,10 +59,10 @@ def _marimo() -> Any | None:
 
 
 def text(file: str) -> str | None:
-    """Return the source of code that is in no file on disk, such as a notebook cell. Return None if the
-    source is unknown or longer than MAX_TEXT characters.
+    """Return the source text that ``linecache`` stores for ``file``, such as that of a notebook cell. Return
+    None if it stores none, or if the text is longer than MAX_TEXT characters.
 
-    ``file`` is the file name in the code object, under which ``linecache`` stores the source.
+    ``file`` is the file name in the code object.
     """
     entry: tuple[Any, ...] = linecache.cache.get(file, ())  # has one element if the file is not read yet
     found = "".join(entry[2]) if len(entry) == 4 else ""

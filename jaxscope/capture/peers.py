@@ -36,8 +36,8 @@ Program = tuple[str, str]  # the program's hash, and the id of the function
 
 
 class Peers:
-    """Publishes the programs that this rank (process of a job) compiles. In rank 0, it also records where the
-    programs of the ranks differ.
+    """Publishes the programs that this rank (process of a job) compiles for all processes. Rank 0 also
+    records where the programs of the ranks differ.
 
     Args:
       index: JAX's number of this process.
@@ -61,8 +61,8 @@ class Peers:
         self._stop.acquire()
 
     def compiled(self, program: str, function: str) -> None:
-        """Add a program that this process has compiled for the devices of all processes, so that a thread
-        publishes it. The first call of this method starts the thread.
+        """Add a program that this process has compiled for the devices of all processes. A thread publishes
+        it; the first call of this method starts the thread.
 
         Args:
           program: a text that is equal for equal programs (``digest``).
@@ -80,15 +80,15 @@ class Peers:
 
     def stop(self) -> None:
         """Publish that the program ends in this rank (process of the job), and end the thread that publishes.
-        This waits at most LEAVE_S seconds."""
+        Wait for it at most LEAVE_S seconds."""
         self._leaving = True
         if self._own and self._stop.locked():
             self._stop.release()
             self._stopped.acquire(timeout=LEAVE_S)
 
     def _run(self) -> None:
-        """At intervals, publish the programs of this rank (process of the job) and compare the programs of
-        all ranks, until ``stop`` is called or a call of JAX's coordination service fails."""
+        """Run ``_round`` at intervals until ``stop`` is called, JAX has no client of its coordination
+        service, or a call of this service fails."""
         try:
             last = False
             while shield.attempt("peers", self._round, time.time_ns()) and not last:
@@ -97,9 +97,9 @@ class Peers:
             self._stopped.release()
 
     def _round(self, now: int) -> bool:
-        """Publish the programs of this rank (process of the job). In rank 0, also read those of all ranks and
-        compare them. Return True if this was done, False if JAX has no client of the coordination service.
-        ``now`` is the present time in ns.
+        """Publish the programs of this rank (process of the job). In rank 0, also read and compare the
+        programs of all ranks. Return True; False if JAX has no client of the coordination service. ``now`` is
+        the time in ns.
 
         Raises:
           Exception: a call of the client failed.
@@ -119,14 +119,14 @@ class Peers:
         return True
 
     def _read(self, key: str, value: str, now: int) -> None:
-        """Remember what a rank (process of the job) has published: its programs, whether it ends the program,
-        and how often it has published. If this last number stays the same, the rank was killed or hangs.
+        """Remember what a rank (process of the job) has published.
 
         Args:
           key: the key of the store, which ends in the number of the rank.
-          value: the text that the rank has published, as JSON: [the number of programs that it has compiled,
-            whether it ends now, the latest programs, how often it has published].
-          now: when it was read, in ns.
+          value: JSON of [the number of programs that the rank has compiled, whether it ends now, its latest
+            programs, how often it has published]. If the last number stays the same, the rank was killed or
+            hangs.
+          now: when ``value`` was read, in ns.
         """
         rank = int(key.rpartition("/")[2])
         count, left, latest, rounds = json.loads(value)
@@ -142,12 +142,11 @@ class Peers:
                 known.append((program, function))
 
     def _compare(self, now: int) -> None:
-        """Compare the lists of programs that the ranks (processes of the job) have compiled. ``now`` is the
-        present time in ns.
+        """Record where the lists of programs that the ranks (processes of the job) have compiled differ.
+        ``now`` is the time in ns.
 
-        Record three kinds of differences: the ranks have different programs at one position of their lists;
-        at most half of the ranks have a program there; at most half of the ranks have ended the program while
-        the others continue.
+        There are three kinds of differences: the ranks have different programs at one position; at most half
+        of the ranks have a program there; at most half of the ranks have ended the program.
         """
         self._known[0] = list(self._own)
         position = 0
@@ -178,17 +177,15 @@ class Peers:
         after_ns: int,
         behind: Sequence[int] = (),
     ) -> None:
-        """Record, once, that ranks differ at one position in the list of programs for the devices of all
-        processes.
+        """Log ``RanksCompiled`` once for a difference that has lasted for ``after_ns``.
 
-        This is done when the difference has lasted for ``after_ns``, and only if each of the ranks ``behind``
-        has published something after that time. Otherwise one of them may have been killed, which explains
-        the difference.
+        This is done only if each of the ranks ``behind`` has published something after that time. Otherwise
+        one of them may have been killed, which explains the difference.
 
         Args:
           difference: identifies the difference.
           now: the present time, in ns.
-          position: where the ranks differ.
+          position: where in the lists of programs the ranks differ.
           program_of: rank -> its program at this position.
           after_ns: how long the difference must have lasted, in ns.
           behind: the ranks that must be alive: those without a program at this position, or those that have
@@ -218,13 +215,14 @@ class Peers:
 
 
 def digest(program: str | None, module: str | None, *, calls_back: bool) -> str:
-    """Return a text that is equal in all ranks (processes of a job) that compile the same program.
+    """Return a text that is equal in all ranks (processes of a job) that compile the same program: the id of
+    the program.
 
-    This is the id of the program. For a program with callbacks it is a checksum of the name of its module
-    instead, because the id depends on the addresses of the callbacks, which are different in each rank.
+    The id of a program with callbacks contains their addresses, which differ between ranks. For such a
+    program, and if the id is unknown, the text is a checksum of the name of its module.
 
     Args:
-      program: the id of the program; None: unknown, so that the checksum is returned.
+      program: the id of the program; None: unknown.
       module: the name of the program's module; None: unknown.
       calls_back: whether the program has callbacks.
     """

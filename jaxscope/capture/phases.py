@@ -37,7 +37,8 @@ class Lowering:
     Attributes:
       call: the call that lowered the program.
       program: the program's id; None: unknown.
-      constants: the number of captured constants, which JAX counts as the first arguments; None: unknown.
+      constants: the number of captured constants, which are JAX's first arguments of the program; None:
+        unknown.
     """
 
     __slots__ = ("call", "constants", "program")
@@ -52,7 +53,7 @@ class Phases:
     Args:
       introductions: writes each function to the log when it first occurs.
       ir: which texts of the user's programs are stored: none, stats, stablehlo, hlo or all.
-      monitor: checks whether values that watched functions (``jaxscope.watch``) have captured have changed.
+      monitor: checks whether values that watched functions (``jaxscope.watch``) have captured were changed.
       retarget: lowers each program for the accelerators of ``--target``; None: there are none.
     """
 
@@ -75,8 +76,8 @@ class Phases:
         self.modules = Weak()  # MLIR module -> its Lowering
 
     def traced(self, call: Call, stack: Stack, seconds: float, *, complete: bool) -> None:
-        """Write the event ``Traced`` at the end of the trace of ``call``, which took ``seconds``. If JAX
-        found the trace in its cache, write ``TraceReused`` instead.
+        """Write the event ``Traced`` at the end of the trace of ``call``, which took ``seconds``;
+        ``TraceReused`` if JAX found the trace in its cache.
 
         Args:
           stack: JAX's frames by function name.
@@ -129,9 +130,9 @@ class Phases:
         )
 
     def lowered(self, call: Call, stack: Stack, seconds: float) -> None:
-        """Write the event ``Lowered`` at the end of the lowering of ``call``, which took ``seconds``. Then
-        lower the program for each accelerator of ``--target``, too. ``stack`` has JAX's frames by function
-        name."""
+        """Write the event ``Lowered`` at the end of the lowering of ``call``, which took ``seconds``. Also
+        lower a program of the user for each accelerator of ``--target``. ``stack`` has JAX's frames by
+        function name."""
         frame = jax_internals.LoweringFrame.on(stack)
         outer_frames = [
             outer
@@ -170,8 +171,8 @@ class Phases:
                 shield.attempt("retarget", self.retarget.lowered, call, resolve_frame, program)
 
     def compiled(self, call: Call, stack: Stack, seconds: float) -> None:
-        """Write the event ``Compiled`` at the end of the compilation of ``call``, which took ``seconds``, and
-        store the HLO. ``stack`` has JAX's frames by function name."""
+        """Write the event ``Compiled`` at the end of the compilation of ``call``, which took ``seconds``.
+        Also store the HLO of a program of the user. ``stack`` has JAX's frames by function name."""
         frame = jax_internals.CompileFrame.on(stack)
         executable = known_or_none(frame.xla_executable) if frame is not None else None
         self.introductions.backend(stack)
@@ -220,8 +221,8 @@ class Phases:
         module: str | None,
         calls_back: bool,
     ) -> None:
-        """Pass on which program ``call`` has compiled, so that it is compared with the programs of the other
-        ranks (processes of the job).
+        """Report to ``rank`` which program ``call`` has compiled. It compares the program with those of the
+        other ranks (processes of the job).
 
         Args:
           frame: JAX's frame that has the list of devices.
@@ -235,9 +236,8 @@ class Phases:
             self.rank.compiled(call.number, call.function, program, module, processes, calls_back=calls_back)
 
     def _stablehlo(self, call: Call, module: Any, options: Any, platforms: Any, devices: int) -> str | None:
-        """Return the id of a program that ``call`` lowered: a hash of its StableHLO and of the other
-        arguments. Return None if it cannot be computed. If ``ir`` says that StableHLO is stored, also store
-        the StableHLO, unless JAX itself defines the function.
+        """Return the id of a program that ``call`` lowered; None if it cannot be computed. Also store the
+        program's StableHLO, unless ``ir`` excludes it or JAX itself defines the function.
 
         Args:
           module: the program's StableHLO as an MLIR module.
@@ -259,14 +259,15 @@ class Phases:
         self._store(program, "hlo", texts.hlo(executable))
 
     def _store(self, program: str, stage: str, text: str) -> None:
-        """Store ``text`` in a file beside the log, and write the event ``ProgramText``. ``text`` is the
-        program with the id ``program`` in the form ``stage`` (stablehlo or hlo)."""
+        """Store ``text``, the program with the id ``program`` as ``stage`` (stablehlo or hlo), in a file
+        beside the log. Log the event ``ProgramText``."""
         stored = self._writer.put_text(text)
         if stored is not None:
             self._writer.emit(ev.ProgramText(program=program, stage=stage, blob=stored[0], bytes=stored[1]))
 
     def failed(self, call: Call, phase: str, seconds: float) -> None:
-        """Write that an exception ended ``phase`` (trace, lower or compile) of ``call`` after ``seconds``."""
+        """Log that an exception ended the ``phase`` (trace, lower or compile) of ``call`` after
+        ``seconds``."""
         call.trace_written = call.trace_written or phase == ev.TRACE
         if phase == ev.TRACE and self._monitor:
             shield.attempt("stale_captures", self._monitor.failed, call.number)
@@ -300,12 +301,11 @@ _UNKNOWN_SHARDINGS: dict[str, Any] = {"asked": None, "asked_in": None, "asked_ou
 
 
 def _jit_shardings(stack: Stack, paths: list[str] | None) -> dict[str, Any]:
-    """Return those fields of the event ``Lowered`` that describe jit's in_shardings and out_shardings.
+    """Return the fields of the event ``Lowered`` that describe jit's in_shardings and out_shardings. All are
+    None if unknown. If jit was given no shardings, the result is ``{"asked": []}``.
 
-    ``asked`` lists the shardings, each once. ``asked_in`` has for each flat argument, and ``asked_out`` for
-    each flat result, the position of its sharding in ``asked``, or None if jit was given no sharding for it.
-    If jit was given no shardings at all, the result is ``{"asked": []}``. All fields are None if they are
-    unknown.
+    ``asked`` lists the shardings, each once. ``asked_in`` and ``asked_out`` have, for each flat argument and
+    result, the position of its sharding in ``asked``; None: jit was given no sharding for it.
 
     Args:
       stack: JAX's frames by function name.
@@ -335,14 +335,14 @@ def _at(positions: frozenset[int] | None, paths: list[str] | None) -> list[str] 
 
 
 def _named(d: Differing, out: list[OutLeaf] | None) -> DifferingResult:
-    """Convert ``d``, a result that differs between devices, for the log. Its position among the results of
-    the function is replaced by its path. ``out`` has the leaves of the function's result; None: unknown."""
+    """Convert ``d``, a result that differs between devices, for the log: its position among the results
+    becomes its path in ``out`` (the leaves of the result), None if unknown."""
     known = out is not None and d.result is not None and d.result < len(out)
     return DifferingResult(out[d.result].path if known else None, d.aval, d.axes)  # type: ignore[index]
 
 
 def _donated(flags: list[bool] | None, paths: list[str] | None) -> list[str] | None:
-    """Return the paths of the donated arguments; empty if there are none, None if they are unknown.
+    """Return the paths of the donated arguments; None if they are unknown.
 
     Args:
       flags: for each flat argument whether it is donated; None: unknown.
@@ -359,8 +359,8 @@ def _donated(flags: list[bool] | None, paths: list[str] | None) -> list[str] | N
 def _executable(
     frame: jax_internals.ExecutableFrame, executable: Any, lowering: Lowering | None
 ) -> dict[str, Any]:
-    """Return those fields of ``Compiled`` that describe ``executable``: shardings of the arguments and
-    results, devices, dropped arguments.
+    """Return the fields of ``Compiled`` that describe ``executable``: shardings of the arguments and results,
+    devices, dropped arguments.
 
     Args:
       frame: JAX's frame that has created the executable.
@@ -389,9 +389,9 @@ def _executable(
 def persistent_cache(
     outcome: str | None, seconds: float, callbacks: bool | None
 ) -> tuple[str | None, str | None]:
-    """Return (what JAX's persistent compilation cache did in a compilation: ``hit``, ``miss`` or ``off``; the
-    reason why it is off, or why the program was not stored). The reason is None if it is unknown or there is
-    none.
+    """Return what JAX's persistent compilation cache did in a compilation: (``hit``, ``miss`` or ``off``; the
+    reason why the cache is off or the program was not stored). The reason is None if there is none or it is
+    unknown.
 
     Args:
       outcome: ``hit`` or ``miss``, as JAX announced it during this compilation; None: JAX announced nothing.

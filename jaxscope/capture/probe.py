@@ -91,8 +91,8 @@ class Probe:
         self.on_test = _listener(self)  # one object: it is compared with the listener that JAX has now
 
     def install(self) -> None:
-        """Register the listeners for JAX's events, and remember the listener for JAX's test events that was
-        there before."""
+        """Register the listeners for JAX's events. The present listener for JAX's test events is remembered
+        in ``previous``."""
         self._sees_traces = jax_internals.TraceFrame.code() is not None
         listeners.register(self)
         if jax_internals.has_test_slot():
@@ -100,8 +100,8 @@ class Probe:
             jax_internals.set_test_listener(self.on_test)
 
     def remove(self) -> None:
-        """Remove the listeners from JAX, and restore the listener for JAX's test events that was there
-        before."""
+        """Remove the listeners from JAX, and restore the listener for JAX's test events that ``previous``
+        remembers."""
         listeners.unregister(self)
         if jax_internals.has_test_slot() and jax_internals.test_listener() == self.on_test:
             jax_internals.set_test_listener(self.previous)
@@ -109,10 +109,10 @@ class Probe:
     # -- callbacks: each begins with the cheapest possible check -----------------------------------
 
     def received(self, name: str, args: tuple[Any, ...], event_frame: FrameType) -> None:
-        """Handle an event that JAX sends to the listener for its own tests. Then call the listener that was
-        there before the recording.
+        """Handle an event that JAX sends to the listener for its own tests. Then pass the event to the
+        listener that was there before the recording.
 
-        The listener of this recording (``on_test``) calls this for the events that it does not handle itself.
+        ``on_test``, the listener of this recording, calls this for the events that it does not handle itself.
 
         Args:
           name: the name of the event.
@@ -146,17 +146,15 @@ class Probe:
             self._guarded("phase_durations", self._ended, PHASES[event], duration_secs, sys._getframe(1))
 
     def on_event(self, event: str, **_: Any) -> None:
-        """Receive from ``jax.monitoring`` an event other than the beginning or the end of a phase. ``event``
-        is its name. Only the events that a program was found, or not found, in the persistent cache are
-        used."""
+        """Receive from ``jax.monitoring`` an ``event`` other than the beginning or end of a phase. Only two
+        are used: a program was found in the persistent cache, or it was not."""
         self.callbacks += 1
         if event in CACHE:
             self._guarded("cache_events", self._cache, CACHE[event])
 
     def _guarded(self, name: str, action: Callable[..., None], *args: Any) -> None:
-        """Call ``action(*args)``, and let none of its exceptions reach the program (``shield.attempt``). Do
-        nothing if this thread is inside a callback of jaxscope already. ``name`` is the part of the recording
-        that ``action`` belongs to."""
+        """Call ``action(*args)`` for the part ``name`` of the recording, by ``shield.attempt``: none of its
+        exceptions reach the program. Do nothing if this thread is inside a callback of jaxscope already."""
         token = object()
         try:
             if shield.enter(token):
@@ -173,9 +171,8 @@ class Probe:
             self._guarded("device_puts", handle, self.puts, event_frame)
 
     def _missed(self, event_frame: FrameType) -> None:
-        """Handle JAX's event that a call missed the fast path (the C++ cache). ``event_frame`` is the frame
-        of JAX that announced the event. It is not known yet whether the call will lower and compile a
-        program."""
+        """Handle JAX's event that a call missed the fast path (the C++ cache), announced by the frame
+        ``event_frame``. It is not known yet whether the call will lower and compile a program."""
         impl = jax_internals.nearest_frame(event_frame, (jax_internals.ImplFrame.function,))
         local = jax_internals.ImplFrame(impl) if impl is not None else None
         both = local is not None and jax_internals.known(local.jaxpr) and jax_internals.known(local.args)
@@ -193,8 +190,8 @@ class Probe:
             self.repeats.note(jaxpr, arguments, call.function)
 
     def _tracing(self, event_frame: FrameType) -> None:
-        """Handle JAX's event that a trace begins. ``event_frame`` is the frame of JAX that announced the
-        event. Only traces of jit count; those of a scan or a cond are ignored."""
+        """Handle JAX's event that a trace begins, announced by the frame ``event_frame``. Only traces of jit
+        count; those of a scan or a cond are ignored."""
         tracer = jax_internals.nearest_frame(event_frame, jax_internals.TRACER_FRAMES)
         around = tracer.f_back if tracer is not None else None
         of_jit = around is not None and around.f_code.co_name == jax_internals.TraceFrame.function
@@ -221,15 +218,15 @@ class Probe:
             )
 
     def _began(self, phase: str, event_frame: FrameType) -> None:
-        """Write that ``phase`` (trace, lower or compile) of a call has begun. ``event_frame`` is the frame of
-        JAX that announced this."""
+        """Log that the ``phase`` (trace, lower or compile) of a call has begun. ``event_frame`` is JAX's
+        frame that announced this."""
         call, _ = self._call_at(event_frame, RANKS[phase])
         later, call.later = call.later, False
         self._writer.emit(ev.PhaseBegan(call=call.number, phase=phase, later=later))
 
     def _ended(self, phase: str, seconds: float, event_frame: FrameType) -> None:
-        """Write the result of ``phase`` (trace, lower or compile) of a call, which has ended after
-        ``seconds``. ``event_frame`` is the frame of JAX that announced this."""
+        """Log the result of the ``phase`` (trace, lower or compile) of a call, which took ``seconds``.
+        ``event_frame`` is JAX's frame that announced its end."""
         call, stack = self._call_at(event_frame, RANKS[phase] + 1)
         if phase == ev.TRACE:
             self.nested.announced(call)
@@ -244,7 +241,7 @@ class Probe:
 
     def _receives_traces(self) -> bool:
         """Return whether JAX's events of the beginning of traces reach this recording. If the program has
-        replaced the recording's listener for these events, install the listener again and return False."""
+        replaced the recording's listener, install it again and return False."""
         if not jax_internals.has_test_slot() or not shield.works("trace_event"):
             return False
         now = jax_internals.test_listener()
@@ -260,17 +257,17 @@ class Probe:
         return False
 
     def _cache(self, outcome: str) -> None:
-        """Record whether JAX found the program that it is compiling in the persistent cache. ``outcome`` is
-        ``hit`` or ``miss``."""
+        """Record whether the persistent cache has the program that JAX is compiling. ``outcome`` is ``hit``
+        or ``miss``."""
         if self.calls.open:
             self.calls.open[-1].cache = outcome
 
     # -- the call an event belongs to ---------------------------------------------------------------
 
     def _call_at(self, event_frame: FrameType, rank: int) -> tuple[Call, Stack]:
-        """Return (the call that an event announced by ``event_frame`` belongs to, JAX's frames by function
-        name). If the call is new, begin its record. ``rank`` is the position of the event in the order of a
-        call's events (calls.in_progress)."""
+        """Return (the call to which an event announced by ``event_frame`` belongs, JAX's frames by function
+        name). If the call is new, begin its record. ``rank`` is the event's position in the order of a call's
+        events (``calls.in_progress``)."""
         stack, frame = jax_internals.stack_of_call(event_frame)
         if frame is not None:
             call = self.calls.find(frame, rank)
@@ -301,12 +298,10 @@ class Probe:
         return call, stack
 
     def _steps(self) -> dict[str, Any]:
-        """Return the fields of the event ``Missed`` for steps: ``step``, the current training step of this
-        process, and ``main_step``, that of the process that the user started. Also write the counts of steps
-        to the log.
+        """Log the counts of steps. Return the fields of the event ``Missed`` for steps: ``step``, this
+        process's current training step, and ``main_step``, that of the process that the user started.
 
-        A step is None if it is unknown. ``main_step`` is also None if this process is the one that the user
-        started.
+        A step is None if it is unknown. ``main_step`` is also None if the user started this process.
         """
         if self.tracker is None:
             return {}
@@ -324,7 +319,7 @@ class Probe:
         earlier: Call | None = None,
     ) -> Call:
         """Begin the record of a new call: read its cache key, its function and the user's lines from JAX's
-        frames, and write the event ``Missed``.
+        frames, and log the event ``Missed``.
 
         Args:
           stack: JAX's frames by function name.
@@ -334,7 +329,8 @@ class Probe:
           rank: the position of the call's first event in the order of a call's events
             (``calls.in_progress``).
           nested: whether the call was made inside another trace.
-          earlier: the call that traced the program, if this call lowers or compiles the program once more.
+          earlier: the call that traced the program, if this call lowers or compiles the program once more;
+            else None.
         """
         outermost = frame if frame is not None else next(iter(stack.values()), None)
         self._look_at_arguments("next_event", outermost)
@@ -386,8 +382,8 @@ class Probe:
         Args:
           frame: the frame of the call; None: it lowers or compiles ahead of time.
           seen: the event that describes the called function.
-          earlier: the call that traced the program, if the new call lowers or compiles it once more. The new
-            call then has the same function and stores the same texts.
+          earlier: the call that traced the program, if the new call lowers or compiles it once more; else
+            None. The new call has the same function and stores the same texts.
           key: the cache key of the call; None: it could not be read.
           rank: the position of the call's first event in the order of a call's events
             (``calls.in_progress``).
@@ -410,7 +406,7 @@ class Probe:
         source: dict[str, Any],
         user: wrappers.UserCall | None,
     ) -> None:
-        """Pass the new ``call`` to other parts of the recording: those that count steps, count copies, take
+        """Pass the new ``call`` to the other parts of the recording: those that count steps and copies, take
         snapshots of arrays, measure the times of lines, and check what became of the call's arguments.
 
         Args:
@@ -418,8 +414,8 @@ class Probe:
           read: its cache key; None: it could not be read.
           source: what JAX's frames show of the call: function, options of jit, arguments
             (``jax_internals.source``).
-          user: the user's call, if a library's wrapper such as ``nnx.jit`` made this call; None: no such
-            wrapper.
+          user: the user's call, if a library's wrapper such as ``nnx.jit`` made this call; None: no wrapper
+            did.
         """
         if self.tracker is not None:
             self.tracker.missed(call.number)
@@ -443,14 +439,14 @@ class Probe:
         outermost: FrameType | None,
         earlier: Call | None,
     ) -> ev.FunctionSeen | None:
-        """Return the event ``FunctionSeen`` for the function of a new call, and write it when the function
-        first appears. Return None if that fails, or if the call continues ``earlier``, whose function is
-        known.
+        """Return the event ``FunctionSeen`` for the function of a new call, and log it when the function
+        first appears. Return None if this fails, or if ``source`` has no function and the call continues
+        ``earlier``.
 
         Args:
           source: what JAX's frames show of the call (``jax_internals.source``).
-          user: the user's call of a library's wrapper such as ``nnx.jit``, if such a wrapper made the new
-            call; None: no such wrapper.
+          user: the user's call of a library's wrapper such as ``nnx.jit``, if it made the new call; else
+            None.
           outermost: the frame of the call, or JAX's innermost frame; None: unknown.
           earlier: the call that traced the program ahead of time; None: there is none.
         """
@@ -464,13 +460,13 @@ class Probe:
     def _introduced(
         self, function: Any, user: wrappers.UserCall | None, frame: FrameType | None
     ) -> ev.FunctionSeen:
-        """Return the event ``FunctionSeen``, which describes ``function``, and write it when the function
-        first appears. ``function`` was passed to jit. If a library defines it but the user passed it to jit,
-        it counts as the user's.
+        """Return the event ``FunctionSeen`` that describes ``function``, an object passed to jit, and log it
+        when the function first appears. A library's function that the user passed to jit counts as the
+        user's.
 
         Args:
-          user: the user's call of a library's wrapper such as ``nnx.jit``, if such a wrapper called the
-            jitted function; None: no such wrapper.
+          user: the user's call of a library's wrapper such as ``nnx.jit``, if it called the jitted function;
+            else None.
           frame: the frame of the call of the jitted function; None: unknown.
         """
         seen = self.introductions.describe(function, user)
@@ -487,9 +483,9 @@ class Probe:
         )
 
     def _traced(self, jaxpr: Any, frame: FrameType | None) -> ev.FunctionSeen:
-        """Return the event ``FunctionSeen`` for the function that was traced to ``jaxpr``, and write it when
-        the function first appears. This is used where the function object is unknown, because a transform
-        made the call. ``frame`` is the frame of the call, None if unknown."""
+        """Return the event ``FunctionSeen`` for the function that was traced to ``jaxpr``, and log it when
+        the function first appears. Used under a transform, where the function object is unknown. ``frame``:
+        the call's frame, None if unknown."""
         seen = self.introductions.traced(jaxpr)
         of_wrapper = seen.library and seen.module is not None and frames.root(seen.module) not in JAX_ROOTS
         if of_wrapper and wrappers.jitted_by_user(None, frame):
@@ -499,20 +495,20 @@ class Probe:
     # -- for the session ------------------------------------------------------------------------------
 
     def look(self, seen: str) -> None:
-        """Write what became of the array arguments of calls that are over: whether they were deleted, were
+        """Log what became of the array arguments of calls that are over: whether they were deleted, were
         released or are still alive. ``seen`` is the occasion: ``next_call``, ``next_event`` or ``exit``."""
         self._look_at_arguments(seen, sys._getframe())
 
     def _look_at_arguments(self, seen: str, frame: FrameType | None) -> None:
-        """Write what became of the array arguments of calls that are over, as ``look`` does. Calls
-        are over if their frames are not among the callers of ``frame``; None: all calls are over."""
+        """Do what ``look`` does, for the calls whose frames are not among the callers of ``frame``. None: for
+        all calls."""
         self.calls.prune(frame)
         if self.buffer_lifetimes:
             shield.attempt("argument_fates", self.buffer_lifetimes.look, seen, self.calls.running())
 
     def call_of(self, jaxpr: Any) -> Call:
-        """Return the call in which ``jaxpr`` was traced. If it was traced before the recording began, begin
-        the record of a new call for it."""
+        """Return the call in which ``jaxpr`` was traced. If the recording does not have it, log a new call
+        for ``jaxpr`` and return this one."""
         known: Call | None = self.phases.traces.get(jaxpr)
         if known is not None:
             return known
@@ -525,8 +521,8 @@ class Probe:
         return call
 
     def forked(self) -> None:
-        """Start anew in a forked child. Its log contains no functions yet, and the calls in progress belong
-        to the parent."""
+        """Start anew in a forked child: its log has no functions yet, and the calls in progress are the
+        parent's."""
         self.introductions = Introductions(self._writer)
         ir, retarget = self.phases.ir, self.phases.retarget
         self.phases = Phases(self._writer, self.introductions, ir, self.monitor, retarget)
@@ -535,52 +531,51 @@ class Probe:
         self.buffer_lifetimes.forget()
 
     def flush(self) -> None:
-        """Write to the log how many calls missed the fast path (the C++ cache) again with unchanged
-        arguments. Such calls are counted and not described one by one."""
+        """Log how many calls missed the fast path (the C++ cache) again with unchanged arguments. Only the
+        first of them are described one by one."""
         shield.attempt("repeats", self.repeats.flush)
 
 
 def _user_call(
     source: dict[str, Any], frame: FrameType | None
 ) -> tuple[dict[str, Any], wrappers.UserCall | None]:
-    """Return (``source``, the user's call of a library's wrapper such as ``nnx.jit``). The second value is
-    None if no such wrapper made the call in progress at ``frame``.
+    """Return (``source``, the user's call of a library's wrapper such as ``nnx.jit`` that made the call at
+    ``frame``); the second is None if no wrapper made it. If the wrapper's frame cannot be read, return ({},
+    None).
 
-    If the wrapper's frame cannot be read, the result is ({}, None), because the function in ``source`` is the
-    wrapper's and not the user's. ``source`` is what JAX's frames show of the call: function, options of jit,
-    arguments (``jax_internals.source``).
+    ``source`` is what JAX's frames show of the call: function, options of jit, arguments
+    (``jax_internals.source``).
     """
     function = source.get("fun")
     if frame is None or function is None:
         return source, None
     user = shield.attempt("wrapper_frames", wrappers.user_call, function, frame.f_back)
+    # Missing: the function in ``source`` is the wrapper's, not the user's.
     return ({}, None) if isinstance(user, jax_internals.Missing) else (source, user)
 
 
 def _origins(read: signature.Read) -> dict[str, Any]:
-    """Return the fields of the event ``Missed`` that describe the user's lines that created the arrays in a
-    call's arguments: ``made`` (these lines) and ``made_by`` (for each argument the index of its line; -1: the
-    line is unknown). Return an empty dict if this fails. ``read`` has the cache key of the call and its
-    arrays."""
+    """Return the fields of ``Missed`` for the lines that created the arrays in a call's arguments: ``made``
+    (these lines) and ``made_by`` (for each argument the index of its line; -1: unknown). Empty if this fails.
+    ``read`` has the arrays."""
     found = shield.attempt("array_origin", allocation_sites.lines_of, read.refs, len(read.key.arguments))
     return {"made": found[0], "made_by": found[1]} if found else {}
 
 
 def _computes(seen: ev.FunctionSeen) -> bool:
-    """Return whether ``seen`` is a function of a library other than JAX, such as a solver, that may compute
-    with the user's functions."""
+    """Return whether ``seen`` describes a function of a library other than JAX, such as a solver. It may
+    compute with the user's functions."""
     return seen.library and not seen.eager and (seen.module or "").partition(".")[0] not in JAX_ROOTS
 
 
 def _lines(outermost: FrameType | None, seen: ev.FunctionSeen, detail: bool) -> dict[str, Any]:
-    """Return the fields of the event ``Missed`` that describe the lines of the program that made a call:
-    site, stack, column, library and into_library.
+    """Return the fields of the event ``Missed`` for the lines of the program that made a call: site, stack,
+    column, library and into_library.
 
     Args:
       outermost: the frame of the call, or JAX's innermost frame if there is no call.
       seen: the event that describes the called function.
-      detail: whether the called function is the user's own. If it is not, ``library`` and ``into_library``
-        are determined.
+      detail: whether the called function is the user's own. If so, ``library`` and ``into_library`` are None.
     """
     above = frames.users(frames.walk(outermost))
     stack = [frames.location(f) for f in above]
@@ -603,11 +598,11 @@ def _listener(probe: Probe) -> Callable[..., None]:
 
     A function with effects (``debug.print``, callbacks, Refs) misses the fast path in each call, and each
     call sends the same events: the miss, the copies of its arguments, and a beginning and an end for each
-    array that a callback receives. The listener handles these events itself if they repeat those of an
-    earlier call, and passes all others to ``probe.received``.
+    array that a callback receives. If these events repeat those of an earlier call, the listener handles them
+    itself. It passes all others to ``probe.received``.
 
-    The listener calls hardly any other Python function, because such a call costs up to 1 us: between two
-    events, the program removes jaxscope's code from the processor's caches. ``benchmarks/overhead.py``
+    The listener calls hardly any other Python function. Such a call costs up to 1 us, because between two
+    events the program removes jaxscope's code from the processor's caches. ``benchmarks/overhead.py``
     measures the cost of a call.
     """
     getframe = sys._getframe

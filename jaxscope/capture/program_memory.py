@@ -1,9 +1,9 @@
 """Read how much memory a compiled program takes, in a thread beside the program.
 
-On a CPU, XLA computes these figures in 2 % of the time of the compilation, which is as much as all other work
-of a recording. XLA releases the GIL meanwhile, so the program goes on. If the figures are not ready when the
-event ``Compiled`` is written, an event ``MemoryRead`` follows with them. The thread refers to the executable
-only until XLA has read it.
+On a CPU, XLA needs 2 % of the compilation time to compute these figures. This is as much as all other work of
+a recording. XLA releases the GIL meanwhile, so the program goes on. If the figures are not ready when the
+event ``Compiled`` is written to the log, an event ``MemoryRead`` follows with them. The executable is kept
+alive only while the thread runs.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ POLL_S = 0.002
 
 
 class MemoryReading:
-    """Reads the memory figures of one program in a thread, which is started immediately.
+    """Reads the memory figures of one compiled program. If its compilation took long, a new thread reads
+    them.
 
     Args:
       executable: the compiled program.
-      compile_s: the seconds that its compilation took. If these are few, the figures are read at once,
-        without a thread.
+      compile_s: the seconds that its compilation took. Below WORTH_A_THREAD_S, the constructor itself reads
+        the figures, without a thread.
 
     Attributes:
-      memory: the figures, in bytes on one device; None: not read yet, or XLA has none.
+      memory: the figures, in bytes on one device; None: they are not read yet, or reading them failed.
       read: whether ``memory`` is final.
-      ended: whether the thread has no more work.
+      ended: whether the thread has ended; also True if there was none.
     """
 
     def __init__(self, executable: Any, compile_s: float) -> None:
@@ -53,8 +54,8 @@ class MemoryReading:
             self.read = self.ended = True
 
     def _run(self, executable: Any, begun: _thread.LockType) -> None:
-        """Read the memory figures of ``executable``, then call the function that was passed to ``then`` with
-        them. Before that, release the lock ``begun``, to show that this thread runs."""
+        """Read the memory figures, then pass them to the function given to ``then``. The lock ``begun`` is
+        released first, to tell the caller that this thread runs."""
         begun.release()
         self.memory = shield.attempt("memory", texts.memory, executable)
         self.read = True
@@ -62,14 +63,14 @@ class MemoryReading:
         self.ended = True
 
     def _call_late(self) -> None:
-        """Call the function that was passed to ``then`` with the memory figures, unless it was called
-        already."""
+        """Pass the memory figures to the function that was given to ``then``. Do nothing if there is none, or
+        if this was done before."""
         if self._late is not None and self._once.acquire(blocking=False):
             shield.attempt("memory", self._late, self.memory)
 
     def then(self, late: Callable[[Memory | None], object]) -> None:
-        """Call ``late`` once with the memory figures: at once if they are read already, else in the thread
-        that reads them, as soon as they are read."""
+        """Call ``late`` once with the memory figures, or with None if they could not be read. If reading has
+        ended, ``late`` is called at once, else later in the thread that reads."""
         self._late = late
         if self.read:  # meanwhile: the thread may have ended without seeing ``late``
             self._call_late()
@@ -81,11 +82,12 @@ class MemoryReading:
 
 
 class Readings:
-    """The readings of programs' memory figures that are in progress in threads, while the program continues.
+    """Writes the memory figures that threads read while the program continues, and limits the number of these
+    threads.
 
     Args:
-      write: is called with the number of a call and the memory figures of the program that this call
-        compiled.
+      write: is called as ``write(call, memory)`` when figures are read: with the number of the call that
+        compiled the program, and the figures.
     """
 
     def __init__(self, write: Callable[[int, Memory], None]) -> None:
@@ -93,8 +95,9 @@ class Readings:
         self._open: list[MemoryReading] = []
 
     def follow(self, call: int, reading: MemoryReading) -> None:
-        """Write the figures of ``reading`` for the call number ``call`` as soon as they are read. If more
-        than MOST_AT_ONCE readings are in progress now, wait until this one has ended."""
+        """Pass ``call``, the number of a call, and the figures of ``reading`` to ``write`` as soon as they
+        are read. If reading fails, ``write`` is not called. If more than MOST_AT_ONCE readings are in
+        progress, wait until ``reading`` has ended."""
         self._open = [r for r in self._open if not r.ended]
         self._open.append(reading)
         reading.then(lambda memory: self._write(call, memory) if memory is not None else None)
@@ -102,6 +105,6 @@ class Readings:
             reading.wait()
 
     def wait(self) -> None:
-        """Wait until the memory figures of all programs are written."""
+        """Wait until all readings in progress have ended, so that their figures are written."""
         for reading in self._open:
             reading.wait()

@@ -46,7 +46,7 @@ class Rank:
     def begin(self, index: int, count: int) -> None:
         """Start to record where the main thread of this process (number ``index`` of ``count``) waits, and to
         compare its programs with those of the other processes of the job. This is called when JAX's backend
-        has started."""
+        has started. On a system without ``/proc``, only the programs are compared."""
         self._count = count
         if not self._shares_directory():
             self._peers = Peers(self._writer, index, count)
@@ -60,8 +60,8 @@ class Rank:
         self._main_thread = watched
 
     def _shares_directory(self) -> bool:
-        """Return whether all ranks (processes of the job) record to one directory, so that their logs can be
-        compared there. Each rank creates a directory of its own in it before JAX connects the ranks."""
+        """Return whether all ranks (processes of the job) record to one directory. Each rank creates a
+        directory of its own in it before JAX connects the ranks."""
         whole = ranks.whole_of(self._run)
         try:
             return (
@@ -81,9 +81,9 @@ class Rank:
         *,
         calls_back: bool,
     ) -> None:
-        """Pass on that this process has compiled a program for several processes, so that it is compared with
+        """Report that this process has compiled a program for several processes, so that it is compared with
         the programs of the other ranks (processes of the job). With ``--stop-on-divergence``, wait until the
-        other ranks have compiled it. Programs that are not compiled in the main thread are ignored.
+        other ranks have compiled it. Programs that another thread than the main thread compiles are ignored.
 
         Args:
           call: the number of the call that compiled the program.

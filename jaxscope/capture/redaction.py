@@ -30,12 +30,12 @@ _ROOTS = (".git", "pyproject.toml", "setup.py", ".hg")
 
 
 def project(script: str) -> list[str]:
-    """Return the directories of the project; a redacted recording keeps the paths inside them. There are at
-    most two: one for the current directory, and one for the directory of the program's file ``script``.
+    """Return the directories of the project, whose paths a redacted recording keeps. There are at most two:
+    one is found from the current directory, and one from the directory of the program's file ``script``.
 
-    From each of these two directories, the search goes upwards to the nearest directory that has a ``.git``,
-    a ``pyproject.toml`` or the like. If there is none, or if it is the home directory, the result is the
-    directory where the search began. No search begins in the root or the home directory.
+    Each search goes upwards to the nearest directory that has a ``.git``, a ``pyproject.toml`` or the like.
+    If it finds none, or finds the home directory, the directory where it began is used. No search begins in
+    the root or the home directory.
     """
     projects = []
     for folder in (cwd(), Path(os.path.abspath(script)).parent if script else None):  # noqa: PTH100
@@ -76,8 +76,8 @@ class Redaction:
         return _PATH.sub(lambda m: self._path(m[0]), text)
 
     def _value(self, kind: str, name: str, value: Any) -> Any:
-        """Return ``value``, the field ``name`` of an event of the kind ``kind``, redacted. Dicts and lists
-        are redacted item by item."""
+        """Return ``value``, the field ``name`` of an event of the kind ``kind``, without what is to be
+        removed. Dicts and lists are redacted item by item."""
         if isinstance(value, str):
             if name in _VALUES:
                 return self._mark(value)
@@ -100,15 +100,15 @@ class Redaction:
 
     def _path(self, path: str) -> str:
         """Return ``path`` without directories outside the project: ``/home/ann/x.py`` -> ``<outside>/x.py``.
-        A path in the project is returned unchanged. The path of a file of an installed package keeps its part
-        from ``site-packages`` on, that of a file of Python its part from ``/lib/python`` on."""
+        A path in the project is unchanged. For an installed package or Python itself, the end from
+        ``site-packages`` or ``/lib/python`` on is kept."""
         if path.startswith(self._roots) or f"{path}/" in self._roots:
             return path
         kept = _KEEP.search(path)
         return OUTSIDE + (kept[0] if kept else f"/{path.rpartition('/')[2]}")
 
     def _tree(self, text: str) -> str:
-        """Return ``text``, a PyTreeDef as text, with the static data of its nodes replaced by hashes:
+        """Return ``text``, a PyTreeDef as text, with hashes in place of the static data of its nodes:
         ``CustomNode(Model[<left out 1f0c9a3b52d4>], [*])``."""
         redacted, at = "", 0
         while (match := _NODE.search(text, at)) is not None:
@@ -119,21 +119,20 @@ class Redaction:
         return redacted + text[at:]
 
     def _mark(self, value: str) -> str:
-        """Return the text that replaces a removed value: ``<left out 1f0c9a3b52d4>``, with a hash of the
-        value."""
+        """Return the text that replaces the removed ``value``: ``<left out 1f0c9a3b52d4>``, with its hash."""
         return f"<left out {self._digest(value)}>"
 
     def _digest(self, value: str) -> str:
-        """Return a hash of ``value``, a removed value: 12 hexadecimal digits. It depends on this recording's
-        random key, so that the value cannot be guessed from it."""
+        """Return a hash (12 hexadecimal digits) of the removed ``value``. It depends on the random key of
+        this recording, so that the value cannot be guessed from it."""
         return hashlib.blake2s(
             value.encode("utf-8", "surrogatepass"), key=self._key, digest_size=6
         ).hexdigest()
 
 
 def _closing(text: str, at: int) -> int:
-    """Return the position in ``text`` of the bracket ``]`` that closes the ``[`` at ``at``; the length of
-    ``text`` if no bracket does."""
+    """Return the position in ``text`` of the bracket that closes the ``[`` at ``at``; the length of ``text``
+    if none does."""
     depth = 0
     for n in range(at, len(text)):
         depth += (text[n] == "[") - (text[n] == "]")

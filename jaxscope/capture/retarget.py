@@ -33,8 +33,8 @@ class Retarget:
     one on which the process runs.
 
     Args:
-      ends_at: for ``--dry-run``: is called with the id of a function that was lowered for all targets, and
-        returns whether the process is to end now. None: the process does not end early.
+      ends_at: for ``--dry-run``: is called with the id of each function that was lowered for all targets, and
+        returns whether the program is to end now. None: the program does not end early.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class Retarget:
         lowered it for the platform of this process.
 
         Args:
-          frame: the frame of JAX's ``_resolve_and_lower`` in which JAX has lowered it.
+          frame: the frame of JAX's ``_resolve_and_lower`` in which JAX has lowered the program.
           original: the id of the program that JAX has lowered; None: unknown.
 
         Raises:
-          SystemExit: for ``--dry-run``, if the process ends after this function.
+          SystemExit: for ``--dry-run``, if ``ends_at`` returns True for the function of ``call``.
         """
         for target in self.targets:
             jaxpr = jax_internals.known_or_none(jax_internals.ResolveFrame(frame).jaxpr)
@@ -67,7 +67,8 @@ class Retarget:
 
     def computed(self, call: Call, target: Target, jaxpr: Any, lower: Callable[[], Any]) -> str | None:
         """Lower a program for ``target``, another accelerator, and put the result into the queue of its
-        compiler. Return the id of the program; None if it cannot run on the target.
+        compiler. Return the id of the program; None if it cannot be lowered for the target or cannot run on
+        it.
 
         Args:
           call: the call that traced the program.
@@ -84,14 +85,12 @@ class Retarget:
         jaxpr: Any,
         lower: Callable[[Target], jax_internals.Retargeting],
     ) -> str | None:
-        """Lower a program for ``target``, another accelerator, put the result into the queue of its compiler,
-        and write the event ``Retargeted`` to the log. Return the id of the program for the target. Return
-        None if it cannot be lowered, or needs other devices than the target has.
+        """Lower a program for ``target``, put it into the queue of the target's compiler, and log the event
+        ``Retargeted``. Return the program's id; None if it cannot be lowered or cannot run on the target.
 
         Args:
           call: the call that traced the program.
-          original: the id of the program as lowered for the platform on which this process runs; None:
-            unknown.
+          original: the id of the program as lowered for this process's own platform; None: unknown.
           jaxpr: the result of the trace.
           lower: lowers the program for a target.
         """
@@ -119,13 +118,12 @@ class Retarget:
         lowering: jax_internals.Retargeting,
         began: float,
     ) -> str:
-        """Put ``lowering``, the program of ``call`` lowered for ``target``, into the queue of the compiler of
-        the target, and write the event ``Retargeted`` to the log. Return the id of the program.
+        """Put ``lowering``, the program of ``call`` lowered for ``target``, into the queue of the target's
+        compiler, and log the event ``Retargeted``. Return the program's id.
 
         Args:
-          original: the id of the program as lowered for the platform on which this process runs; None:
-            unknown.
-          began: when the lowering began, in seconds of ``time.perf_counter``.
+          original: the id of the program as lowered for this process's own platform; None: unknown.
+          began: when the lowering began, by ``time.perf_counter``.
         """
         text = texts.stablehlo(lowering.module)
         code = io.BytesIO()
@@ -160,8 +158,8 @@ class Retarget:
 
 
 def unfit(lowering: jax_internals.Retargeting, target: Target) -> str | None:
-    """Return as text why the program ``lowering`` cannot run on the devices of the accelerator ``target``: it
-    needs more devices, or others. Return None if it can run there."""
+    """Return as text why the program ``lowering`` cannot run on the accelerator ``target``: it needs more
+    devices, or devices with other numbers. Return None if it can run there."""
     if lowering.partitions > target.devices:
         return f"it runs on {lowering.partitions:,} devices, {target.name} has {target.devices:,}"
     outside = [i for i in lowering.devices or () if not 0 <= i < target.devices]
@@ -171,9 +169,8 @@ def unfit(lowering: jax_internals.Retargeting, target: Target) -> str | None:
 
 
 def _job(program: str, target: Target, lowering: jax_internals.Retargeting) -> Job:
-    """Return the entry for the queue of the compiler of ``target`` (another accelerator): all that this
-    compiler needs in order to compile ``lowering``, a lowered program with its options. ``program`` is the id
-    of the program."""
+    """Return what the compiler of ``target`` needs to compile ``lowering``: the program's devices, its
+    options and its id, which is ``program``."""
     import jax
 
     shardy = getattr(jax.config, "jax_use_shardy_partitioner", None)
@@ -192,8 +189,8 @@ def _job(program: str, target: Target, lowering: jax_internals.Retargeting) -> J
 
 
 def _why_not_lowered(error: Exception, jaxpr: Any) -> str:
-    """Return as text why JAX could not lower ``jaxpr`` for another platform: the error, and the callbacks in
-    the program if there are any, because a callback can only run in this process."""
+    """Return as text why JAX could not lower ``jaxpr`` for another platform: the ``error``, preceded by the
+    callbacks in the program. A program with callbacks can only run in this process."""
     message = statics.ADDRESS.sub("", " ".join(str(error).split()))[:REASON]
     reason = f"{type(error).__name__}: {message}"
     callbacks = shield.attempt("retarget", jax_internals.callbacks_in, jaxpr)

@@ -55,7 +55,7 @@ class Budget:
 
     Attributes:
       spent: all seconds spent.
-      counting: the part of ``spent`` in which arrays were only counted.
+      counting: the seconds among ``spent`` in which arrays were only counted.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -75,8 +75,8 @@ class Budget:
         return self._fixed + count * self._per_array
 
     def allows(self, seconds: float) -> bool:
-        """Return whether ``seconds`` more may be spent on snapshots of the live arrays now: all snapshots
-        together may take at most the part SHARE of the time since the recording began."""
+        """Return whether ``seconds`` more may be spent on snapshots of the live arrays now. All snapshots
+        together may take at most the fraction SHARE of the time since the recording began."""
         return self.spent + seconds <= SHARE * self.elapsed
 
     @property
@@ -90,8 +90,8 @@ class Budget:
         self.counting += seconds
 
     def taken(self, seconds: float, count: int) -> None:
-        """Add ``seconds``, the duration of a snapshot of ``count`` live arrays, to the time spent. Adjust the
-        estimate of ``expected`` to this measurement."""
+        """Add ``seconds``, the duration of a snapshot of ``count`` live arrays, to the time spent, and adjust
+        the estimate of ``expected``."""
         self.spent += seconds
         if count < MANY:
             self._fixed = max(FIXED_S, seconds - count * PER_ARRAY_S)
@@ -105,11 +105,11 @@ class Sampler:
     Args:
       emit: is called with each snapshot.
       step: returns the number of the current training step, or None if steps are not counted.
-      look: begins a snapshot; its result has ``count`` (arrays), ``seconds`` (spent so far) and ``take``.
+      look: begins a snapshot. Its result has ``count`` (arrays), ``seconds`` (spent so far) and ``take``.
       clock: returns the present time in seconds.
 
     Attributes:
-      budget: the seconds spent on snapshots.
+      budget: adds up the seconds spent on snapshots.
       looks: the number of snapshots taken.
     """
 
@@ -152,13 +152,12 @@ class Sampler:
         return max(1, min(int(until), self._due - step if self._due > step else MAX_STEPS))
 
     def _after_step(self, step: int, frame: FrameType) -> None:
-        """Take a snapshot of the live arrays at the end of the training step number ``step``, if one is due
-        at this step or the number of arrays has grown, and if the time budget allows it. The first snapshot
-        is also allowed if it costs at most FIRST_COST_S. The search for variables that lead to arrays starts
-        at ``frame``."""
+        """Take a snapshot at the end of the training step number ``step``, if one is due or the number of
+        arrays has grown, and the time budget allows it. The search for variables starts at ``frame``."""
         look = self._look()
         due = step >= self._due
         cost = look.seconds + self.budget.expected(look.count)
+        # The first snapshot may be taken before there is a budget for it.
         allowed = self.budget.allows(cost) or (not self.looks and cost <= FIRST_COST_S)
         if (due or look.count > GROWN * self._count + 1) and allowed:
             self._take(look, frame, STEP if due else GROWTH, step)
@@ -169,27 +168,27 @@ class Sampler:
 
     def missed(self, frame: FrameType) -> None:
         """In a program without steps, take a snapshot of the live arrays before a function of the user is
-        compiled, if the time budget allows it. The search for variables that lead to arrays starts at
-        ``frame``."""
+        compiled, if the time budget allows it. ``frame``: where the search for variables that lead to arrays
+        starts."""
         self._between(frame, MISS)
 
     def passed(self, frame: FrameType) -> None:
         """In a program without steps, take a snapshot of the live arrays at a transfer or before a library's
-        function is compiled, if the time budget allows it. The search for variables that lead to arrays
-        starts at ``frame``."""
+        function is compiled, if the time budget allows it. ``frame``: where the search for variables that
+        lead to arrays starts."""
         if self.budget.elapsed >= FIRST_S:
             self._between(frame, TIME)
 
     def _between(self, frame: FrameType, why: str) -> None:
-        """Take a snapshot of the live arrays for the reason ``why`` (MISS or TIME), if three conditions hold:
-        steps are not counted, enough time has passed since the last snapshot, and the time budget allows it.
-        The search for variables that lead to arrays starts at ``frame``."""
+        """Take a snapshot for the reason ``why`` (MISS or TIME), if steps are not counted, enough time has
+        passed since the last snapshot and the budget allows it. ``frame``: where the search for variables
+        starts."""
         if self.budget.elapsed >= self._wait and self._step() is None:
             shield.attempt("arrays", self._without_steps, frame, why)
 
     def _without_steps(self, frame: FrameType, why: str) -> None:
-        """Take a snapshot of the live arrays for the reason ``why`` if the time budget allows it. Set when
-        the next one may be taken. The search for variables that lead to arrays starts at ``frame``."""
+        """Take a snapshot for the reason ``why`` if the time budget allows it, and set when the next one may
+        be taken. ``frame``: where the search for variables starts."""
         look = self._look()
         if self.budget.allows(look.seconds + self.budget.expected(look.count)):
             self._take(look, frame, why, None)
@@ -199,23 +198,22 @@ class Sampler:
             self._wait = (self.budget.spent + self.budget.expected(look.count)) / SHARE
 
     def now(self, frame: FrameType) -> None:
-        """Take the snapshot of the live arrays that the program requests by ``jaxscope.snapshot()``. The
-        search for variables that lead to arrays starts at ``frame``."""
+        """Take the snapshot of the live arrays that the program requests by ``jaxscope.snapshot()``.
+        ``frame``: where the search for variables that lead to arrays starts."""
         shield.attempt("arrays", self._now, frame)
 
     def _now(self, frame: FrameType) -> None:
         self._take(self._look(), frame, REQUESTED, self._ended_step())
 
     def ended(self, frame: FrameType, *, leaving: bool) -> None:
-        """Take the last snapshot of the live arrays in the recording. The search for variables that lead to
-        arrays starts at ``frame``. ``leaving`` is whether the program ends too, so that an uncaught
+        """Take the last snapshot of the live arrays in the recording. ``frame``: where the search for
+        variables that lead to arrays starts. ``leaving``: whether the program ends too, so that an uncaught
         exception is examined."""
         shield.attempt("arrays", self._last, frame, leaving)
 
     def _last(self, frame: FrameType, leaving: bool) -> None:
-        """Take the last snapshot of the live arrays in the recording. If the program ran out of memory, the
-        snapshot includes the error. The search for variables that lead to arrays starts at ``frame``.
-        ``leaving`` is whether the program ends too, so that an uncaught exception is examined."""
+        """Take the last snapshot in the recording. If the program ran out of memory, it includes the error.
+        ``frame``: where the search for variables starts. ``leaving``: whether the program ends too."""
         error = _error(leaving)
         trace = error.__traceback__ if error is not None else None
         message = exhausted(error)
@@ -226,16 +224,16 @@ class Sampler:
             self._take(self._look(), frame, EXIT, self._ended_step(), trace=trace)
 
     def _ended_step(self) -> int | None:
-        """Return the number of the training step that ended last (0: none has ended); None if steps are not
+        """Return the number of the training step that ended last; 0 if none has ended, None if steps are not
         counted."""
         now = self._step()
         return None if now is None else max(0, now - 1)
 
     def _take(self, look: Any, frame: FrameType, why: str, step: int | None, **more: Any) -> None:
-        """Complete a snapshot of the live arrays that was begun already, and pass it to ``emit``.
+        """Complete the snapshot ``look`` of the live arrays, and pass it to ``emit``.
 
         Args:
-          look: the snapshot.
+          look: the snapshot, which has counted the arrays already.
           frame: where the search for variables that lead to arrays starts.
           why: the reason for the snapshot: STEP, GROWTH, ...
           step: the training step that has ended; None: steps are not counted.
@@ -253,16 +251,13 @@ class Sampler:
         self.budget.taken(look.seconds, look.count)
 
     def _remember(self, snapshot: ArraysSeen, searched: Collection[UnnamedKey]) -> None:
-        """Look for possible leaks in ``snapshot``, the newest one: arrays to which no variable leads and
-        whose number grows.
+        """Count how often the number of arrays to which no variable leads has grown since it last fell, up to
+        the newest ``snapshot``. Arrays with equal shapes, dtypes and origins are counted together.
 
-        For each shape, dtype and origin, count how many snapshots in a row had more of these arrays than the
-        snapshot before. If there are RISES or more, the next snapshot searches for the objects that refer to
-        these arrays.
+        After RISES rises, they may be a leak: the next snapshot searches for the objects that refer to them.
 
         Args:
-          searched: (shape, dtype, origin) of the arrays for which the search was made already. It is made
-            only once.
+          searched: (shape, dtype, origin) of the arrays for which this search was made. It is made only once.
         """
         counts: collections.Counter[UnnamedKey] = collections.Counter()
         for g in snapshot.groups:
@@ -284,9 +279,9 @@ class Sampler:
 
 
 def _error(leaving: bool) -> BaseException | None:
-    """Return the exception that ends the recording; None if there is none. This is the exception that is
-    being handled now. If no exception is being handled and the program ends (``leaving``), it is the uncaught
-    exception that the interpreter keeps."""
+    """Return the exception that ends the recording; None if there is none. It is the one that is being
+    handled now. If there is none and the program ends (``leaving``), it is the uncaught exception that the
+    interpreter keeps."""
     error = sys.exc_info()[1]
     if error is None and leaving:
         error = last_exception.stored()
@@ -294,8 +289,8 @@ def _error(leaving: bool) -> BaseException | None:
 
 
 def exhausted(error: BaseException | None) -> str | None:
-    """Return JAX's message that memory ran out, if ``error`` or one of the exceptions that caused it is JAX's
-    error with this message; else None."""
+    """Return JAX's message that memory ran out, if ``error`` or an exception that caused it has this message;
+    else None."""
     for _ in range(10):
         if error is None:
             return None

@@ -150,16 +150,17 @@ class Session:
 
     def _count_transfers(self) -> tuple[Transfers, tuple[HostCopies, StagedArrays]]:
         """Create the objects that record copies between host and devices. Return (the object that adds up the
-        copies by line, (the object that counts copies to the host, the object that counts copies by
-        ``jnp.asarray``)). The last two are needed because JAX sends no event for these copies."""
+        copies by line, (the one that counts copies to the host, the one that counts copies by
+        ``jnp.asarray``))."""
         transfers = Transfers(self.writer.emit, lambda: self.tracker.current, lambda: self.tracker.marked)
         transfers.after = self.sampler.passed if self.sampler is not None else None
         self.probe.puts = DevicePuts(transfers)
+        # JAX sends no event for the copies that the last two objects count.
         return transfers, (HostCopies(transfers), StagedArrays(transfers, lambda: self.probe.callbacks))
 
     def _compare_ranks(self) -> Rank:
-        """Create and return the object that compares the programs of this process with those of the other
-        processes of the job."""
+        """Return a new object that compares the programs of this process with those of the other processes of
+        the job."""
         rank = self.probe.phases.rank = Rank(
             self.run,
             self.writer,
@@ -201,15 +202,15 @@ class Session:
         atexit.register(self._leaving)
 
     def _several_processes(self, index: int, count: int) -> None:
-        """Start to compare this process (number ``index`` of ``count``) with the others of the job. This is
-        called when JAX's backend has devices of several processes."""
+        """Start to compare this process (number ``index`` of ``count``) with the others of the job. Called
+        when JAX's backend has devices of several processes."""
         if self.rank is not None:
             shield.attempt("rank", self.rank.begin, index, count)
 
     def _backend_seen(self) -> None:
-        """Begin to measure the times of lines, which starts a thread. This is called when JAX's backend
-        exists, which has threads of its own. Before that, the process may have only one thread, and Python
-        warns when a process with several threads forks."""
+        """Begin to measure the times of lines, which starts a thread. Called when JAX's backend, which has
+        threads of its own, exists."""
+        # Not before: Python warns when a process with several threads forks.
         if self.line_times is not None:
             shield.attempt("line_times", self.line_times.start)
 
@@ -220,8 +221,8 @@ class Session:
             shield.attempt("rank", rank.leave)
 
     def _leaving(self) -> None:
-        """Finish everything that needs JAX's backends: the profile, the memory figures, the last snapshot of
-        arrays. This is an exit handler, which runs before JAX releases its backends."""
+        """Finish all that needs JAX's backends: the profile, the memory figures, the last snapshot of arrays.
+        This exit handler runs before JAX releases its backends."""
         if current() is self and not _goes_on():
             self._leave_job()
             self._write_uncaught()  # JAX's exit may wait for other processes until this one is killed
@@ -231,15 +232,15 @@ class Session:
 
     def rest(self) -> None:
         """Write the counts and the event ``RunEnded`` to the log, but do not close the log. This is called
-        when a program itself runs its exit handlers, perhaps long before its end. Further events of the
-        program are written after ``RunEnded``."""
+        when the program itself runs its exit handlers, perhaps long before its end. Later events of the
+        program follow ``RunEnded`` in the log."""
         self._flush()
         self.writer.emit(ev.RunEnded(how="exit"))
         self.writer.before = self._watch_for_the_end
 
     def _watch_for_the_end(self) -> None:
-        """Register an exit handler for the real end of the program, unless one is registered already. After
-        ``rest``, this is called before each event."""
+        """Register an exit handler for the real end of the program, unless one is registered. Called before
+        each event after ``rest``."""
         # After Python has run the exit handlers, it removes all of them, also those registered meanwhile.
         if self._handler() is None:
 
@@ -251,7 +252,8 @@ class Session:
             self._handler = weakref.ref(leave)
 
     def _end_profile(self) -> None:
-        """Stop the profiler if the program ends before the last step of ``--profile``."""
+        """Stop the profiler, if the program ends before the last step of ``--profile``. If it ends before the
+        first one, log ``Degraded``."""
         profile, self.profile = self.profile, None
         if profile is not None:
             profile.stop(self.tracker.current)
@@ -259,8 +261,8 @@ class Session:
                 self._degraded("profile", f"the program ended before step {profile.first}")
 
     def _last_look(self, *, leaving: bool) -> None:
-        """Take the last snapshot of the live arrays, unless it was taken already. ``leaving`` is whether
-        the program ends too, so that an uncaught exception is examined."""
+        """Take the last snapshot of the live arrays, unless it was taken already. ``leaving`` is whether the
+        program ends too, so that an uncaught exception is examined."""
         sampler, self.sampler = self.sampler, None
         if self.transfers is not None:
             self.transfers.after = None
@@ -268,8 +270,8 @@ class Session:
             sampler.ended(sys._getframe(1), leaving=leaving)
 
     def end(self, how: str) -> None:
-        """End the recording: remove the listeners, write what is still missing and close the log. ``how`` is
-        the reason: ``exit`` (the program ends) or ``stop``."""
+        """End the recording: remove the listeners, log the last counts and results, and close the log.
+        ``how`` is why the recording ends: ``exit`` (the program ends) or ``stop``."""
         atexit.unregister(self._leaving)
         self._leave_job()
         self.probe.remove()
@@ -300,8 +302,8 @@ class Session:
         self.writer.close()
 
     def _write_uncaught(self) -> None:
-        """Write the event ``Died`` for the uncaught exception that ends the program, if there is one. It is
-        written only once."""
+        """Log the event ``Died`` for the uncaught exception that ends the program, if there is one. It is
+        logged only once."""
         died = None if self._died else shield.attempt("uncaught", last_exception.uncaught)
         if died is not None:
             self._died = True
@@ -310,8 +312,7 @@ class Session:
             self.writer.emit(died)
 
     def _flush(self) -> None:
-        """Write all counts to the log. First wait for the memory figures of programs that are still being
-        read."""
+        """Write all counts to the log, after the memory figures that threads are still reading."""
         self.probe.phases.memory.wait()
         self.tracker.flush()
         self.probe.flush()
@@ -325,7 +326,8 @@ class Session:
         return stepper is not None and stepper.function == function
 
     def forked(self) -> None:
-        """Continue the recording in a forked child, with another log and with counts that start at 0."""
+        """Continue the recording in a forked child, with another log and with counts that start at 0. No
+        snapshots of the live arrays are taken there if a backend of the parent exists."""
         self.rank = self.probe.phases.rank = None  # threads of the parent do not exist here
         if self.profile is not None:  # the profiler runs in the parent
             self.profile = None
@@ -354,8 +356,8 @@ class Session:
 
     def compile_for(self, target: Target, traced: Any) -> str | None:
         """Lower ``traced``, the result of ``f.trace``, for ``target``, another accelerator, and put the
-        program into the queue of the target's compiler. Return the id of the program; None if it cannot run
-        on the target.
+        program into the queue of the target's compiler. Return the id of the program; None if it cannot be
+        lowered for the target or cannot run on it.
 
         Raises:
           OSError: the queue cannot be written.
@@ -373,11 +375,11 @@ class Session:
             shield.leave(token)
 
     def watch(self, function: Any, step: bool) -> tuple[Counter | None, Guard | None]:
-        """Begin to count the calls of ``function``, which is wrapped by ``jaxscope.watch``, and to check the
-        values that it captures. It may be jitted or not. Return (the counter of its calls, the Guard that
-        checks the captured values); each is None if it could not be set up.
+        """Begin to count the calls of ``function``, an object wrapped by ``jaxscope.watch``, and to check the
+        values that it captures. Return (the counter of its calls, the Guard that checks the values); each is
+        None if it could not be set up.
 
-        ``step`` is whether each call is a training step.
+        ``function`` may be jitted or not. ``step`` is whether each call is a training step.
         """
         counter = shield.attempt("watch", self._watch, function, step)
         if counter is None:
@@ -385,14 +387,14 @@ class Session:
         return counter, shield.attempt("stale_captures", self.probe.monitor.guard, function, counter)
 
     def _watch(self, function: Any, step: bool) -> Counter:
-        """Write the event that describes ``function``, and return the counter of its calls. ``step`` is
-        whether each call is a training step."""
+        """Write the event that describes ``function`` to the log, and return the counter of its calls.
+        ``step``: each call is a training step."""
         seen = self.probe.introductions.introduce(functions.describe(jax_internals.given_to_jit(function)))
         return self.tracker.watch(seen.function, step)
 
     def _step_ended(self) -> None:
         """At the end of a training step, check whether the values that watched functions (``jaxscope.watch``)
-        use from outside (closures, globals) have changed."""
+        read from outside (closures, globals) were changed."""
         shield.attempt("stale_captures", self.probe.monitor.step_ended)
 
     def _count_steps(self, name: str) -> Callable[[], None]:
@@ -435,22 +437,22 @@ class Session:
         )
 
     def _line_times(self, event: ev.LineTimes) -> None:
-        """Write the times of lines, and the checksums of the files with these lines."""
+        """Log ``event``, the times of lines, and before it the checksums of the files with these lines."""
         self.probe.introductions.sources(
             {frame.file for entry in event.lines for frame in (*entry.stack, *entry.traced)}
         )
         self.writer.emit(event)
 
     def _degraded(self, name: str, reason: str) -> None:
-        """Write an event ``Degraded``: the part ``name`` of the recording is not available, for the given
+        """Log an event ``Degraded``: the part ``name`` of the recording is not available, for the given
         ``reason``."""
         self.writer.emit(ev.Degraded(seam=name, reason=reason))
 
 
 def _goes_on() -> bool:
-    """Return whether the program continues after the exit handlers that run now, because the program itself
-    called ``atexit._run_exitfuncs()``. At a real exit, Python has marked the main thread as ended before it
-    runs the exit handlers."""
+    """Return whether the program continues after the exit handlers that run now, because it called
+    ``atexit._run_exitfuncs()`` itself."""
+    # At a real exit, Python has marked the main thread as ended before it runs the exit handlers.
     return threading.main_thread().is_alive()
 
 
@@ -484,7 +486,7 @@ def current() -> Session | None:
 
 def start(run: RunDir, *, how: str, options: Options | None = None) -> Session:
     """Begin a recording to the directory ``run``, and return it. If a recording is in progress already,
-    return that one instead. This imports jax.
+    return that one and begin none. This imports jax.
 
     Args:
       how: what begins the recording: ``run`` (``jaxscope run``), ``env`` (an environment variable) or
@@ -507,12 +509,12 @@ def start(run: RunDir, *, how: str, options: Options | None = None) -> Session:
 def stop(how: str = "stop", certain: bool = False) -> None:
     """End the recording of this process, if there is one.
 
-    A program may run its exit handlers long before its end (``atexit._run_exitfuncs()``). In this case the
-    recording continues.
+    A program may run its exit handlers long before its end (``atexit._run_exitfuncs()``). Then the recording
+    continues.
 
     Args:
       how: why the recording ends: ``exit`` (the program ends) or ``stop``.
-      certain: whether it is certain that the process ends now. If not, this is checked first.
+      certain: whether it is certain that the process ends now. If not, this is checked for ``exit``.
     """
     with _lock:
         session = current()
@@ -529,9 +531,9 @@ def stop(how: str = "stop", certain: bool = False) -> None:
 
 
 def start_from_environment(how: str = "run") -> Session | None:
-    """Begin the recording that ``jaxscope run`` requests by environment variables, and return it. Return None
-    if the variables request none. ``how`` is what begins the recording: ``run`` (``jaxscope run``) or ``env``
-    (an environment variable)."""
+    """Begin and return the recording that ``jaxscope run`` requests by environment variables. Return None if
+    they request none. ``how`` is what begins the recording: ``run`` (``jaxscope run``) or ``env`` (an
+    environment variable)."""
     where = os.environ.get(RUN_VARIABLE)
     if not where:
         return None

@@ -51,7 +51,7 @@ FAULTS = frozenset(filter(None, os.environ.get("JAXSCOPE_FAULTS", "").split(",")
 
 def reset(report: Callable[[str, str], None] | None) -> None:
     """Forget all failures of parts of the recording. From now on, call ``report`` with the name of a part and
-    the reason when this part first fails; None: no report."""
+    the reason when this part first fails. None: failures are not reported."""
     global _report
     _off.clear()
     _failures.clear()
@@ -61,8 +61,8 @@ def reset(report: Callable[[str, str], None] | None) -> None:
 
 
 def switch_off(name: str, reason: str) -> None:
-    """Skip the part ``name`` of the recording, such as ``live_arrays``, for good, and report the ``reason``,
-    for example that the installed JAX does not have what the part needs."""
+    """Skip the part ``name`` of the recording, such as ``live_arrays``, for good, and report the ``reason``:
+    for example, the installed JAX does not have what the part needs."""
     _off.add(name)
     _report_once(name, reason)
 
@@ -78,8 +78,8 @@ def is_off(name: str) -> bool:
 
 
 def _report_once(name: str, reason: str) -> None:
-    """Report that the part ``name`` of the recording failed, with the ``reason``, unless a failure of this
-    part was reported already."""
+    """Report that the part ``name`` of the recording failed, with the ``reason``. Do nothing if a failure of
+    this part was reported before."""
     if name not in _reported and _report is not None:
         _reported.add(name)
         try:
@@ -103,8 +103,8 @@ def _failed(name: str, error: Exception) -> None:
 
 
 def _is_the_programs(error: Exception) -> bool:
-    """Return whether ``error`` is no failure of jaxscope: it was raised in the program's own code, or because
-    an array has been deleted."""
+    """Return whether ``error`` is no failure of jaxscope: the program's own code raised it, or an array has
+    been deleted."""
     trace = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame
@@ -147,12 +147,12 @@ def attempt(name: str, action: Callable[..., T], *args: object) -> T | None:
 
 
 def enter(token: object) -> bool:
-    """Mark this thread as inside a callback of jaxscope, and return True. Return False if the thread is
-    marked already; the callback must then do nothing.
+    """Mark this thread as inside a callback of jaxscope, and return True. If it is marked already, return
+    False: the callback must then do nothing.
 
-    The reason: a callback may run code of the program, such as a ``__hash__``, which may call JAX. The events
-    of that call must not be recorded as if the program had made it. ``token`` is a new object that identifies
-    the callback, to be passed to ``leave`` afterwards.
+    A callback may run code of the program, such as a ``__hash__``, which may call JAX. The events of these
+    calls must not be recorded as the program's. ``token`` is a new object that identifies the callback, to be
+    passed to ``leave`` afterwards.
     """
     if thread.inside is not None:
         return False
@@ -166,8 +166,7 @@ def busy() -> bool:
 
 
 def leave(token: object) -> None:
-    """Remove the mark that ``enter`` made for the same ``token``. Do nothing if ``enter`` returned False.
-    Call this even if ``enter`` did not return, because Ctrl-C may interrupt ``enter`` after the mark was
-    made."""
+    """Remove the mark that ``enter`` made for ``token``. Do nothing if it made none. Call this even if
+    ``enter`` did not return, because Ctrl-C may interrupt it after the mark was made."""
     if thread.inside is token:
         thread.inside = None

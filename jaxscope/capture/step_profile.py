@@ -64,8 +64,8 @@ class StepProfile:
         return self.next - step
 
     def stop(self, step: int | None) -> None:
-        """Stop the profiler, if it runs, and log what it measured. ``step`` is the number of the last step
-        that is in the profile; None: unknown."""
+        """Stop the profiler, if it runs, and log what it measured. ``step`` is the last step in the profile;
+        None: unknown."""
         since, self._since = self._since, None
         if since is not None:
             self.next = FOREVER
@@ -83,8 +83,8 @@ class StepProfile:
         self._cost = self._since - began
 
     def _stop(self, since: int, step: int) -> None:
-        """Stop the profiler, started at ``since`` (ns of the monotonic clock), and write the event
-        ``Profiled``. ``step`` is the number of the last step that is in the profile."""
+        """Stop the profiler and log the event ``Profiled``. The profiler was started at ``since`` (ns of the
+        monotonic clock); ``step`` is the last step in the profile."""
         import jax
 
         _wait()
@@ -109,8 +109,8 @@ class StepProfile:
 
 
 def _wait() -> None:
-    """Wait until all live arrays are computed. Errors of computations are ignored here: the program gets them
-    when it uses the arrays."""
+    """Wait until all live arrays are computed. Errors of computations are ignored: the program gets them when
+    it uses the arrays."""
     import jax
 
     for array in jax.live_arrays():  # type: ignore[no-untyped-call]
@@ -121,13 +121,7 @@ def _wait() -> None:
 
 
 def _read(file: Path) -> tuple[list[InstructionTime], int | None, float | None]:
-    """Read a profile from its file. Return (the time of each instruction, the slowest first; the number of
-    devices; the seconds during which the devices executed instructions, added up over the devices). The
-    number and the seconds are None if they are unknown.
-
-    For a GPU only the events of the devices count, because the host's event of an instruction is only its
-    launch.
-    """
+    """Return what ``_sums`` returns for the profile in ``file``."""
     import jax
 
     with warnings.catch_warnings():  # of nanobind, about its own types
@@ -137,8 +131,8 @@ def _read(file: Path) -> tuple[list[InstructionTime], int | None, float | None]:
 
 def _sums(profile: Any) -> tuple[list[InstructionTime], int | None, float | None]:
     """Add up the events of ``profile``, a ``jax.profiler.ProfileData``. Return (the time of each instruction,
-    the slowest first; the number of devices; the seconds during which the devices executed instructions,
-    added up over the devices). The number and the seconds are None if they are unknown."""
+    slowest first; the number of devices; the seconds in which the devices ran instructions, added up over the
+    devices). The number and the seconds are None if unknown."""
     found: dict[bool, dict[tuple[str, int | None, str, str | None], list[int]]] = {False: {}, True: {}}
     spans: dict[bool, dict[object, list[tuple[int, int]]]] = {False: {}, True: {}}
     for plane in profile.planes:
@@ -157,7 +151,7 @@ def _sums(profile: Any) -> tuple[list[InstructionTime], int | None, float | None
             device = plane.name if own else stats.get("device_ordinal")
             begin = int(event.start_ns)
             spans[own].setdefault(device, []).append((begin, begin + int(event.duration_ns)))
-    own = bool(found[True])
+    own = bool(found[True])  # on a GPU: the host's event of an instruction is only its launch
     times = [
         InstructionTime(module, name, program, count, ns, kernel)
         for (module, program, name, kernel), (count, ns) in found[own].items()
@@ -169,8 +163,8 @@ def _sums(profile: Any) -> tuple[list[InstructionTime], int | None, float | None
 
 
 def _union(spans: list[tuple[int, int]]) -> int:
-    """Return for how many ns at least one instruction ran. ``spans`` are (begin, end) of each instruction in
-    ns. They overlap, because instructions run at the same time and inside others."""
+    """Return for how many ns at least one instruction ran. ``spans`` has (begin, end) of each instruction in
+    ns. Spans may overlap."""
     total = end = 0
     for begin, until in sorted(spans):
         total += max(0, until - max(begin, end))
@@ -179,26 +173,26 @@ def _union(spans: list[tuple[int, int]]) -> int:
 
 
 def combined(*functions: Callable[[int], int] | None) -> Callable[[int], int] | None:
-    """Combine several functions that are to be called at the ends of training steps into one function. None
-    among ``functions`` is ignored; return None if all are None.
+    """Return one function that calls each of ``functions`` when it is due. A None among them is ignored;
+    return None if all are None.
 
-    Each function is called with the number of the step that has ended, and returns after how many more steps
-    it is to be called again. The combined function calls each of them only when it is due.
+    Each function, also the returned one, is called with the number of a training step that has ended. It
+    returns after how many more steps it is to be called again.
     """
     each = [ended for ended in functions if ended is not None]
     return _Several(each).step_ended if len(each) > 1 else next(iter(each), None)
 
 
 class _Several:
-    """Calls several functions (``each``) at the ends of training steps. Each function returns after how many
-    more steps it is to be called again."""
+    """Calls several functions (``each``) at the ends of training steps, each when it is due. Each returns
+    after how many more steps it is to be called again."""
 
     def __init__(self, each: Sequence[Callable[[int], int]]) -> None:
         self._due = dict.fromkeys(each, 0)
 
     def step_ended(self, step: int) -> int:
-        """Call those functions that are to be called at the end of the step number ``step``. Return after how
-        many more steps the next one is to be called."""
+        """Call those functions that are due at the end of the step number ``step``. Return after how many
+        more steps the next function is due."""
         for ended, due in self._due.items():
             if step >= due:
                 self._due[ended] = step + ended(step)

@@ -25,18 +25,17 @@ COSTS = ("flops", "transcendentals", "bytes accessed", "optimal_seconds")
 
 
 def stablehlo(module: Any) -> str:
-    """Return the StableHLO text of an MLIR module, with source locations. Constants of more than ELIDE_ABOVE
-    elements are left out."""
+    """Return the StableHLO text of an MLIR module, with source locations. ``__elided__`` replaces each
+    constant of more than ELIDE_ABOVE elements."""
     return str(module.operation.get_asm(large_elements_limit=ELIDE_ABOVE, enable_debug_info=True))
 
 
 def elided(module: Any, text: str) -> bytes:
-    """Return a hash that covers the constants of ``module`` which ``text``, its StableHLO, leaves out because
-    they are large. Return empty bytes if none is left out.
+    """Return a hash of ``module`` if its StableHLO ``text`` does not contain all constants (``__elided__``);
+    else empty bytes. Programs that differ in such a constant never get the same hash.
 
-    The hash is computed from MLIR's bytecode (6 ms for 4 MB), which contains the constants. Bytecode also
-    contains the source locations, so the same program from another line gets another hash. Programs whose
-    constants differ never get the same hash.
+    The hash is computed from MLIR's bytecode (6 ms for 4 MB), which contains the constants. The bytecode also
+    contains the source locations, so the same program from another line gets another hash.
     """
     if "__elided__" not in text:
         return b""
@@ -63,15 +62,17 @@ def program_id(text: str, options: Any, platforms: Any, devices: Any, constants:
 
 
 def hlo(executable: Any) -> str:
-    """Return the HLO text of a compiled program. An executable may contain several modules (never seen on
-    CPU, GPU or one-slice TPU), whose texts are joined."""
+    """Return the HLO text of a compiled program. If the executable has several modules, their texts are
+    joined. (This was never seen on CPU, GPU or one-slice TPU.)"""
     return "\n\n".join(m.to_string() for m in executable.hlo_modules())
 
 
 def memory(executable: Any) -> Memory:
-    """Return the memory in bytes that ``executable``, a compiled program, takes on one device, from XLA's
-    ``get_compiled_memory_stats``: arguments, results, temporary buffers, code. The peak in these statistics
-    is left out, because it is wrong on CPU."""
+    """Return the memory in bytes that the compiled program ``executable`` takes on one device: arguments,
+    results, temporary buffers, code. A figure is None if XLA does not give it.
+
+    The figures are those of XLA's ``get_compiled_memory_stats``, without its peak, which is wrong on CPU.
+    """
     stats = executable.get_compiled_memory_stats()
 
     def read(name: str) -> int | None:
@@ -88,9 +89,9 @@ def memory(executable: Any) -> Memory:
 
 
 def cost(executable: Any) -> dict[str, float]:
-    """Return figures of XLA's cost analysis of ``executable``: name (one of COSTS, such as ``flops``) ->
-    value. A negative value means unknown and is left out. XLA counts the body of a loop once, not once for
-    each iteration."""
+    """Return figures of XLA's cost analysis of ``executable``: name (those of COSTS, such as ``flops``) ->
+    value. A figure that XLA does not know is missing. XLA counts the body of a loop once, not once for each
+    iteration."""
     found = executable.cost_analysis()
     if isinstance(found, list):
         found = found[0] if found else {}
@@ -98,7 +99,7 @@ def cost(executable: Any) -> dict[str, float]:
 
 
 def fingerprint(executable: Any) -> str | None:
-    """Return XLA's fingerprint (a hash) of ``executable``, a compiled program, as text; None if there is
+    """Return XLA's fingerprint (a hash) of the compiled program ``executable`` as text; None if XLA gives
     none."""
     value = getattr(executable, "fingerprint", None)
     if isinstance(value, bytes):  # XLA's CPU backend gives decimal digits, others raw bytes

@@ -1,7 +1,7 @@
-"""Find the user's line that waits for another thread, if that other thread runs only code of libraries.
+"""Find the user's line that waits for another thread that runs only code of libraries.
 
 ``Thread(target=jnp.ones)`` and ``pool.submit(jnp.ones, ...)`` run a library's function in a thread of its
-own. A line of the user joins that thread or waits for its result. To find this line, the stacks of the other
+own. A line of the user joins this thread or waits for its result. To find the line, the stacks of all other
 threads are searched for the Thread or Future object.
 """
 
@@ -24,8 +24,8 @@ _MOST = 10_000  # Futures that one function waits for
 
 
 def user_frames(frame: FrameType | None) -> list[Frame]:
-    """Return the user's lines, innermost first, of the thread that waits for the thread in which ``frame``
-    runs. Return an empty list if no thread waits."""
+    """Return the user's lines, innermost first, of a thread that waits for the thread in which ``frame``
+    runs. Return an empty list if no thread waits for it."""
     work = _work(frame)
     if not work:
         return []
@@ -53,8 +53,8 @@ def tops() -> dict[int, FrameType]:
 
 
 def _work(frame: FrameType | None) -> list[Any]:
-    """Return the objects through which another thread can wait for the end of the code at ``frame``: the
-    Thread object that runs it, and the Future of its result. Return an empty list in the main thread."""
+    """Return the objects by which another thread can wait for the end of the code at ``frame``: the Thread
+    that runs it, and the Future of its result. Return an empty list in the main thread."""
     work: list[Any] = []
     for f in frames.walk(frame):
         name = f.f_code.co_qualname
@@ -66,14 +66,14 @@ def _work(frame: FrameType | None) -> list[Any]:
 
 
 def _waiting(top: FrameType) -> list[FrameType]:
-    """Return the innermost frames of a thread that run code of ``threading`` or ``concurrent``, in which a
-    thread waits. ``top`` is the innermost frame of all."""
+    """Return the innermost frames of a thread that run code of ``threading`` or ``concurrent``: the functions
+    that wait. ``top`` is the innermost frame of the thread."""
     return list(itertools.takewhile(lambda f: frames.root(frames.module_of(f)) in _WAITING, frames.walk(top)))
 
 
 def _waits(frame: FrameType, work: list[Any]) -> bool:
-    """Return whether the function at ``frame`` waits for one of the objects ``work``: whether a local
-    variable refers to one of them."""
+    """Return whether the function at ``frame`` waits for one of the objects ``work``: one of its variables
+    refers to it."""
     for value in frame_reading.read(frame, _NAMES).values():
         held = list(value)[:_MOST] if type(value) in (list, set, tuple) else [value]
         if any(h is w for h in held for w in work):

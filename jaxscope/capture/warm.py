@@ -18,12 +18,12 @@ PURE = "JAXSCOPE_PURE_PYTHON"  # set in the environment: do not use the C versio
 
 
 class PythonTick:
-    """A count of calls, and where it is stored in a file that is mapped into memory.
+    """A count of calls, with the place in a memory-mapped file where the count is stored.
 
     Attributes:
       value: the count.
       cells, index: each new value is stored by ``cells[index] = value``.
-      due: from the call with this number on, there is more to do than counting.
+      due: the calls from this number on need more work than counting.
     """
 
     __slots__ = ("cells", "due", "index", "value")
@@ -39,7 +39,7 @@ class PythonCall:
 
     Attributes:
       _jaxscope_function: the watched function.
-      _jaxscope_counter: the counter (a ``Tick``) of its calls; None while there is no recording.
+      _jaxscope_counter: the ``Tick`` that counts its calls; None while there is no recording.
     """
 
     __slots__ = ("_jaxscope_counter", "_jaxscope_function")
@@ -63,8 +63,8 @@ class PythonCall:
 
 
 def _built() -> tuple[Any, Any] | None:
-    """Return (``Tick``, ``Call``), the classes of the C extension; None if it was not built or is switched
-    off."""
+    """Return (``Tick``, ``Call``), the classes of the C extension. Return None if it was not built, or if the
+    environment variable JAXSCOPE_PURE_PYTHON is set."""
     if os.environ.get(PURE):
         return None
     try:

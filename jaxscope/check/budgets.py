@@ -1,5 +1,5 @@
-"""Report that a run, or one function, is compiled more often or longer than a limit allows, and what causes
-most of it.
+"""Check limits on the number and the seconds of compilations, for a run or for one function. A finding says
+what causes most of the compilations.
 
 If a figure was not recorded, its limit cannot be checked; this is reported as a note (JX901).
 """
@@ -46,13 +46,12 @@ def over(
     Args:
       limits: limits on compilations and seconds of the whole run, and on the figures of each program of the
         user's functions.
-      functions: name or pattern of functions -> their limits. If such a limit is for a figure of a program,
-        it replaces the one in ``limits``.
-      part: check only these compilations, those of a test or a block of code; None: check the whole run.
-      programs: whether to check each program, too; False if the programs for a target (another machine) are
-        checked instead.
-      late: findings about compilations after step N, which the caller reports. If the number of compilations
-        is too large only because of these, the limit is not reported as exceeded a second time.
+      functions: name or pattern of functions -> their limits. A limit on single programs given here replaces
+        the one in ``limits``.
+      part: the compilations of a test or a block of code, to check only these; None: check the whole run.
+      programs: whether to check the figures of each program, too.
+      late: findings about compilations after step N, which the caller reports. A limit on the number of
+        compilations that is exceeded only because of these compilations gets no finding of its own.
     """
     functions = functions or {}
     reported = {id for item in late for id in item.compilations}
@@ -67,9 +66,9 @@ def over(
 def with_counts(
     run: Run, limits: Limits, functions: Mapping[str, Limits] | None, late: Sequence[Late]
 ) -> list[Finding]:
-    """Return the findings of ``late``, those about compilations after step N, the last step that may compile.
-    If a limit on the number of compilations is exceeded only because of these compilations, one of these
-    findings names the limit in its evidence.
+    """Return the findings in ``late``, which are about compilations after step N (the last step that may
+    compile). If a limit on the number of compilations is exceeded only because of these compilations, the
+    evidence of one finding names this limit, too.
 
     Args:
       limits: the limits on the whole run.
@@ -91,8 +90,8 @@ def with_counts(
 
 
 def _no_such_axes(run: Run, limits: Sequence[Limits]) -> Iterator[Finding]:
-    """Yield an error for each mesh axis that does not exist in the run, although one of ``limits`` is on
-    collectives over it (``all-gather@data``). Nothing could ever exceed such a limit."""
+    """Yield an error for each mesh axis that ``limits`` name (``all-gather@data``) and that does not exist in
+    the run, because nothing could ever exceed such a limit."""
     limited = {k.partition("@")[2] for x in limits for k in (*x.collectives, *x.collective_bytes)} - {""}
     known = axes(run) if limited else set()
     for axis in sorted(limited - known) if known else ():
@@ -152,13 +151,13 @@ def _over(
 
 
 class _Count(msgspec.Struct, frozen=True):
-    """The compilations that exceed a limit on their number.
+    """A limit on a number of compilations that is exceeded, and these compilations.
 
     Attributes:
       function: the name of the function that has the limit; None: the limit is on all functions together.
       limit: the number of compilations that is allowed.
       compilations: all compilations that count against the limit, in order of time.
-      several: whether the compilations may belong to several functions.
+      several: whether the limit is on several functions together.
     """
 
     function: str | None
@@ -175,9 +174,8 @@ class _Count(msgspec.Struct, frozen=True):
         return message("compiled-own-times", function=self.function, times=times, limit=self.limit)
 
     def allowed_without(self, reported: Collection[str]) -> bool:
-        """Return whether the limit is met if the compilations whose ids are in ``reported`` are not counted.
-        Another finding reports these compilations, so that the exceeded limit then needs no finding of its
-        own."""
+        """Return whether the limit is met without the compilations whose ids are in ``reported``. Another
+        finding reports these."""
         return sum(c.id not in reported for c in self.compilations) <= self.limit
 
 
@@ -198,8 +196,8 @@ def _counts(run: Run, limits: Limits, functions: Mapping[str, Limits], part: Par
 
 
 def _too_many(run: Run, count: _Count, reported: Collection[str]) -> Finding:
-    """Return the error that the limit of ``count`` on the number of compilations is exceeded. Its evidence
-    lists only compilations whose ids are not in ``reported``, because another finding reports those."""
+    """Return an error about the exceeded limit ``count``. The evidence omits compilations whose ids are in
+    ``reported``, because another finding lists them."""
     others = [c for c in count.compilations if c.id not in reported]
     n = Counter(c.function.id for c in others)
     busiest = sorted({c.function.id: c.function for c in others}.values(), key=lambda f: -n[f.id])
@@ -242,8 +240,8 @@ def _evidence(run: Run, c: Compilation) -> Evidence:
 
 
 def _advice(run: Run, compilations: Sequence[Compilation], cause: Cause) -> Fix:
-    """Return advice on how to avoid recompiles of one function, which are ``compilations``. ``cause`` is the
-    cause of the last one; the advice is about all those with the same cause."""
+    """Return advice on how to avoid ``compilations``, recompiles of one function. Only those with the same
+    cause as the last one, ``cause``, are considered."""
     if cause.kind == "first":
         return Fix(message("fix-one-jit"))
     same = [(c, why) for c in compilations if _alike(why := causes.of(run, c)[0], cause)]
@@ -291,8 +289,8 @@ def _seconds_of_run(run: Run, limit: float, part: Part | None) -> Iterator[Findi
 
 
 def seconds_within(compilations: Sequence[Compilation]) -> float:
-    """Return the wall time in seconds that tracing, lowering and compiling took in ``compilations``. Time in
-    which several threads traced or compiled at once counts once."""
+    """Return the wall time in seconds that tracing, lowering and compiling took in ``compilations``. Seconds
+    in which several threads did this at once count once."""
     phases = [
         (event.t_ns, event.seconds)
         for c in compilations

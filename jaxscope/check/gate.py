@@ -1,5 +1,5 @@
-"""Find functions that are traced, lowered or compiled after training step N, when nothing should compile any
-more (rule JX190): in a run, in a block of code, or in a test."""
+"""Find functions that are traced, lowered or compiled after training step N, the last step that may compile
+(rule JX190). This works for a run, a block of code and a test."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ def recompiles_after(
     part: Part | None = None,
     since: str | None = None,
 ) -> list[Finding]:
-    """Return the findings about what was traced, lowered or compiled after step ``n``, the last step that may
-    compile; 0: nothing may compile at all.
+    """Return the findings about functions traced, lowered or compiled after step ``n``, the last step that
+    may compile. 0: nothing may compile at all.
 
     Args:
       functions: names or patterns of the functions to check; None: all.
-      allow_cache_hits: ignore programs that were loaded from the persistent cache.
+      allow_cache_hits: whether to ignore programs that were loaded from the persistent cache.
       part: id of a compilation in a test or a block of code -> its step; only these are checked. None: the
         whole run.
-      since: the name of what is recorded, for messages (``this block``), if functions may have been compiled
-        before the recording started; None: everything is recorded.
+      since: what messages call the recorded code (``this block``), if functions may have been compiled before
+        the recording started. None: everything is recorded.
     """
     return [late.finding for late in late_after(run, n, functions, allow_cache_hits, part, since)]
 
@@ -69,14 +69,14 @@ def recompiles_after(
 def of_part(
     run: Run, n: int, functions: Sequence[str] | None, part: Part, since: str | None = None
 ) -> list[Finding]:
-    """Return the findings about what a block of code or a test traced, lowered or compiled after step ``n``,
-    the last step that may compile; 0: nothing may compile at all.
+    """Return the findings about functions that a block of code or a test traced, lowered or compiled after
+    step ``n``, the last step that may compile. 0: nothing may compile at all.
 
     Args:
       functions: names or patterns of the functions to check; None: all.
       part: id of a compilation in the block or the test -> its step.
-      since: the name of what is recorded, for messages (``this block``), if functions may have been compiled
-        before the recording started; None: everything is recorded.
+      since: what messages call the recorded code (``this block``), if functions may have been compiled before
+        the recording started. None: everything is recorded.
 
     Raises:
       UsageError: something was compiled, but steps are not counted, so that its step is unknown.
@@ -98,24 +98,24 @@ def late_after(
     since: str | None = None,
     keep: Callable[[str, Frame | None], bool] = lambda code, site: True,
 ) -> list[Late]:
-    """Return findings about functions that were traced, lowered or compiled in steps n + 1, n + 2, ...
+    """Return findings about functions that were traced, lowered or compiled after step ``n``.
 
     The user's functions and functions that the user passed to jit are checked. An operation outside jit
-    counts if it was compiled. A call that only misses JAX's fast path does not count. If one reported
-    function is traced inside another, only the outer one is reported. The findings are errors, also if it is
-    unknown whether a compilation was before or after step n. For a library function that a user's line
+    counts only if it was compiled. A call that misses only JAX's fast path does not count. If a function is
+    traced inside another one, only the outer function is reported. Each finding is an error, even if it is
+    unknown whether the compilation was after step n. For a library's jitted function that a user's line
     compiled, the finding is a note.
 
     Args:
       n: the last step that may compile; 0: nothing may compile at all, and steps need not be counted.
       functions: names or patterns of the functions to check; None: all.
-      allow_cache_hits: ignore programs that were loaded from the persistent cache.
+      allow_cache_hits: whether to ignore programs that were loaded from the persistent cache.
       part: id of a compilation in a test or a block of code -> its step; only these are checked. None: the
-        whole run, with the steps of the run.
-      since: the name of what is recorded, for messages (``this block``), if functions may have been compiled
-        before the recording started; None: everything is recorded.
-      keep: a function that takes the code JX190 and the line of a compilation. It returns False if an option
-        or a comment excludes the compilation.
+        whole run.
+      since: what messages call the recorded code (``this block``), if functions may have been compiled before
+        the recording started. None: everything is recorded.
+      keep: takes (the code JX190, the line of a compilation), and returns False if an option or a comment
+        excludes this compilation.
 
     Raises:
       UsageError: ``n`` is not 0, 1, 2, ..., or ``n`` is not 0 and steps are not counted.
@@ -163,19 +163,19 @@ def _cause(run: Run, c: Compilation, since: str | None) -> Cause:
 
 
 def within(part: Part | None, compilations: Sequence[Compilation]) -> list[Compilation]:
-    """Return those of ``compilations`` that belong to ``part``, a block of code or a test; all if ``part`` is
-    None."""
+    """Return the compilations in ``compilations`` that belong to ``part`` (a block of code or a test); None:
+    all."""
     return [c for c in compilations if part is None or c.id in part]
 
 
 def unknown_steps(run: Run | None = None, part: Part | None = None) -> UsageError:
-    """Return the error that nothing counted the training steps. Its hint explains how to count them. If
-    ``run`` is given, the hint also suggests counting the calls of the function that is compiled most often.
+    """Return the error that the training steps were not counted, with a hint on how to count them. With
+    ``run``, the hint may also suggest counting the calls of the user's function that was compiled most often.
 
     Args:
       run: the run that was checked; None: unknown.
-      part: the compilations of a test or a block of code; only a function compiled there is suggested. None:
-        all functions.
+      part: the compilations of a test or a block of code, to suggest only a function among these. None: all
+        functions.
     """
     busiest = None
     if run is not None:
@@ -209,26 +209,22 @@ def _meant(c: Compilation, functions: Sequence[str]) -> bool:
 
 
 def _of_library(c: Compilation) -> bool:
-    """Return whether ``c`` compiled a library's jitted function that a line of the user calls. Such
-    compilations are only reported as notes."""
+    """Return whether ``c`` compiled a library's jitted function that a line of the user calls. This is
+    reported as a note only."""
     library = c.function.seen.library and not eager(c.function) and not _nameless(c.function)
     return library and c.entry == "call" and c.site is not None and bool(c.reached_phases & 4)
 
 
 def _nameless(f: Function) -> bool:
-    """Return whether the name of ``f`` is unknown, because the function was lowered before the recording
-    began and only its compilation is recorded."""
+    """Return whether the name of ``f`` is unknown, because it was lowered before the recording began."""
     seen = f.seen
     return seen.library and not seen.eager and seen.file is None and seen.module is None
 
 
 def _outermost(run: Run, late: Sequence[Miss]) -> list[Miss]:
-    """Return ``late`` (compilations after step N) without those that happened while another function in
-    ``late`` was traced, because that function's finding covers them.
-
-    One compilation counts as inside another only if both the recorded nesting and the times show it. The
-    nesting alone may be wrong, because Python reuses the addresses of frames.
-    """
+    """Return ``late`` without compilations that happened while another function in ``late`` was traced,
+    because the finding about that function covers them. Both the recorded nesting and the times must show
+    this."""
     by_id = {m.compilation.id: m for m in late if not _of_library(m.compilation)}
     return [m for m in late if not any(_runs_at(by_id.get(o.id), m) for o in _around(run, m.compilation))]
 
@@ -254,9 +250,9 @@ def _around(run: Run, c: Compilation) -> Iterator[Compilation]:
 
 
 def _grouped(late: Sequence[Miss]) -> list[list[Miss]]:
-    """Return ``late`` (compilations after step N) as groups that become one finding each: the compilations of
-    one function with the same cause, in order of time. The group with the most seconds comes first.
-    Operations outside jit are also grouped by line."""
+    """Return ``late`` in groups that become one finding each, the group with the most seconds first. A group
+    has the compilations of one function with the same cause, and outside jit also with the same line, in
+    order of time."""
     groups: dict[object, list[Miss]] = {}
     for one in sorted(late, key=lambda x: (x.compilation.t_ns, x.compilation.call)):
         c, cause = one.compilation, one.cause
@@ -305,8 +301,8 @@ def _finding(run: Run, n: int, change: Change, since: str | None) -> Finding:
 
 
 def _shown(group: Sequence[Miss], change: Change) -> list[Miss]:
-    """Return the compilations of ``group`` that the finding lists: the first few and the last. There are
-    fewer if the finding also lists other functions that ``change`` recompiled (``change.others``)."""
+    """Return the first compilations of ``group`` and the last one, as the evidence of a finding. There are
+    fewer if the finding also lists other functions (``change.others``)."""
     most = EVIDENCE_AMONG_OTHERS if change.others else EVIDENCE
     return [*group[: most - 1], *group[most - 1 :][-1:]]
 
@@ -341,8 +337,8 @@ def _fix(run: Run, n: int, change: Change, since: str | None) -> Fix | None:
 
 
 def _done(group: Sequence[Miss]) -> Message:
-    """Return what happened to the function in ``group``, as a message: ``traced and compiled``,
-    ``lowered and compiled 3 times``, ``traced``."""
+    """Return a message that says what happened to the function in ``group``: ``traced and compiled``,
+    ``lowered and compiled 3 times``."""
     traced, lowered, compiled = (
         any(x.compilation.reached_phases & phase for x in group) for phase in (1, 2, 4)
     )
@@ -365,8 +361,8 @@ def _done(group: Sequence[Miss]) -> Message:
 
 
 def _when(n: int, group: Sequence[Miss]) -> Message:
-    """Return in which steps the compilations of ``group`` were, as a message: `` in steps 3 to 5, after step
-    2``. Step 2 is ``n``, the last step that may compile."""
+    """Return a message with the steps of the compilations of ``group``: `` in steps 3 to 5, after step 2``.
+    ``n``, here 2, is the last step that may compile."""
     steps = sorted({x.step for x in group if x.step is not None})
     if not n or not steps:
         return message("where-nothing-may-compile")
@@ -376,10 +372,9 @@ def _when(n: int, group: Sequence[Miss]) -> Message:
 
 
 def _unplaced(n: int, compilations: Sequence[Compilation], part: Part) -> Iterator[Finding]:
-    """Yield an error about ``compilations``, if it is unknown whether they were before or after step ``n``,
-    the last step that may compile. Either their process does not count steps, or two ways of counting give
-    different numbers. ``part`` is a dict: id of a compilation -> its step, or what is known about the
-    step."""
+    """Yield errors that it is unknown whether ``compilations`` were after step ``n``. Either their process
+    counts no steps, or two ways of counting give different numbers (``Either``). ``part`` is id of a
+    compilation -> step."""
     by_reason: dict[object, tuple[Message, list[Compilation]]] = {}
     for c in compilations:
         step, pid = part[c.id], c.process.pid
@@ -412,9 +407,9 @@ def _missing(run: Run, functions: Sequence[str] | None) -> Iterator[Finding]:
 
 
 def without_late(found: Sequence[Finding], late: Sequence[Finding]) -> list[Finding]:
-    """Return ``found``, findings of the rules, without findings about recompiles that ``late`` reports, too,
-    so that no compilation is reported twice. ``late`` are findings about compilations after step N, the last
-    step that may compile."""
+    """Return the findings ``found`` of the rules without those about recompiles that are also in the evidence
+    of ``late``, so that no compilation is reported twice. ``late`` are findings about compilations after step
+    N."""
     reported = {e.compilation for f in late for e in f.evidence} - {None}
     codes = {r.code for r in registry.rules().values() if r.recompiles}
     return [f for f in found if f.code not in codes or not any(e.compilation in reported for e in f.evidence)]

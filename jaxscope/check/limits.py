@@ -27,15 +27,15 @@ class Limits(msgspec.Struct, frozen=True):
     """The limits of a check, on a run or on each program. None or an empty dict means that there is no limit.
 
     Attributes:
-      compilations: number of compilations of the user's functions, without operations outside jit; programs
-        loaded from the persistent cache count.
+      compilations: number of compilations of the user's functions, including programs loaded from the
+        persistent cache, without operations outside jit.
       seconds: seconds of tracing, lowering and compiling.
-      collectives: which collectives -> number of such collectives in one program. The key is ``kind``,
-        ``kind@axis`` or ``*@axis``, as in ``all-gather@data``; ``*`` means all.
-      collective_bytes: which collectives, as in ``collectives`` -> bytes of their results on one device in
-        one call, counting the iterations of loops.
+      collectives: the largest number of some collectives in one program. The key tells which ones: ``kind``,
+        ``kind@axis`` (``all-gather@data``), ``*@axis``, or ``*`` for all.
+      collective_bytes: the same keys -> bytes of the results of these collectives, on one device in one call
+        of the program. Each iteration of a loop counts.
       temp_bytes, peak_bytes: temporaries and peak memory of one program, on one device.
-      replicated_bytes: bytes on one device, in one program, of arguments that other devices have copies of.
+      replicated_bytes: bytes on one device of the arguments of one program that other devices have copies of.
       constant_bytes: bytes of the arrays that one program captured.
     """
 
@@ -53,13 +53,13 @@ class Limits(msgspec.Struct, frozen=True):
 
     @property
     def of_programs(self) -> Limits:
-        """Return only the limits on single programs, without those on a run or a function (``compilations``,
-        ``seconds``)."""
+        """Return a copy without the limits on a run or a function (``compilations``, ``seconds``), so that
+        only the limits on single programs remain."""
         return msgspec.structs.replace(self, **dict.fromkeys(OF_A_RUN))
 
     def without(self, special: Iterable[Limits]) -> Limits:
-        """Return a copy of these limits in which each limit that one of ``special`` sets is removed. The
-        special limits, those of a function or a target, replace the general ones."""
+        """Return a copy without the limits that one of ``special`` sets. The limits in ``special`` are those
+        of a function or a target, which replace the general ones."""
         nothing = Limits()
         names = Limits.__struct_fields__
         replaced = {n for own in special for n in names if getattr(own, n) != getattr(nothing, n)}
@@ -115,7 +115,7 @@ def size(value: Any) -> int:
 
 
 def by_kind(read: Callable[[Any], int]) -> Callable[[Any], dict[str, int]]:
-    """Return a parser for a limit on collectives, which returns a dict: kind of collective -> limit.
+    """Return a parser for a limit on collectives. The parser returns a dict: kind of collective -> limit.
     ``read``, which is ``count`` or ``size``, parses one value.
 
     The parser accepts one value for all collectives (``"64 MiB"`` -> ``{"*": 67108864}``), or a table by
@@ -157,14 +157,14 @@ SPELLED: dict[str, tuple[str, Callable[[Any], Any], str]] = {
 
 
 def of(values: Mapping[str, Any]) -> Limits:
-    """Return the limits among ``values``, the options of a check by name: ``{"max-compilations": 3}`` ->
-    ``Limits(compilations=3)``. Options that are no limits are ignored."""
+    """Return the limits among ``values``, which maps names of options to values: ``{"max-compilations": 3}``
+    -> ``Limits(compilations=3)``. Other options are ignored."""
     return Limits(**{SPELLED[k][0]: v for k, v in values.items() if k in SPELLED})
 
 
 def read(name: str, value: Any, where: str) -> Any:
-    """Parse ``value``, as written in TOML or on the command line, of the limit ``name``
-    (``max-compilations``) and return it. ``where`` names the file or option, for error messages.
+    """Return ``value``, the value of the limit ``name`` (``max-compilations``) in TOML or on the command
+    line, after parsing it. ``where`` names the file or option, for error messages.
 
     Raises:
       UsageError: the value is not valid for this limit.
@@ -181,8 +181,8 @@ def read(name: str, value: Any, where: str) -> Any:
 
 
 def functions(value: Any, where: str) -> dict[str, Limits]:
-    """Parse the tables ``[tool.jaxscope.check.functions."train_*"]``, whose contents are ``value``. Return
-    name or pattern of functions -> their limits. ``where`` names the file, for error messages.
+    """Parse ``value``, the table ``[tool.jaxscope.check.functions]``. Return a dict: name or pattern of
+    functions (``train_*``) -> their limits. ``where`` names the file, for error messages.
 
     Raises:
       UsageError: a value is not a table, a limit does not exist, or its value is invalid.
@@ -191,12 +191,12 @@ def functions(value: Any, where: str) -> dict[str, Limits]:
 
 
 def targets(value: Any, where: str) -> dict[str, Limits]:
-    """Parse the tables ``[tool.jaxscope.check.targets."v5e:16x16"]``, whose contents are ``value``. Return
-    name or pattern of targets (``v5e:*``) -> limits on programs compiled for them. ``where`` names the file,
-    for error messages.
+    """Parse ``value``, the table ``[tool.jaxscope.check.targets]``. Return a dict: name or pattern of targets
+    (``v5e:16x16``, ``v5e:*``) -> limits on the programs compiled for them. ``where`` names the file, for
+    error messages.
 
     Raises:
-      UsageError: a value is not a table, a limit does not exist or is for a run, not for a program, or its
+      UsageError: a value is not a table, a limit does not exist or is no limit on single programs, or its
         value is invalid.
     """
     of_programs = {name: spelled for name, spelled in SPELLED.items() if spelled[0] not in OF_A_RUN}

@@ -1,9 +1,8 @@
-"""Check a test against its pytest marks: ``no_recompiles(after=1, functions=None)``,
-``max_compilations(n, function=None)``, ``max_compile_seconds(s)``,
-``max_collectives(kind=None, count=None, bytes=None)``.
+"""Check a test against its pytest marks: ``no_recompiles(after=1, functions=None)``, ``max_compilations(n,
+function=None)``, ``max_compile_seconds(s)``, ``max_collectives(kind=None, count=None, bytes=None)``.
 
-For each mark, the function with the same name takes the mark's arguments and returns the check: a function
-that takes the recorded run and the compilations of the test. This module does not import pytest.
+For each mark there is a function with the same name. It takes the mark's arguments and returns the check, a
+function of the recorded run and the compilations of the test. This module does not import pytest.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ class Outcome(msgspec.Struct, frozen=True):
 
     Attributes:
       failure: why the test fails; None: it passes.
-      unknown: texts about what could not be checked, because it was not recorded.
-      surely: whether the test would also fail if its body had run to its end: a limit is already exceeded.
-        False if ``failure`` is only about figures that are unknown.
+      unknown: texts about figures that could not be checked, because they were not recorded.
+      surely: whether a limit is already exceeded, so that a test that was cut short by an exception fails in
+        any case. False if ``failure`` is only about unknown figures.
     """
 
     failure: str | None = None
@@ -44,8 +43,8 @@ Judge = Callable[[Run, gate.Part], Outcome]
 
 
 def no_recompiles(after: int = 1, functions: str | Sequence[str] | None = None) -> Judge:
-    """Return a check that nothing is traced, lowered or compiled after training step ``after`` of the test
-    (0: at all). ``functions`` are names or patterns of the functions to check; None: all."""
+    """Return a check that the test traces, lowers or compiles nothing after its training step ``after`` (0:
+    nothing at all). ``functions`` are names or patterns of the functions to check; None: all."""
     if isinstance(after, bool) or not isinstance(after, int) or after < 0:
         raise UsageError(
             f"after={after!r}: the step must be 0, 1, 2, ...", hint="after=0 allows no compilation"
@@ -59,8 +58,8 @@ def no_recompiles(after: int = 1, functions: str | Sequence[str] | None = None) 
 
 
 def max_compilations(n: int, function: str | None = None) -> Judge:
-    """Return a check that functions are compiled at most ``n`` times in the test. ``function`` is the name of
-    the function to check; None: all of the user's functions together."""
+    """Return a check that the test compiles functions at most ``n`` times: each function that matches
+    ``function``, a name or pattern. None: all of the user's functions together."""
     most = _read(limits.count, "n", n)
     names = _names("function", function)
 
@@ -80,14 +79,13 @@ def max_compile_seconds(s: float) -> Judge:
 
 
 def max_collectives(kind: str | None = None, count: int | None = None, bytes: Any = None) -> Judge:
-    """Return a check of each program that is compiled in the test: how many collectives it has, or how many
-    bytes they communicate.
+    """Return a check of the collectives of each program that the test compiles: their number, or their bytes.
 
     Args:
       kind: ``all-gather``, or ``all-gather@axis`` for one mesh axis; None: all collectives.
-      count: the number of collectives that a program may have; None: any.
-      bytes: the bytes of their results, on one device in one call, that a program may have; a number or a
-        text (``"64 MiB"``). None: any.
+      count: the largest number of collectives in a program; None: no limit.
+      bytes: the largest number of bytes of the results of the collectives, on one device in one call of a
+        program: a number or a text (``"64 MiB"``). None: no limit.
     """
     if count is None and bytes is None:
         raise UsageError(
@@ -156,9 +154,9 @@ def read(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Judge:
 
 
 def judged(name: str, judge: Judge, run: Run, part: gate.Part) -> Outcome:
-    """Run ``judge``, the check of the mark ``name``, for ``part``, the compilations of the test with their
-    steps, and return its result. The text of a failure begins with the mark's name. If the check itself
-    raises JaxscopeError, the error is returned as a failure."""
+    """Run ``judge``, the check of the mark ``name``, and return its result. ``part`` is a dict: id of a
+    compilation in the test -> its step. The text of a failure begins with the name of the mark. A
+    JaxscopeError raised by the check becomes a failure."""
     try:
         found = judge(run, part)
     except JaxscopeError as e:

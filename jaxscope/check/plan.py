@@ -1,5 +1,5 @@
 """Run all checks of a run: limits, programs for targets, and the comparison with a baseline. If the program
-ran with several settings (``--vary``), the runs of each setting are checked."""
+ran with several settings (``--vary``), each setting is checked."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class Result(NamedTuple):
 
     Attributes:
       findings: the findings, errors first.
-      unchecked: errors about options that could not be checked in this run, for example because its steps are
-        unknown. Everything else was checked.
+      unchecked: an error for each option that could not be checked in this run, for example because its steps
+        are unknown. All other options were checked.
       baseline: the baseline file that the run was compared with; None: it was not compared.
-      setting: the setting of ``--vary`` whose run was compared with the baseline, if there are several
-        settings; else empty.
+      setting: the first setting of ``--vary``, whose run was compared with the baseline; empty if there is
+        only one setting.
     """
 
     findings: list[Finding]
@@ -56,17 +56,18 @@ class Result(NamedTuple):
     setting: str = ""
 
     def failing(self, *, strict: bool) -> list[Finding]:
-        """Return the findings that make the check fail: errors and warnings; with ``strict`` also notes,
-        except those about figures that became better."""
+        """Return the findings that make the check fail: errors and warnings, and with ``strict`` also notes,
+        except notes about figures that became better. Findings that depend on measured seconds never make it
+        fail."""
         return comparison.failing(self.findings, strict=strict)
 
 
 class Plan:
     """All checks that the options and the configuration select.
 
-    If there is neither a limit nor a baseline file (saved figures of an earlier run), each finding of the
-    rules is reported. Programs that do not fit into the memory of a target (a machine to compile for) are
-    always reported. ``options`` has the values of the options by their names in ``[tool.jaxscope.check]``:
+    Without a limit and a baseline file (saved figures of an earlier run), all findings of the rules are
+    reported. Programs that do not fit into the memory of a target (a machine to compile for) are always
+    reported. ``options`` is a dict: name of an option in ``[tool.jaxscope.check]`` -> its value, such as
     ``{"strict": True}``. ``project`` is the directory of pyproject.toml; None: there is none.
     """
 
@@ -77,9 +78,9 @@ class Plan:
         self._functions: Mapping[str, limits.Limits] = options.get("functions") or {}
 
     def filter(self, run: Run | None = None) -> Filter:
-        """Return the filter that decides which findings are reported: those whose code and file the options
-        select, unless a comment in the source excludes them. ``run``, the run that is checked, has the source
-        of notebook cells; without it, comments are only read from files.
+        """Return the filter that decides by options and by comments in the source which findings are
+        reported. With ``run``, comments are also read in the notebook cells of this run; without it, only in
+        files.
 
         Raises:
           UsageError: an option names a code that does not exist.
@@ -94,8 +95,8 @@ class Plan:
 
     @property
     def baseline(self) -> Path | None:
-        """Return the baseline file to compare with: the one given as option, else the one in the project's
-        directory; None if neither exists."""
+        """Return the baseline file to compare with: the file of the option ``baseline``, or else the file in
+        the project's directory if it exists, or else None."""
         if self.options.get("baseline") is not None:
             return Path(self.options["baseline"])
         path = self._default_baseline
@@ -106,8 +107,8 @@ class Plan:
         return (self._project or store.here()) / file.NAME
 
     def update_baseline(self, run: Run, directory: RunDir) -> tuple[Path, int]:
-        """Write the figures of ``run`` to the baseline file, with which later checks of this plan compare.
-        Return its path, and the number of functions in it.
+        """Write the figures of ``run`` to the baseline file. Return (its path, the number of functions in
+        it). Later checks of this plan compare with this file.
 
         Raises:
           BaselineError: the environment variable CI is set, or the file cannot be read or written.
@@ -128,11 +129,11 @@ class Plan:
         devices).
 
         Args:
-          directory: the directory of ``run``. None if it is unknown; then the check does not report that the
-            recording is incomplete.
-          parts: ``run`` and the runs inside its directory, if they are already loaded; None: load them.
-          job: all processes that were recorded together, if there are several; ``run`` is then one of these
-            processes, and differences between them are reported, too. None: check ``run`` alone.
+          directory: the directory of ``run``; None: unknown. Only with it, the check reports an incomplete
+            recording.
+          parts: ``run`` and the runs inside its directory; None: load them.
+          job: all processes of the job, of which ``run`` is one, to report differences between them, too.
+            None: check ``run`` alone.
 
         Raises:
           BaselineError: the baseline file cannot be read.
@@ -172,9 +173,9 @@ class Plan:
         return Result(found, unchecked, path, setting)
 
     def _limited(self, *, steps: bool) -> bool:
-        """Return whether at least one limit is set. Findings of the rules are then not reported by default.
-        ``steps``: whether the steps of the run are known; if not, the limit ``no-recompiles-after`` does not
-        count, because it cannot be checked."""
+        """Return whether at least one limit is set; then findings of the rules are not reported by default.
+        ``steps``: whether the steps of the run are known; if not, ``no-recompiles-after`` does not count as a
+        limit."""
         after = steps and self.options.get("no-recompiles-after") is not None
         return bool(after or self._limits or self._functions or self.options.get("targets"))
 
@@ -187,15 +188,15 @@ class Plan:
         unchecked: list[UsageError],
         first: bool,
     ) -> list[Finding]:
-        """Check the runs with one setting of ``--vary`` and return the findings.
+        """Return the findings about the runs with one setting of ``--vary``.
 
         Args:
-          runs: the run with this setting, then the runs on other numbers of devices, of which only the
-            programs for targets (machines to compile for) are checked.
+          runs: the run with this setting, then the same on other numbers of devices. In the runs after the
+            first, only the programs for targets (machines to compile for) are checked.
           chosen: decides which findings are reported.
           argv: the program's command line, for hints.
           path: the baseline file to compare with; None: no comparison.
-          unchecked: errors about options that cannot be checked are appended to this list.
+          unchecked: a list to which errors about options that cannot be checked are appended.
           first: whether this is the first setting; only its run is compared with the baseline.
         """
         run, given = runs[0], self.options
@@ -236,9 +237,8 @@ class Plan:
         return found + chosen.keep(target_limits.over(aim, self._limits, self._functions))
 
     def _not_selected(self, chosen: Filter) -> list[UsageError]:
-        """Return an error for each limit that is set but cannot be reported, because the option ``select`` in
-        ``chosen`` leaves out the code of its finding. If the option ``ignore`` leaves out the code, there is
-        no error, because the user wants that."""
+        """Return an error for each option that sets a limit whose finding cannot be reported, because
+        ``select`` in ``chosen`` does not include its code. A code that ``ignore`` excludes is no error."""
         return [
             UsageError(
                 f"{name} is given, but select excludes {code}, which reports it",
@@ -256,9 +256,9 @@ def argv_of(directory: RunDir | None) -> list[str]:
 
 
 def _incomplete(run: Run, directory: RunDir, parts: Sequence[Variant]) -> list[Finding]:
-    """Return findings about the reasons why the check may not see everything: the run has not ended (a note),
-    the program failed, or a recording is incomplete (an error). ``parts`` are the run, then the runs inside
-    its directory."""
+    """Return findings about why the check may be incomplete: the run has not ended (a note), the program
+    failed (a warning or a note), or a recording is incomplete (an error). ``parts`` are the run and the runs
+    inside its directory."""
     found = []
     died = deaths.of_run(run)
     if died is not None:
@@ -298,7 +298,7 @@ def _cut_short(run: Run, directory: RunDir) -> Message | None:
 
 
 def one_error(errors: Sequence[UsageError]) -> UsageError:
-    """Return one error with the texts and hints of ``errors``, which are about options that could not be
-    checked."""
+    """Return one error with the messages and hints of all ``errors``, which are about options that could not
+    be checked."""
     hint = "; ".join(e.hint for e in errors if e.hint) or None
     return UsageError(f"not checked: {'; '.join(e.message for e in errors)}", hint=hint, slug=errors[0].slug)

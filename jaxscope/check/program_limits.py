@@ -1,5 +1,5 @@
-"""Report programs of the user's functions that exceed a limit on memory, constants or communication: programs
-that ran, and programs that were compiled for a target (a machine that need not exist here).
+"""Report programs of the user's functions that exceed a limit on memory, constants or communication. These
+are programs that ran, or were compiled for a target (a machine that need not exist here).
 
 If a figure is unknown, its limit cannot be checked; this is reported as a note (JX901).
 """
@@ -58,14 +58,14 @@ class Limited(msgspec.Struct, frozen=True):
         source: Frame | None = None,
         evidence: Sequence[Words] = (),
     ) -> Finding:
-        """Return the error that this program exceeds a limit.
+        """Return an error that says that this program exceeds a limit.
 
         Args:
           code: the code of the finding.
           title: the figure and the limit.
           fix: what to do.
-          source: the user's line; None: the line of the call that compiled the program.
-          evidence: texts about details; empty: the title.
+          source: the user's line that is responsible; None: the line of the call that compiled the program.
+          evidence: texts about details; empty: the title is the evidence.
         """
         c = self.compilation
         source = source or c.site
@@ -80,15 +80,15 @@ class Limited(msgspec.Struct, frozen=True):
         )
 
     def unknown(self, text: Message) -> Finding:
-        """Return a note that ``text``, a figure of this program, is unknown, so that its limit cannot be
-        checked."""
+        """Return a note that a limit on this program cannot be checked, because the figure that ``text``
+        names is unknown."""
         return not_known(text, self.compilation)
 
 
 def of_programs(run: Run, f: Function, limits: Limits, part: Part | None) -> Iterator[Finding]:
-    """Yield a finding for each of ``limits`` that is exceeded by a program of the function ``f``, or that
-    cannot be checked. Only programs that ran are checked, each once. ``part`` are the compilations of a test
-    or a block of code, the only ones that are checked; None: check all."""
+    """Yield a finding for each of ``limits`` that a program of the function ``f`` exceeds, or that cannot be
+    checked. Only programs that ran are checked, each once. ``part`` limits this to the compilations of a test
+    or a block of code; None: all."""
     if not limits.of_programs:
         return
     seen: set[str] = set()
@@ -103,11 +103,11 @@ def of_programs(run: Run, f: Function, limits: Limits, part: Part | None) -> Ite
 
 
 def of_target(run: Run, f: Function, target: str, limits: Limits) -> Iterator[Finding]:
-    """Yield a finding for each of ``limits`` that is exceeded by a program of the function ``f`` for the
-    target called ``target`` (a machine to compile for, ``v5e:4x4``), or that cannot be checked.
+    """Yield a finding for each of ``limits`` that a program of the function ``f`` for ``target`` exceeds, or
+    that cannot be checked. A target is a machine to compile for: ``v5e:4x4``.
 
-    If a program does not fit into the target's memory, the peak memory is the number in the compiler's error
-    message. Programs for which the compiler gave no result are left out.
+    If a program does not fit into the target's memory, its peak memory is read from the compiler's error
+    message. Programs for which the compiler gave no result are skipped.
     """
     if not limits.of_programs:
         return
@@ -170,8 +170,8 @@ def _sizes(named: Iterable[tuple[str, int]]) -> Parts:
 
 def _parts(memory: Memory, peak: int | None) -> list[Field]:
     """Return the parts of a program's memory as fields of a message, largest first: ``arguments 2.0 GiB``,
-    ``temporaries 1.0 GiB``. If ``peak``, the peak memory in bytes, is given, further texts explain why it is
-    not the sum of the parts (other buffers, shared memory)."""
+    ``temporaries 1.0 GiB``. With ``peak`` (bytes), further fields explain why the peak is not the sum of the
+    parts."""
     known = sorted(((n, b) for n, b in memory.parts.items() if b), key=lambda p: -p[1])
     found: list[Field] = [*_sizes(known).parts]
     if peak is None:
@@ -188,20 +188,20 @@ def _parts(memory: Memory, peak: int | None) -> list[Field]:
 
 
 def _largest(key: Key | None) -> list[tuple[str, int]]:
-    """Return (path, bytes on one device) of the three array arguments of a call with the most bytes. ``key``
-    is the cache key of the call, with the shapes and shardings; if it is None, the result is empty."""
+    """Return (path, bytes on one device) of the three largest array arguments of the call with the cache key
+    ``key``; empty if ``key`` is None."""
     sizes = [(path, part) for path, part, _ in _on_device(key) if part] if key is not None else []
     return sorted(sizes, key=lambda s: -s[1])[:MOST]
 
 
 def _on_device(key: Key, c: Compilation | None = None) -> Iterator[tuple[str, int | None, int | None]]:
-    """Yield (path, bytes, copies) for each array argument of a call: its bytes on one device, and the number
-    of devices that have the same part of it; None: unknown.
+    """Yield (path, bytes, copies) for each array argument of a call. ``bytes`` are on one device; ``copies``
+    is the number of devices that have the same part of the array. Either is None if unknown.
 
     Args:
       key: the cache key of the call, with the shapes of all arguments and the shardings of each jax.Array.
-      c: the compilation of the call, which has the shardings of the other arguments (NumPy arrays); None:
-        these are unknown.
+      c: the compilation of the call, which may have the shardings of the other arguments, such as NumPy
+        arrays; None: they are unknown.
     """
     for i, leaf in enumerate(key.arguments):
         if leaf.shape is None or leaf.dtype is None:
@@ -220,9 +220,9 @@ def _on_device(key: Key, c: Compilation | None = None) -> Iterator[tuple[str, in
 
 
 def _sharding_of(c: Compilation | None, argument: int) -> Sharding | None:
-    """Return the sharding that the argument with the index ``argument`` has in the program compiled by ``c``.
-    If that was not recorded, return the one that was passed to jit (``in_shardings``). None if neither was
-    recorded, or if it has no mesh."""
+    """Return the sharding that the argument with the index ``argument`` has in the program of ``c``, or else
+    the sharding passed to jit (``in_shardings``). Shardings without a mesh are skipped. None if none was
+    recorded."""
     tables = []
     if c is not None and c.compiled is not None:
         tables.append((c.compiled.in_sharding_of, c.compiled.in_shardings))
@@ -297,8 +297,8 @@ def _communication(run: Run, p: Limited, limits: Limits) -> Iterator[Finding]:
 
 
 def _bytes(x: Collective) -> int | None:
-    """Return an upper bound on the bytes of the results of the collective ``x`` in one call of the program:
-    the size of one result times the number of executions. Return None if one of them is unknown."""
+    """Return an upper bound on the bytes of the results of ``x`` in one call of the program: the bytes of one
+    result times the number of executions. None if either number is unknown."""
     return None if x.bytes is None or x.executions is None else x.bytes * x.executions
 
 
@@ -310,7 +310,8 @@ def _too_many(
     figure: Callable[[Collective], int | None],
     amount: Callable[[int], Field],
 ) -> Iterator[Finding]:
-    """Yield an error if the collectives of a program exceed a limit, or a note if it cannot be checked.
+    """Yield an error if the collectives of a program exceed a limit, or a note if the limit cannot be
+    checked.
 
     Args:
       p: the program.

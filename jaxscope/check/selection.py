@@ -1,5 +1,5 @@
-"""Decide which findings are reported: options select codes and files, and a comment on the user's line can
-exclude a finding."""
+"""Decide which findings are reported. Options select codes and exclude files, and a comment on the user's
+line can exclude a finding."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ ALL = "ALL"
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """Which codes of findings are reported. Each code here may be a prefix: ``JX1`` means ``JX101``,
+    """The codes of findings to report. Each code in the attributes may be a prefix: ``JX1`` means ``JX101``,
     ``JX102``, ...
 
     Attributes:
       select: codes to report; empty: all.
-      ignore: codes to leave out.
-      per_file: (pattern of file names, codes to leave out in these files).
+      ignore: codes not to report.
+      per_file: pairs (pattern of file names, codes not to report in these files).
     """
 
     select: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Selection(msgspec.Struct, frozen=True):
 
     def takes(self, code: str) -> bool:
         """Return whether findings with ``code`` are reported. If both ``select`` and ``ignore`` have a prefix
-        of ``code``, the longer prefix decides; if both are equally long, ``code`` is left out."""
+        of ``code``, the longer prefix wins; if both have the same length, ``ignore`` wins."""
         chosen = _longest(self.select, code) if self.select else 0
         return chosen is not None and ((left := _longest(self.ignore, code)) is None or chosen > left)
 
@@ -53,8 +53,8 @@ def selection(
 
     Args:
       select: codes to report; empty: all.
-      ignore: codes to leave out.
-      per_file: pattern of file names -> codes to leave out in these files.
+      ignore: codes not to report.
+      per_file: pattern of file names -> codes not to report in these files.
 
     Raises:
       UsageError: there is no such code or rule; the hint names the nearest one.
@@ -87,8 +87,8 @@ def _longest(codes: Sequence[str], code: str) -> int | None:
 
 
 class Filter:
-    """Decides which findings are reported: those whose codes are selected, unless a comment in the source
-    excludes them. It remembers which comments excluded a finding, so that ``unused`` can report the others.
+    """Decides by code and by comments in the source which findings are reported. It remembers which comments
+    excluded a finding, so that ``unused`` can report the other comments.
 
     Args:
       chosen: the selected codes.
@@ -109,13 +109,12 @@ class Filter:
         self._used: dict[tuple[str, int], set[str]] = {}
 
     def selects(self, code: str) -> bool:
-        """Return whether the option ``select`` includes ``code``, even if the option ``ignore`` leaves it
-        out."""
+        """Return whether the option ``select`` includes ``code``. The option ``ignore`` is not considered."""
         return not self._chosen.select or _longest(self._chosen.select, code) is not None
 
     def takes(self, code: str) -> bool:
-        """Return whether findings with ``code`` are reported, as far as this does not depend on their file
-        and line."""
+        """Return whether the options ``select`` and ``ignore`` allow findings with ``code``. Their file and
+        line are not considered."""
         return self._chosen.takes(code)
 
     def keep(self, findings: Iterable[Finding]) -> list[Finding]:
@@ -123,9 +122,9 @@ class Filter:
         return [f for f in findings if self.looks_at(f.code, f.source)]
 
     def looks_at(self, code: str, source: Frame | None) -> bool:
-        """Return whether a finding with ``code`` on the user's line ``source`` is reported: no option and no
-        comment excludes it. If ``source`` is None, the line is unknown, and only the options count. The
-        method also decides about a single compilation, before compilations are combined into a finding."""
+        """Return whether neither an option nor a comment excludes a finding with ``code`` on the user's line
+        ``source``. None: the line is unknown, and only ``select`` and ``ignore`` are considered. This also
+        works for a single compilation, before it becomes part of a finding."""
         if not self._chosen.takes(code) or source is None:
             return self._chosen.takes(code)
         path = self._relative(source.file)
@@ -149,12 +148,12 @@ class Filter:
         return self._comments[file]
 
     def unused(self, run: Run, looked_at: Callable[[str], bool] = lambda _: True) -> list[Finding]:
-        """Return a note (JX902) for each comment that was written to exclude findings, and excluded none.
-        Comments in all user's files of ``run`` are checked.
+        """Return a note (JX902) for each comment in the user's files of ``run`` that should exclude findings
+        but excluded none.
 
-        Call this method after all findings have passed the filter. ``looked_at`` takes a code and returns
-        whether this check could report the code at all. If it could not, a comment with the code is not
-        reported.
+        Call this method last, because findings that pass the filter later may still use a comment.
+        ``looked_at`` takes a code and returns whether this check can report this code. Comments for other
+        codes are not reported.
         """
         found = []
         for file in sorted(_files(run)):
@@ -191,8 +190,8 @@ def _covers(comment: Ignore, code: str) -> bool:
 
 
 def _files(run: Run) -> set[str]:
-    """Return the names of the user's files that define a function of the run, or have a line that calls
-    one."""
+    """Return the names of the user's files: those that define a function of the run or contain a line that
+    calls one."""
     functions = {f.seen.file for f in run.functions.values() if f.user and f.seen.file}
     sites = {c.site.file for c in run.compilations.values() if c.site is not None}
     return functions | sites

@@ -32,11 +32,11 @@ LONGEST = 200  # characters of a compiler's message; a longer one is cut
 
 
 class Aim(msgspec.Struct, frozen=True):
-    """The targets (machines compiled for) that a check is about, and the runs to check.
+    """The targets (machines to compile for) that a check is about, and the runs to check.
 
     Attributes:
       runs: the run, then the runs of the same program on other numbers of devices.
-      names: the targets given on the command line; the run need not have programs for them.
+      names: the targets on the command line; the runs may have no programs for them.
       tables: target, or pattern of targets (``v5e:*``) -> limits on programs for it.
     """
 
@@ -46,12 +46,11 @@ class Aim(msgspec.Struct, frozen=True):
 
 
 def aim(runs: Sequence[Run], given: Iterable[str], tables: Mapping[str, Limits]) -> Aim:
-    """Parse the names of the targets (``v5e:4x4``) that a check is about, and return them with the runs to
-    check.
+    """Return the targets (``v5e:4x4``) that a check is about, together with the runs to check.
 
     Args:
       runs: the run, then the runs of the same program on other numbers of devices.
-      given: the names on the command line.
+      given: the names of targets on the command line.
       tables: the tables ``[tool.jaxscope.check.targets]``: target or pattern (``v5e:*``) -> limits.
 
     Raises:
@@ -64,9 +63,8 @@ def aim(runs: Sequence[Run], given: Iterable[str], tables: Mapping[str, Limits])
 
 
 def not_recorded(a: Aim, argv: Sequence[str]) -> UsageError | None:
-    """Return an error if nothing was compiled for one of the targets of ``a`` (machines to compile for,
-    ``v5e:4x4``) that were given on the command line; else None. ``argv``, the program's command line, is used
-    to suggest the command that compiles for the target."""
+    """Return an error if the runs of ``a`` were not compiled for one of the targets on the command line; else
+    None. ``argv``, the program's command line, is for the suggested command that compiles for the target."""
     there = [t.name for run in a.runs for t in run.targets]
     missing = [name for name in a.names if name not in there]
     if not missing:
@@ -86,15 +84,15 @@ def _command(targets: Sequence[str], argv: Sequence[str]) -> str:
 
 
 def of_rules(a: Aim, found: Sequence[Finding], *, rules: bool) -> list[Finding]:
-    """Return ``found``, the findings of the run, together with findings about its programs for targets
-    (machines to compile for, ``v5e:4x4``). If targets were given on the command line, findings that are only
-    about other targets are left out.
+    """Return ``found``, the findings of the first run, with added findings about programs for targets
+    (machines to compile for). If the command line names targets, findings that are only about other targets
+    are removed.
 
     Args:
       a: the targets to check, and the runs.
       found: the findings of the run.
-      rules: whether to add all findings of the rules in the runs on other numbers of devices. If not, only
-        programs that do not fit into a target's memory are added.
+      rules: True: add all findings of the rules in the other runs. False: add only findings about programs
+        that do not fit into a target's memory, in all runs.
     """
     every = list(found)
     if rules:
@@ -111,9 +109,9 @@ def of_rules(a: Aim, found: Sequence[Finding], *, rules: bool) -> list[Finding]:
 
 
 def over(a: Aim, limits: Limits, functions: Mapping[str, Limits]) -> list[Finding]:
-    """Return a finding for each limit that a program for a target (a machine to compile for, ``v5e:4x4``)
-    exceeds, and for each that cannot be checked. If targets were given on the command line, all limits apply
-    to them. If not, only the limits of ``a.tables`` apply, to every recorded target.
+    """Return a finding for each limit that a program for a target (a machine to compile for) exceeds, and for
+    each that cannot be checked. If the command line names targets, only these are checked, against all
+    limits. Otherwise all targets of the runs are checked, but only against the limits in ``a.tables``.
 
     Args:
       a: the targets to check, and the runs.
@@ -134,9 +132,8 @@ def over(a: Aim, limits: Limits, functions: Mapping[str, Limits]) -> list[Findin
 
 
 def tables_for(name: str, tables: Mapping[str, Limits]) -> list[Limits]:
-    """Return the limits in ``tables`` (target or pattern, ``v5e:*``, -> limits) that apply to the target
-    ``name`` (a machine to compile for): the limits of this target, and the limits of patterns that match
-    it."""
+    """Return the limits in ``tables`` that apply to the target ``name``: the limits of the target itself, and
+    the limits of patterns that match it. ``tables`` is a dict: target or pattern (``v5e:*``) -> limits."""
     found = []
     for text, limits in tables.items():
         one = alone(text)
@@ -146,9 +143,9 @@ def tables_for(name: str, tables: Mapping[str, Limits]) -> list[Limits]:
 
 
 def alone(text: str) -> str | None:
-    """Return the target (a machine to compile for) that ``text``, a key of the tables
-    ``[tool.jaxscope.check.targets]``, names: ``2*v5e:4x4`` is two slices of a TPU v5e. None if ``text`` is a
-    pattern of several targets (``v5e:*``).
+    """Return the name of the single target that ``text`` means, such as ``2*v5e:4x4`` (two slices of a TPU
+    v5e). None if ``text`` is a pattern (``v5e:*``). ``text`` is a key of the table
+    ``[tool.jaxscope.check.targets]``.
 
     Raises:
       UsageError: ``text`` is neither a target nor a pattern.
@@ -166,8 +163,8 @@ def alone(text: str) -> str | None:
 def _over(
     run: Run, name: str, limits: Limits, functions: Mapping[str, Limits], tables: Mapping[str, Limits]
 ) -> Iterator[Finding]:
-    """Yield a finding for each limit that is exceeded by a program of ``run`` for the target ``name`` (a
-    machine to compile for), or that cannot be checked because a figure is unknown.
+    """Yield a finding for each limit that a program of ``run`` for the target ``name`` exceeds, or that
+    cannot be checked.
 
     Limits in ``functions`` (name or pattern of functions -> limits) and ``tables`` (target or pattern of
     targets -> limits) replace those in ``limits``.
@@ -180,9 +177,8 @@ def _over(
 
 
 def _unknown(run: Run, name: str) -> Iterator[Finding]:
-    """Yield a note (JX901) for each program that was not compiled for the target ``name`` (a machine to
-    compile for), with the reason, and for each of the user's functions without a program for it. The limits
-    of these programs cannot be checked."""
+    """Yield a note (JX901) for each program that could not be compiled for the target ``name``, and for each
+    of the user's functions without a program for it, because their limits cannot be checked."""
     programs = [p for p in run.retargeted.values() if p.target == name]
     for p in programs:
         if p.state not in (OK, EXHAUSTED):
@@ -206,8 +202,8 @@ def _users(run: Run) -> list[Function]:
 
 
 def _why(p: Program) -> Message:
-    """Return a message with the reason why a program was not compiled for a target (a machine to compile
-    for): it was skipped, it still waits, it is being compiled, or the compiler failed."""
+    """Return a message that says why a program was not compiled for a target: it was skipped, waits, is being
+    compiled, or the compiler failed."""
     if p.state == "skipped":
         reason = (p.target_lowered.skipped or "")[:LONGEST] if p.target_lowered is not None else ""
         return message("target-program-skipped", reason=reason)

@@ -1,5 +1,5 @@
-"""Make findings about what was not recorded or found, so that a check cannot consider it (JX901): notes,
-which make a check fail only with ``--strict``, warnings and errors."""
+"""Make findings with the code JX901, about parts of a run that a check could not consider. Notes make a check
+fail only with ``--strict``; warnings and errors always do."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ CODE = "JX901"
 
 
 def not_known(text: Words, c: Compilation | None = None) -> Finding:
-    """Return a note (JX901) about something that was not recorded, so that a check cannot consider it.
-    ``text`` describes it. ``c`` is the compilation that the note is about; None: it is about the whole
-    run."""
+    """Return a note (JX901) about a figure that a check cannot consider because it was not recorded; ``text``
+    describes it. ``c`` is the compilation that the note is about; None: the whole run."""
     if c is None:
         return Finding(CODE, NOTE, CERTAIN, text)
     return Finding(
@@ -34,21 +33,21 @@ def not_recorded(text: Words) -> Finding:
 
 
 def program_failed(failure: Words, source: Frame | None, *, surely: bool) -> Finding:
-    """Return a warning (JX901) that the program failed, so that only what it did before was checked.
+    """Return a warning (JX901) that the program failed, so that only the part before the failure was checked.
 
     Args:
       failure: how the program failed.
-      source: the line that raised the exception; None: unknown.
-      surely: whether the program certainly failed. If not, the finding is a note: an exit code may be
-        intended.
+      source: the user's line that raised the exception; None: unknown.
+      surely: whether the program certainly failed. If not, because an exit code may be intended, the finding
+        is a note.
     """
     found = not_known(message("checked-until-failure", failure=failure))
     return msgspec.structs.replace(found, severity=WARNING if surely else NOTE, source=source)
 
 
 def no_such_function(run: Run, pattern: str) -> Finding:
-    """Return an error (JX901) that no recorded function matches ``pattern``, a name or pattern of functions
-    in the options of a check. Its fix suggests a similar name."""
+    """Return an error (JX901) that no recorded function matches ``pattern``, a name or pattern in the options
+    of a check. Its fix suggests a similar name, if there is one."""
     names = {f.display_name for f in run.functions.values() if f.user}
     near = difflib.get_close_matches(pattern, names, 1, 0.5)
     text = message("no-such-function", pattern=repr(pattern))

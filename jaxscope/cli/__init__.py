@@ -1,7 +1,8 @@
 """The command line of jaxscope: find the module of a command, call its handler, and turn errors into a
 message and an exit code.
 
-This is the only module that calls sys.exit. A command's module is imported only when that command is given.
+This is the only module that calls sys.exit. The module of a command is imported only when the user runs this
+command.
 """
 
 from __future__ import annotations
@@ -146,9 +147,8 @@ def command(argv: list[str]) -> int:
 
 
 def _unexpected(e: Exception, argv: Sequence[str]) -> int:
-    """Print ``e``, an internal error of jaxscope, in one line and return exit code 2. The code is not 1,
-    because ``jaxscope check`` returns 1 if it finds something. If ``argv`` requests JSON, the error is
-    printed as JSON."""
+    """Print ``e``, an internal error of jaxscope, on stderr: as JSON if ``argv`` requests JSON, else as text.
+    Return exit code 2, because 1 is the code of ``jaxscope check`` for findings."""
     if os.environ.get("JAXSCOPE_DEBUG") == "1":
         import traceback
 
@@ -230,8 +230,8 @@ def _instead(argv: list[str]) -> str:
 
 
 def wants_json(argv: Sequence[str]) -> bool:
-    """Return whether the command line ``argv`` requests JSON (``--format json``). This also works if ``argv``
-    is invalid, because the error message is then written as JSON, too."""
+    """Return whether the command line ``argv`` requests JSON (``--format json``); always true for ``jaxscope
+    show``. ``argv`` may be invalid, because the format of the error message depends on this, too."""
     verb = argv[0] if argv else ""
     if verb in TAKES_A_PROGRAM:
         # The words after the script are the program's, not jaxscope's.
@@ -244,8 +244,8 @@ def wants_json(argv: Sequence[str]) -> bool:
 
 
 def _complain(e: JaxscopeError, argv: Sequence[str]) -> None:
-    """Print the error ``e`` on stderr: as a line of JSON if the command line ``argv`` requests JSON, else as
-    text."""
+    """Print the error ``e`` on stderr: as one line of JSON if the command line ``argv`` requests JSON, else
+    as text."""
     from jaxscope.present.escape import escape
 
     if wants_json(argv):

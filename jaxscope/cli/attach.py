@@ -44,11 +44,11 @@ UNSEEN = Left("has ended; its exit code is unknown", 1)
 
 
 def attach(argv: list[str], env: dict[str, str], run: RunDir) -> Ended | Left:
-    """Start the program by the command ``argv`` in the environment ``env``, recorded into ``run``, and open
-    the terminal interface. Return how the program ended, or ``Left`` if that is unknown when the interface
-    closes.
+    """Start the command ``argv`` with the environment ``env``, record it into ``run``, and show the terminal
+    interface until it closes. Return how the program ended; ``Left`` if it still runs, or if its exit code is
+    unknown.
 
-    If the interface fails, still wait for the program, and print its output on stdout.
+    If the interface fails, wait for the end of the program, and print its output on stdout.
 
     Raises:
       JaxscopeError: the program could not be started.
@@ -71,13 +71,8 @@ def attach(argv: list[str], env: dict[str, str], run: RunDir) -> Ended | Left:
 
 
 def _accompany(kept: Kept, run: RunDir) -> Ended | Left:
-    """Print the program's output until the program has ended, and return how it ended; ``Left`` if its exit
-    code is unknown. This is used if the terminal interface has failed.
-
-    Ctrl-C is sent on to the program, because the program is not in this terminal's session and does not
-    receive it. ``kept`` has the process ids of the program and of the keeper, the process that started the
-    program.
-    """
+    """Print the program's output until it ends, after the terminal interface has failed. Return how it ended;
+    ``Left`` if its exit code is unknown. Ctrl-C is sent on to the program, which is in another session."""
     offset = 0
     while True:
         try:
@@ -97,10 +92,8 @@ def _accompany(kept: Kept, run: RunDir) -> Ended | Left:
 
 
 def _stop(kept: Kept, run: RunDir) -> Ended | Left:
-    """Stop the program with SIGINT, as Ctrl-C would, then with SIGTERM, as ``kill`` would. SIGKILL is never
-    sent, because only the user may decide that. Return how the program ended; ``Left`` if it has not ended,
-    or if its exit code is unknown. ``kept`` has the process ids of the program and of the keeper, the process
-    that started the program."""
+    """Stop the program with SIGINT, then with SIGTERM; never with SIGKILL, which only the user may decide.
+    Return how it ended; ``Left`` if it has not ended, or if its exit code is unknown."""
     for number, patience in PATIENCE_S:
         sys.stderr.write(f"jaxscope: {number.name} sent; waiting for the program to end\n")
         try:
@@ -118,9 +111,8 @@ def _stop(kept: Kept, run: RunDir) -> Ended | Left:
 
 
 def _end(run: RunDir, kept: Kept) -> Ended | Left:
-    """Return how the program ended, as written to the log of ``run`` by the keeper (the process that started
-    the program). Return UNSEEN if nothing is written within GRACE_S seconds. ``kept`` has the process ids of
-    the program and of the keeper."""
+    """Return how the program ended, from the log of ``run``, into which its parent process (the keeper)
+    writes this. Return UNSEEN if nothing is written within GRACE_S seconds."""
     from jaxscope.model.load import load
 
     until = time.monotonic() + GRACE_S

@@ -120,12 +120,11 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Run ``jaxscope check``: check the run and print the findings. Return 0 if all checks pass, 1 if one
-    fails.
+    """Run ``jaxscope check``: check the run and print the findings. Return 0 if the run passes, else 1.
 
     Raises:
-      UsageError: the options are invalid, or some of them cannot be checked in this run. In the second case,
-        the findings of the other options are printed first.
+      UsageError: the options are invalid, or one of them cannot be checked in this run. If one cannot be
+        checked, the findings of the other options are printed first.
     """
     given = {key: getattr(args, key.replace("-", "_"), None) for key in config.OPTIONS["check"]}
     plan = _plan(options(given))
@@ -191,15 +190,15 @@ def _not_checked(e: UsageError) -> Finding:
 
 
 def _same_program(which: str | None, directory: RunDir) -> None:
-    """If the user asked for the latest run, check that no newer run of another program was probably meant.
-    ``latest`` is the newest run that recorded anything, so it skips a newer run that recorded nothing.
+    """Check that ``latest`` on the command line means a run of the program that the user ran last. ``latest``
+    is the newest run that recorded anything; newer runs that recorded nothing are skipped.
 
     Args:
-      which: the run on the command line. If it is neither ``latest`` nor empty nor None, nothing is checked.
+      which: the run on the command line; nothing is checked unless it is ``latest``, empty or None.
       directory: the directory of the run that ``latest`` means.
 
     Raises:
-      UsageError: a newer run, which recorded nothing, is of another program.
+      UsageError: the newest run recorded nothing and is of another program.
     """
     if which not in (None, "", "latest"):
         return
@@ -239,8 +238,8 @@ def passes(directory: RunDir, options: dict[str, Any], parts: Sequence[Variant] 
 
 def options(given: dict[str, Any]) -> dict[str, Any]:
     """Return the options of the check, as name in ``[tool.jaxscope.check]`` -> value. ``given`` has the
-    options on the command line. If an option is None or missing there, its environment variable is used, and
-    otherwise pyproject.toml. An option without a value in any of them is left out."""
+    options on the command line. An option that is None or missing there comes from its environment variable,
+    or else from pyproject.toml. Options without a value are not in the result."""
     loaded = config.load()
     found = {key: loaded.get("check", key, given.get(key)) for key in config.OPTIONS["check"]}
     configured = loaded.values.get("check", {}).get("baseline")
@@ -250,8 +249,8 @@ def options(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _program(directory: RunDir) -> list[str]:
-    """Return the words that name the program of a run: ``["train.py"]``, or ``["-m", "package.train"]``.
-    Empty if unknown."""
+    """Return the words that name the program of a run, such as ``["train.py"]`` or ``["-m",
+    "package.train"]``. Empty if unknown."""
     from jaxscope.check.plan import argv_of
 
     words = argv_of(directory)
@@ -259,8 +258,8 @@ def _program(directory: RunDir) -> list[str]:
 
 
 def written(run: Run, directory: RunDir, findings: list[Finding], output_format: str, *, failed: bool) -> str:
-    """Return the findings as text in the format ``output_format``, one of ``config.FORMATS``: ``json``,
-    ``github``, ... ``failed`` is whether the check failed; some formats state it."""
+    """Return ``findings`` as text in the format ``output_format``, one of ``config.FORMATS``: ``json``,
+    ``github``, ... Some formats state whether the check ``failed``."""
     from jaxscope.model import sources
     from jaxscope.report.formats import concise, data, full, github, gitlab, junit, markdown, sarif
     from jaxscope.report.formats.placed import place

@@ -110,8 +110,8 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Run ``jaxscope compile``: compile the function and print the result. Return 1 if a program does not fit
-    or does not compile, else 0."""
+    """Run ``jaxscope compile``: compile the function and print the result. Return 1 if a program does not
+    compile or does not fit into memory, or if the user's code raises an exception; else 0."""
     if args.rest is not None:
         from jaxscope.cli import resume
 
@@ -141,11 +141,11 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _compiled(args: argparse.Namespace, targets: Sequence[Any], specs: Sequence[Any]) -> Path | str:
-    """Import the user's module, compile its function for each of ``targets`` and record this into a run
-    directory. Return the path of that directory.
+    """Import the user's module and compile its function for each of ``targets``. Return the path of the run
+    directory in which this is recorded.
 
     Args:
-      targets: accelerators that need not exist here, all with the same number of devices.
+      targets: the accelerators to compile for; all have the same number of devices.
       specs: the words of ``--args``, each parsed by ``_spec``: a shape, or the name of a function that makes
         the argument.
     """
@@ -167,8 +167,8 @@ def _apart(args: argparse.Namespace, groups: Sequence[Sequence[Any]]) -> int:
     """Run ``jaxscope compile`` once for each of ``groups``, print the results, and return the exit code.
 
     A group is a list of targets (accelerators) with the same number of devices. Each group is compiled in a
-    separate process, because the number of CPU devices is fixed when JAX starts. The run directory of the
-    first group contains those of the others.
+    separate process, because the number of CPU devices is fixed when JAX starts. The run directories of later
+    groups are inside that of the first one.
     """
     name = args.function.rpartition(":")[2] or "compile"
     record = RunDir(args.out or store.fresh(name))
@@ -194,9 +194,9 @@ def _apart(args: argparse.Namespace, groups: Sequence[Sequence[Any]]) -> int:
 
 
 def _deliver(args: argparse.Namespace, record: RunDir) -> int:
-    """Print each program that was compiled in the run ``record`` and in the runs inside its directory. If
-    there are several programs, also print them side by side. Return 1 if there is no program, or if one does
-    not compile or does not fit into the memory of the accelerator; else 0."""
+    """Print each program compiled in the run ``record`` and in the runs inside its directory, with a table
+    that compares the targets. Return 1 if there is no program, or if one does not compile or does not fit
+    into the memory of its target; else 0."""
     from jaxscope.model import target_programs
     from jaxscope.model.load import load
     from jaxscope.present.text import Places
@@ -224,9 +224,9 @@ def _deliver(args: argparse.Namespace, record: RunDir) -> int:
 
 
 def _spec(word: str) -> tuple[str, tuple[int, ...], list[str | None] | None] | str:
-    """Parse one word of ``--args`` to (dtype, shape, mesh axis of each dimension): ``f32[8,128]@data`` ->
-    ``("f32", (8, 128), ["data"])``. Without ``@`` the axes are None. The name of a function is returned
-    unchanged.
+    """Parse one word of ``--args``, a shape, to (dtype, shape, mesh axes of the first dimensions):
+    ``f32[8,128]@data`` -> ``("f32", (8, 128), ["data"])``. The third item is None if the word has no ``@``.
+    The name of a function is returned unchanged.
 
     Raises:
       UsageError: the word is neither a shape nor a name.
@@ -254,8 +254,8 @@ def _spec(word: str) -> tuple[str, tuple[int, ...], list[str | None] | None] | s
 
 
 def _module(name: str, whole: str) -> Any:
-    """Import the module ``name`` and return it: a file (``train.py``), or a module found from the current
-    directory. ``whole`` is the user's whole word (``train.py:step``), for error messages.
+    """Import and return the module ``name``, which is a file (``train.py``) or the name of a module.
+    ``whole`` is the argument on the command line (``train.py:step``), for error messages.
 
     Raises:
       UsageError: there is no such file or module, or ``name`` is empty.
@@ -300,8 +300,8 @@ def _find(module: Any, name: str) -> Callable[..., Any]:
 
 
 def _fitting(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
-    """Check that ``function`` can be called with ``arguments``. ``name`` is how the user wrote the function
-    (``train.py:step``), for the message.
+    """Check that ``function`` can be called with ``arguments``. The error message calls it ``name``
+    (``train.py:step``).
 
     Raises:
       UsageError: the function cannot take these arguments.
@@ -323,11 +323,11 @@ def _arguments(
     specs: Sequence[tuple[str, tuple[int, ...], list[str | None] | None] | str],
     axes: list[tuple[str, int]] | None,
 ) -> list[Any]:
-    """Return the arguments with which the function is traced: a ``jax.ShapeDtypeStruct`` for each shape, and
-    what the named functions return.
+    """Return the arguments to trace the function with: a ``jax.ShapeDtypeStruct`` for each shape in
+    ``specs``, and the values that the functions named in ``specs`` return.
 
     Args:
-      module: the module in which a function is looked up that is named without a module.
+      module: the module of functions whose name has no module.
       specs: the results of ``_spec``: shapes, and names of functions that make arguments.
       axes: (name, size) of each axis of the mesh (``--mesh``); None: no mesh.
 

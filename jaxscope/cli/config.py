@@ -1,4 +1,4 @@
-"""Read the configuration: the values of options that are missing on the command line.
+"""Read the configuration: values of options that the command line does not give.
 
 The order is: command line, environment (``JAXSCOPE_*``), ``[tool.jaxscope]`` in pyproject.toml, default. Keys
 are the names of the long options without dashes in front; ``OPTIONS`` lists them.
@@ -31,8 +31,9 @@ class Option(msgspec.Struct, frozen=True):
       type: bool, str, int, list (of str) or dict (a table); object if ``read`` checks the value.
       choices: the allowed values, if there are few.
       least: the smallest allowed number.
-      read: checks and converts a value in a special format: ``read(key, value, where)``. ``where`` is the
-        place of the value, for error messages.
+      read: ``read(key, value, where)`` checks and converts a value in a special format. ``where`` names the
+        file or option that has the value, for error messages. None: the other attributes are enough to check
+        the value.
     """
 
     type: type
@@ -90,7 +91,7 @@ class Config(msgspec.Struct, frozen=True):
 
     Attributes:
       path: the file; None if there is no pyproject.toml with a table ``[tool.jaxscope]``.
-      values: table -> key -> value; the name of ``[tool.jaxscope]`` itself is empty.
+      values: table -> key -> value; the empty name is the table ``[tool.jaxscope]`` itself.
     """
 
     path: Path | None
@@ -104,14 +105,14 @@ class Config(msgspec.Struct, frozen=True):
         default: Any = None,
         environ: Mapping[str, str] | None = None,
     ) -> Any:
-        """Return the value of an option: ``given`` on the command line, else the value of the environment
-        variable, else the value in pyproject.toml, else ``default``.
+        """Return the value of an option: the first that exists of ``given``, its environment variable, its
+        value in pyproject.toml, and ``default``.
 
         Args:
           table: the name of the option's table, such as ``check``; empty for ``[tool.jaxscope]`` itself.
           key: the name of the option, such as ``no-recompiles-after``.
           given: the value on the command line; None: not given.
-          environ: the environment variables; default: those of this process.
+          environ: the environment variables; None: those of this process.
 
         Raises:
           UsageError: the value of the environment variable is not allowed.
@@ -133,8 +134,8 @@ def variable_of(key: str) -> str:
 
 
 def load(start: Path | None = None) -> Config:
-    """Return the configuration of the nearest pyproject.toml from ``start`` (default: the current directory)
-    upwards.
+    """Return the configuration in the first pyproject.toml found in ``start`` (default: the current
+    directory) or above. Empty if there is none.
 
     Raises:
       UsageError: the file cannot be read, has an unknown key, or has a value that is not allowed.
@@ -229,11 +230,11 @@ def _codes_by_file(value: Any, where: str) -> dict[str, list[str]]:
 
 
 def _keys(path: Path, table: dict[str, Any]) -> dict[str, str]:
-    """Check the table ``[tool.jaxscope.keys]``, in which the user changes keys of the terminal interface, and
-    return it as action -> keys: ``{"find": "ctrl+f,/"}``.
+    """Check ``table``, the table ``[tool.jaxscope.keys]`` with the user's keys for the terminal interface.
+    Return a dict: action -> keys, such as ``{"find": "ctrl+f,/"}``.
 
     Args:
-      path: the file with the table, for messages.
+      path: the file with the table, for error messages.
       table: the table as TOML has it.
 
     Raises:
@@ -257,9 +258,8 @@ def _keys(path: Path, table: dict[str, Any]) -> dict[str, str]:
 
 
 def _flat(table: dict[str, Any], above: str = "") -> dict[str, Any]:
-    """Join the names of nested tables with dots, because TOML reads ``functions.star = "b"`` as a table in a
-    table: ``{"functions": {"star": "b"}}`` -> ``{"functions.star": "b"}``. ``above`` has the names of the
-    tables that contain ``table``, with a dot after each."""
+    """Join the names of nested tables with dots: ``{"functions": {"star": "b"}}`` -> ``{"functions.star":
+    "b"}``. TOML reads ``functions.star = "b"`` as nested. ``above`` is the prefix for all names."""
     found: dict[str, Any] = {}
     for name, value in table.items():
         found.update(_flat(value, f"{above}{name}.") if isinstance(value, dict) else {above + name: value})
@@ -285,10 +285,10 @@ def _one_of(value: str, option: Option) -> str:
 
 
 def check_spec(text: str) -> dict[str, Any]:
-    """Parse the value of ``--check``, whose names are those of [tool.jaxscope.check]:
+    """Parse the value of ``--check`` to options with the names of [tool.jaxscope.check]:
     ``no-recompiles-after=2,max-collectives.all-gather=2,strict`` -> ``{"no-recompiles-after": 2,
-    "max-collectives": {"all-gather": 2}, "strict": True}``. A name without a value is true; an entry of a
-    table is written with a dot.
+    "max-collectives": {"all-gather": 2}, "strict": True}``. A name without a value is true; a dot separates
+    the name of a table from the name of its entry.
 
     Raises:
       UsageError: a name is unknown, or a value is not allowed.

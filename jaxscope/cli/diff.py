@@ -38,7 +38,7 @@ OTHERS = 5  # runs named in a hint
 
 
 class Side(NamedTuple):
-    """What the user named as one side of the comparison: a whole run, functions of a run, or one compilation.
+    """One of the two things to compare: a whole run, functions of a run, or one compilation.
 
     Attributes:
       directory: the directory of ``run``.
@@ -66,8 +66,8 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Run ``jaxscope diff``: compare and print. Return 1 if the sides differ and ``--exit-code`` is given,
-    else 0."""
+    """Run ``jaxscope diff``: compare two runs or compilations and print the result. Return 1 if they differ
+    and ``--exit-code`` is given, else 0."""
     from jaxscope.model import diff
     from jaxscope.report import diff as report
 
@@ -128,9 +128,9 @@ def _the_same(first: str, second: str, directory: RunDir) -> UsageError:
 
 
 def _parts(text: str) -> tuple[str, str | None]:
-    """Split an argument of ``jaxscope diff`` into run and function: ``train-1:step#2`` ->
-    ``("train-1", "step#2")``. The function is None if there is none; for ``#2`` alone the run is empty. A
-    directory may have a colon in its name: a part that names a run directory is not split."""
+    """Split an argument of ``jaxscope diff`` into (run, function): ``train-1:step#2`` -> ``("train-1",
+    "step#2")``, ``#2`` -> ``("", "#2")``. The function is None if none is given. A colon inside the name of
+    an existing run directory does not split."""
     if text.startswith("#"):
         return "", text
     if (Path(text) / "meta.json").is_file():
@@ -174,8 +174,7 @@ def _side(directory: RunDir, run: Run, name: str | None) -> Side:
 
 
 def _latest_of(side: Side) -> Side:
-    """Return ``side`` with a compilation, for a comparison with another compilation (``step#2``). If ``side``
-    has none, add the latest compilation of its function.
+    """Return ``side`` with a compilation: the one that it has, or else the latest one of its function.
 
     Raises:
       UsageError: the function was never compiled.

@@ -1,8 +1,7 @@
 """``jaxscope doctor``: print versions, where runs are stored, and what can be recorded with the installed
 JAX.
 
-This module itself imports neither jax nor ``jax_internals``, the parts of JAX that jaxscope reads: they are
-imported when the command runs.
+This module imports jax and ``jax_internals`` (the package that reads JAX) only when the command runs.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class _Page:
     """Prints the tables of ``jaxscope doctor``, and collects their rows for the JSON output.
 
     Attributes:
-      facts: a dict for each row: ``name``, ``value``, and ``ok`` (False: missing; None: the row is only
+      facts: a dict for each row: ``name``, ``value``, and ``ok`` (True: available; False: missing; None: only
         information).
       well: whether nothing is missing.
     """
@@ -129,8 +128,8 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _general(page: _Page) -> str | None:
-    """Print on ``page`` versions, the run directory, and the compilers for targets (accelerators of other
-    machines). Return the version of JAX; None if JAX cannot be imported."""
+    """Print versions, the run directory and the compilers for targets (accelerators of other machines) on
+    ``page``. Return the version of JAX; None if JAX cannot be imported."""
     from jaxscope.present.text import missing_accelerators
 
     page.fact("jaxscope", __version__)
@@ -161,12 +160,11 @@ def _general(page: _Page) -> str | None:
 
 
 def in_vain(environ: Mapping[str, str]) -> list[str]:
-    """Return the names of accelerator plugins of JAX (``libtpu``) that are installed although this machine
-    has no device file of such an accelerator. JAX tries each of these plugins at its start before it uses the
-    CPU, which takes time.
+    """Return the names of installed accelerator plugins of JAX, such as ``libtpu``, for which this machine
+    has no device file. JAX tries each of these plugins at its start before it uses the CPU, which takes time.
 
-    The list is empty if ``JAX_PLATFORMS`` is set in ``environ``, because JAX then tries no other platform.
-    This function starts no device.
+    The list is empty if ``environ`` sets ``JAX_PLATFORMS``, because JAX then tries no other platform. This
+    function does not initialize any device.
     """
     if environ.get("JAX_PLATFORMS"):
         return []
@@ -182,8 +180,8 @@ def in_vain(environ: Mapping[str, str]) -> list[str]:
 
 
 def unwritable(home: Path) -> str | None:
-    """Return why no run can be created under ``home``, as text; None if a run can be created. The test leaves
-    no file behind."""
+    """Return why no run can be created under ``home``, as text; None if one can be created. This leaves no
+    file behind."""
     place = home
     while not place.exists() and place != place.parent:
         place = place.parent
@@ -195,8 +193,7 @@ def unwritable(home: Path) -> str | None:
 
 
 def _version(package: str) -> tuple[str | None, str]:
-    """Import ``package`` and return (its version, ""). If it cannot be imported, return (None, the
-    reason)."""
+    """Import ``package``. Return (its version, ""), or (None, the reason) if it cannot be imported."""
     try:
         module = importlib.import_module(package)
     except Exception as e:  # a broken installation can raise anything
@@ -205,17 +202,16 @@ def _version(package: str) -> tuple[str | None, str]:
 
 
 def _compiler(platform: str) -> tuple[str | None, str | None]:
-    """Return (what is missing, name and version) of the compiler for accelerators of ``platform`` (``tpu`` or
-    ``cuda``). One of the two is None: the first if the compiler is installed, otherwise the second."""
+    """Look for the compiler for accelerators of ``platform`` (``tpu`` or ``cuda``). Return (None, its name
+    and version), or (what is missing, None)."""
     client = importlib.import_module("jaxscope.targets.client")
     lacking: str | None = client.missing(platform)
     return lacking, None if lacking is not None else client.compiler(platform) or "there"
 
 
 def _probed() -> tuple[list[Field], str | None]:
-    """Record a small program (``--probe``), and return (the fields of its log, error). Each field tells
-    whether it was filled. If the program failed, the list is empty and the error is its message; otherwise
-    the error is None."""
+    """Record a small program (``--probe``). Return (the log fields that it should fill, None), or ([], an
+    error message) if it failed."""
     try:
         return probe.probe(), None
     except JaxscopeError as e:

@@ -66,7 +66,7 @@ def handle(args: argparse.Namespace) -> int:
     else 0.
 
     Raises:
-      UsageError: the command line has no option that sets where to write.
+      UsageError: none of ``--output``, ``--perfetto`` and ``--graph`` is given.
     """
     if args.output is None and args.perfetto is None and args.graph is None:
         raise UsageError(
@@ -82,8 +82,8 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _timeline(args: argparse.Namespace) -> None:
-    """Write the file of ``--perfetto``, a timeline of the processes of the run. For a job with several
-    processes (ranks), these are all its processes, unless RUN names one of them."""
+    """Write the file of ``--perfetto``, a timeline of all processes of the run. If RUN names one rank
+    (process of a job), write only this one."""
     from jaxscope.log import ranks as places
     from jaxscope.log import store
     from jaxscope.present.escape import escape
@@ -102,10 +102,12 @@ def _timeline(args: argparse.Namespace) -> None:
 
 
 def _graph(args: argparse.Namespace) -> None:
-    """Write the graph of ``--graph``: the instructions of the program of one compilation.
+    """Write the file of ``--graph``: the instructions of one program as a graph. Without FUNCTION, it is a
+    program of the slowest of the user's functions; without #n, the latest one with a compiled text.
 
     Raises:
-      UsageError: there is no such compilation, no compiled text, or no format with the file's ending.
+      UsageError: there is no such compilation, it has no compiled text, or the ending of the file is no known
+        format.
     """
     from jaxscope.analysis.hlo import graph
     from jaxscope.present.escape import escape
@@ -140,8 +142,8 @@ def _graph(args: argparse.Namespace) -> None:
 
 
 def _texts(args: argparse.Namespace) -> int:
-    """Write the program texts and the cache keys into the directory of ``--output``, and print the names of
-    the files. Return 1 if there is nothing to write, else 0."""
+    """Write program texts and cache keys into the directory of ``--output``, and print the names of the
+    files. Return 1 if there is nothing to write, else 0."""
     from jaxscope.present.escape import escape
     from jaxscope.present.text import count
     from jaxscope.report.dump import dump

@@ -14,8 +14,8 @@ INDENT = 6  # of a description below its command, where there is no room beside 
 
 
 class Help(argparse.HelpFormatter):
-    """Formats the help of argparse: paragraphs fill the width of the terminal, and so does the second column
-    of tables, which are indented lines with two columns."""
+    """Formats the help of argparse for the width of the terminal: paragraphs, and tables (indented lines with
+    two columns) whose second column is wrapped."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -29,9 +29,9 @@ class Help(argparse.HelpFormatter):
 
 
 def filled(text: str, width: int) -> list[str]:
-    """Wrap ``text`` to ``width`` columns and return the lines. Words and commands are not broken. Lines that
-    are not indented are joined to paragraphs. Indented lines are a table, of which only the second column is
-    wrapped."""
+    """Return ``text`` as lines of at most ``width`` columns, without breaking words or commands. Lines
+    without indentation are joined to paragraphs. Indented lines are a table, of which only the second column
+    is wrapped."""
     found: list[str] = []
     for kind, lines in itertools.groupby(text.strip("\n").splitlines(), _kind):
         if kind == "paragraph":
@@ -48,9 +48,8 @@ def _kind(line: str) -> str:
 
 
 def _table(lines: list[str], width: int) -> list[str]:
-    """Return the lines of a table, with the second column wrapped to ``width``. If this column would have
-    less than half of the width, it is put below the first column instead, in all rows. ``lines`` are the rows
-    of the table before wrapping."""
+    """Return the rows ``lines`` of a table with the second column wrapped to ``width``. If this column would
+    have less than half of the width, put it below the first column in all rows."""
     rows = [_TWO_COLUMNS.fullmatch(line) for line in lines]
     starts = [m.start(4) for line, m in zip(lines, rows, strict=True) if m is not None and len(line) > width]
     below = any(at > width // 2 for at in starts)

@@ -70,7 +70,7 @@ def handle(args: argparse.Namespace) -> int:
     """Run ``jaxscope hlo``: print the analysis of the text. Return 0.
 
     Raises:
-      JaxscopeError: a file cannot be read, or is not a compiled text.
+      JaxscopeError: a file cannot be read, is not a compiled text, or both files are stdin.
     """
     from jaxscope.analysis.programs import Around, analyze
 
@@ -123,11 +123,11 @@ def _print(texts: Any, page: Console, *, everything: bool) -> None:
 
 
 def read(name: str, *, everything: bool = False) -> str:
-    """Return the text of the file ``name`` (``-``: stdin), decompressed if it is gzip. ``everything`` allows
-    up to ``LARGEST`` bytes of text instead of ``MAX_BYTES``.
+    """Return the text of the file ``name`` (``-``: stdin), decompressed if it is gzip. At most MAX_BYTES
+    bytes of text are allowed; with ``everything``, at most LARGEST.
 
     Raises:
-      JaxscopeError: the file cannot be read, or is larger.
+      JaxscopeError: the file cannot be read, or has more text.
     """
     most = LARGEST if everything else MAX_BYTES
     raw = b""

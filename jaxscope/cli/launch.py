@@ -31,9 +31,8 @@ afterwards:
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add the command ``jaxscope launch`` to ``subparsers`` (of argparse). argparse does not parse the words
-    after it: they are options of ``jaxscope run`` and then the program's own command line, which ``handle``
-    separates."""
+    """Add the command ``jaxscope launch`` to ``subparsers`` (of argparse). argparse does not parse its words:
+    ``handle`` separates the options of ``jaxscope run`` from the program's own command line."""
     verb = subparsers.add_parser(
         "launch", help="run a job on this machine", add_help=False, prefix_chars="\0"
     )
@@ -43,7 +42,7 @@ def add_parser(subparsers: Any) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Run ``jaxscope launch``: run the job and print its summary. Return the exit code of the first process
-    that failed, or 0."""
+    that failed, 0 if none failed, or 2 if no words are given."""
     from jaxscope.launch import ranks
 
     parser = options.parser()
@@ -89,8 +88,8 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _without_ranks(ours: list[str]) -> list[str]:
-    """Return ``ours``, the options on the command line, without ``-n`` and ``--ranks``. What is left is
-    passed on to the ``jaxscope run`` of each process of the job."""
+    """Return the options ``ours`` without ``-n`` and ``--ranks``, for the ``jaxscope run`` of each process of
+    the job."""
     found = iter(ours)
     kept = []
     for word in found:
@@ -102,8 +101,8 @@ def _without_ranks(ours: list[str]) -> list[str]:
 
 
 def _summary(job: str, out: str | None) -> None:
-    """Print on stderr the summary of the newest run of the job with the id ``job``. ``out`` (``--out``) is
-    the directory of the run; if it is None or an address (``s3://...``), the run is in .jaxscope/runs."""
+    """Print on stderr the summary of the newest run of the job with the id ``job``. The run is looked for in
+    ``out`` (``--out``), or in .jaxscope/runs if ``out`` is None or an address (``s3://...``)."""
     from jaxscope.log import ranks, store
     from jaxscope.model import ranks as read
     from jaxscope.report import text

@@ -1,8 +1,7 @@
 """Print lines on stderr while the program runs.
 
-With ``--live``, print a line for each recompile, of the program or of another process. With
-``--compare-ranks``, print a line if some ranks (processes) of the job compile different programs, or if ranks
-wait for a rank that does not come.
+With ``--live``, print a line for each recompile. With ``--compare-ranks``, print a line if ranks (processes
+of a job) compile different programs, or if ranks wait for another rank without progress.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ DIVERGED = 4  # exit code
 
 
 def handle_follow(args: argparse.Namespace) -> int:
-    """Print a line for each recompile of another process, which is not a child of this one, until that
-    process ends (``jaxscope _follow DIRECTORY PID``). Return 0."""
+    """Run ``jaxscope _follow DIRECTORY PID``: print a line for each recompile recorded in the directory until
+    the process PID ends. Return 0."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program, which may continue
     gone = threading.Event()
 
@@ -46,9 +45,9 @@ def handle_follow(args: argparse.Namespace) -> int:
 
 
 def together(besides: list[Beside]) -> Beside | None:
-    """Return one function that runs each function of ``besides`` in a separate thread and waits for all of
-    them; None if ``besides`` is empty. The functions work while the program runs. Each takes (an event that
-    is set when the program ends, the program's process id)."""
+    """Return a function that runs each of ``besides`` in its own thread and waits for all of them; None if
+    ``besides`` is empty. Each of these functions works while the program runs. Its arguments are an event
+    that is set when the program ends, and the program's process id."""
     if len(besides) < 2:
         return besides[0] if besides else None
 
@@ -65,16 +64,17 @@ def together(besides: list[Beside]) -> Beside | None:
 def compare_ranks(
     record: RunDir, rank: int | None, patience_s: float | None, *, holds: bool, most_ranks: int | None
 ) -> Beside:
-    """Return a function that prints, while the program runs, where the ranks (processes) of a job differ. The
-    function does this only in the process of rank 0, so that each line is printed once.
+    """Return a function that prints, while the program runs, where the ranks (processes) of a job differ. In
+    all ranks except rank 0 it prints nothing, so that each line is printed once.
 
     Args:
       record: the run directory of this process.
-      rank: the rank of this process; None: it is JAX's process index, as soon as that is recorded.
-      patience_s: seconds without progress after which the waiting ranks are named; None: the default.
+      rank: the rank of this process; None: JAX's process index, once it is recorded.
+      patience_s: seconds without progress after which a line names the waiting ranks; None:
+        ``live_ranks.PATIENCE_S``.
       holds: whether each rank waits after a compilation until all ranks have compiled the program
         (``capture.agreement``).
-      most_ranks: if the job has more ranks than this, they are not compared any more; None: no limit.
+      most_ranks: the comparison ends when the job has more ranks than this; None: no limit.
     """
 
     def follow(ended: threading.Event, pid: int) -> None:
@@ -118,9 +118,8 @@ def compare_ranks(
 
 
 def _is_first(record: RunDir, rank: int | None, ended: threading.Event) -> bool:
-    """Return whether ``record`` is the directory of rank 0 (the first process of a job). If ``rank``, the
-    number of this process, is None, wait until it is recorded. Return False if ``ended`` is set before,
-    because the program has ended."""
+    """Return whether ``record`` is the directory of rank 0 of the job. If ``rank`` is None, wait until JAX's
+    process index is recorded; False if ``ended`` is set before."""
     if rank is not None:
         return rank == 0
     from jaxscope.model.rank_log import Known, RankLog
@@ -134,8 +133,9 @@ def _is_first(record: RunDir, rank: int | None, ended: threading.Event) -> bool:
 
 
 def stop_on_divergence(record: RunDir) -> Beside:
-    """Return a function that ends the program of this rank (process of a job) as soon as rank 0 has written
-    that ranks of the job compile different programs. ``record`` is the run directory of this process."""
+    """Return a function that ends the program of this rank (process of a job) once rank 0 has recorded that
+    ranks compile different programs: with SIGTERM, and after END_S seconds with SIGKILL. ``record`` is the
+    run directory of this process."""
 
     def follow(ended: threading.Event, pid: int) -> None:
         whole = ranks.whole_of(record)
@@ -153,9 +153,9 @@ def stop_on_divergence(record: RunDir) -> Beside:
 
 
 def live(record: RunDir) -> Beside:
-    """Return a function that prints a line on stderr for each recompile in the log of ``record``, while the
-    program runs. The function is called with (an event that is set when the program ends, the program's
-    process id), and returns soon after this event is set."""
+    """Return a function that prints a line on stderr for each recompile in the log of ``record``. Its
+    arguments are an event that is set when the program ends, and the program's process id. It returns soon
+    after this event is set."""
 
     def follow(ended: threading.Event, pid: int) -> None:
         try:

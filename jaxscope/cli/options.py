@@ -43,12 +43,12 @@ PYTHONS_OWN = "uOBXWIEsSPbdvixq"  # one-letter options of python: an error if th
 
 
 class OptionsParser(Parser):
-    """Parses jaxscope's own options. If an unknown option seems to be Python's or the program's, the error
-    message shows where to write it.
+    """Parses jaxscope's own options. If an unknown option seems to belong to Python or to the program, the
+    error message shows where to write it.
 
     Attributes:
-      ours: the words on the command line that this parser parses, for messages.
-      rest: the words of the program, which ``split`` has removed, for messages.
+      ours: the words that this parser parses, for error messages.
+      rest: the words of the program, for error messages.
     """
 
     ours: Sequence[str] = ()
@@ -73,8 +73,8 @@ class OptionsParser(Parser):
 
 
 def parser() -> OptionsParser:
-    """Return the parser of the options of ``jaxscope run``. Most options that are not given are None, so that
-    ``configure`` can read them from the configuration."""
+    """Return the parser of the options of ``jaxscope run``. Most options are None by default, so that
+    ``configure`` can fill them in from the configuration."""
     parser = OptionsParser(prog="jaxscope run", usage=USAGE, description=DESCRIPTION, epilog=EXAMPLES)
     _add_where_to_record(parser.add_argument_group("where to record"))
     _add_what_to_record(parser.add_argument_group("what to record"))
@@ -153,7 +153,7 @@ def _add_what_to_record(group: argparse._ArgumentGroup) -> None:
 
 
 def _steps(text: str) -> tuple[int, int]:
-    """Return the first and the last step of a value of ``--profile``: ``steps=10:12`` -> ``(10, 12)``,
+    """Parse a value of ``--profile`` to (first step, last step): ``steps=10:12`` -> ``(10, 12)``,
     ``steps=10`` -> ``(10, 10)``.
 
     Raises:
@@ -251,9 +251,9 @@ def _add_how_it_runs(group: argparse._ArgumentGroup) -> None:
 
 
 def split(words: list[str], parser: argparse.ArgumentParser) -> tuple[list[str], list[str]]:
-    """Split the words after ``jaxscope run`` into (jaxscope's options, the program's words). The program's
-    words begin after ``--``, or at the first word that is neither an option of ``parser`` nor its value:
-    ``["-q", "train.py", "--lr", "1"]`` -> ``(["-q"], ["train.py", "--lr", "1"])``."""
+    """Split the words after ``jaxscope run`` into (jaxscope's options, the program's words): ``["-q",
+    "train.py", "--lr", "1"]`` -> ``(["-q"], ["train.py", "--lr", "1"])``. The program's words begin after
+    ``--``, or at the first word that is neither an option nor the value of an option of ``parser``."""
     takes_value = {
         name: action.nargs is None for action in parser._actions for name in action.option_strings
     }  # nargs 0: a flag
@@ -269,8 +269,8 @@ def split(words: list[str], parser: argparse.ArgumentParser) -> tuple[list[str],
 
 
 def configure(opts: argparse.Namespace) -> None:
-    """Set the options in ``opts`` that are missing on the command line (None) to the values of the
-    environment (``JAXSCOPE_*``) and of pyproject.toml."""
+    """Set each option in ``opts`` that is None, because it is not on the command line, to its value in the
+    environment (``JAXSCOPE_*``) or in pyproject.toml."""
     configured = config.load()
     for key in config.OPTIONS["run"]:
         name = key.replace("-", "_")

@@ -1,5 +1,5 @@
-"""What many commands share: find the run and the functions that the command line names, and write the output
-to stdout or to a file."""
+"""Find the run and the functions that the command line names, and write output to stdout or to a file. Many
+commands use this module."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ NAMED = 6  # functions listed in the message about an ambiguous name
 
 
 def chosen(which: str | None, rank: int | None = None) -> RunDir:
-    """Return the directory of the run that the user named on the command line as ``which``; None: the newest
-    run that recorded anything.
+    """Return the directory of the run that the command line calls ``which``; None: the newest run that
+    recorded anything.
 
-    A run of a job contains one recording for each rank (process of the job). For such a run, return the
-    recording of ``rank``; None: that of the first rank. Print a note on stderr if several runs have this
-    name, or if ``latest`` skips a newer run that recorded nothing.
+    The run of a job contains a directory for each rank (process of the job); then return the directory of
+    ``rank`` (None: of the first rank). Print a note on stderr if several runs have this name, or if
+    ``latest`` skips a newer run that recorded nothing.
 
     Raises:
       RunNotFound: there is no such run.
@@ -53,8 +53,8 @@ def chosen(which: str | None, rank: int | None = None) -> RunDir:
 
 
 def job_of(which: str | None, directory: RunDir) -> Job | None:
-    """Read the recordings of all ranks (processes) of a job and return them as a ``Job``. Return None if the
-    user named a single rank, or a run of one process.
+    """Return the recordings of all ranks (processes) of a job. Return None if the command line names a single
+    rank, or a run of one process.
 
     Args:
       which: the word on the command line that names the run; None: the newest run.
@@ -84,10 +84,10 @@ def read_run(directory: RunDir) -> Run:
 
 
 def functions(run: Run, text: str) -> tuple[list[Function], int | None]:
-    """Return the functions that ``text``, FUNCTION or FUNCTION#n on the command line, names, and the number n
-    of the compilation: ``([step], 2)`` for ``step#2``. The number is None if it is not given.
+    """Return (the functions that ``text`` names, the number of the compilation): ``step#2`` -> ``([step],
+    2)``. The number is None if ``text`` has none.
 
-    The functions are printed on stderr unless ``text`` is the whole name of a single function.
+    If ``text`` is not the whole name of a single function, the functions are printed on stderr.
 
     Raises:
       UsageError: no function matches.
@@ -109,9 +109,9 @@ def functions(run: Run, text: str) -> tuple[list[Function], int | None]:
 
 
 def deliver_metrics(run: Run, name: str, where: str | None) -> None:
-    """Write the numbers per step of a run: compile seconds, recompiles, bytes. ``name`` is the name of the
-    run, for a dashboard. ``where`` is a file (``.jsonl``, ``.csv``) or a dashboard (``tensorboard:DIR``,
-    ``wandb``); None or ``-``: stdout.
+    """Write numbers for each step of a run: compile seconds, recompiles, bytes. ``where`` is a file
+    (``.jsonl``, ``.csv``) or a dashboard (``tensorboard:DIR``, ``wandb``); None or ``-``: stdout. A dashboard
+    calls the run ``name``.
 
     Raises:
       JaxscopeError: the numbers cannot be written.
@@ -128,9 +128,8 @@ def deliver_metrics(run: Run, name: str, where: str | None) -> None:
 
 @contextlib.contextmanager
 def console_for(path: Path | None) -> Iterator[Console]:
-    """Yield a console that prints to stdout if ``path`` is None or ``-``. Otherwise what is printed to it is
-    written to the file ``path`` when the ``with`` statement ends: without colors, and completely or not at
-    all.
+    """Yield a console that prints to stdout if ``path`` is None or ``-``. Otherwise its text goes to the file
+    ``path``, without colors, when the ``with`` statement ends. The file is written completely or not at all.
 
     Raises:
       JaxscopeError: the file cannot be written.
@@ -146,8 +145,8 @@ def console_for(path: Path | None) -> Iterator[Console]:
 
 
 def deliver(text: str | Iterable[str], path: Path | None) -> None:
-    """Write ``text`` (or several texts, one after the other) to the file ``path``, or to stdout if ``path``
-    is None or ``-``. A file is written completely or not at all.
+    """Write ``text``, or several texts one after the other, to the file ``path``; None or ``-``: to stdout. A
+    file is written completely or not at all.
 
     Raises:
       JaxscopeError: the file cannot be written.

@@ -1,5 +1,5 @@
-"""``jaxscope doctor --probe``: record a small program with the installed JAX, and check that every field of
-the log that the program should fill is filled."""
+"""``jaxscope doctor --probe``: record a small program with the installed JAX, and check for which fields its
+log has no value although it should."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Field(NamedTuple):
     Attributes:
       name: ``Event.field``, such as ``Compiled.memory``.
       filled: whether the log of the program has a value for the field.
-      needs: what jaxscope uses of JAX to read the field: functions, classes or attributes, by name. Names
+      needs: names of the functions, classes and attributes of JAX from which jaxscope reads the field. Names
         that the installed JAX does not have are first. Empty if the field is filled.
     """
 
@@ -87,8 +87,8 @@ class Field(NamedTuple):
 
 
 def probe() -> list[Field]:
-    """Record a small program in another process, to see what can be recorded with the installed JAX. Return
-    every field that the log of this program should fill, each with whether it is filled.
+    """Record a small program in another process. Return the log fields for which this program should have a
+    value, each with whether the installed JAX gave one.
 
     Raises:
       JaxscopeError: the program failed, or recorded nothing.
@@ -118,8 +118,8 @@ def probe() -> list[Field]:
 
 
 def fields(events: Iterable[Any]) -> list[Field]:
-    """Return every field that the log of the probe program should fill (``FIELDS``), each with whether one of
-    ``events``, the events of that log, fills it."""
+    """Return the log fields that the probe program should fill (``FIELDS``), each with whether one of
+    ``events``, the events of its log, has a value for it."""
     filled: set[str] = set()
     for event in events:
         kind = type(event).__name__

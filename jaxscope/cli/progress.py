@@ -1,5 +1,5 @@
-"""Show the progress of reading a large log in a line on stderr. Nothing is shown if stderr is no terminal, or
-in CI."""
+"""Show on one line of stderr how much of a large log has been read. Nothing is shown in CI, or if stderr is
+no terminal."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ CLEAR = "\r\x1b[K"
 
 @contextlib.contextmanager
 def reading(what: str) -> Iterator[Progress | None]:
-    """Yield a function ``progress(done, total)`` that shows, in a line on stderr, how many of all bytes of
-    ``what`` have been read. Yield None if no progress is shown.
+    """Yield a function ``progress(done, total)`` that shows on stderr how much of ``what`` has been read.
+    Yield None if no progress is shown.
 
-    While the ``with`` statement runs, Python's garbage collection is off. Later collections do not search the
-    objects that were read, because these stay in use.
+    Python's garbage collection is off until the ``with`` statement ends. Later collections do not search the
+    objects that exist at its end, because what was read stays in use.
     """
     automatic = gc.isenabled()
     gc.disable()  # what is read stays in use: searching it for garbage would take as long as reading it

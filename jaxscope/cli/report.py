@@ -73,8 +73,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Run ``jaxscope report``: write the report in the format and to the place that the options select.
-    Return 0.
+    """Run ``jaxscope report``: write the report to stdout or to a file. Return 0.
 
     Raises:
       JaxscopeError: the options cannot be combined, there is no such run, or the file cannot be written.
@@ -135,9 +134,9 @@ def _schema(brief_one: bool) -> str:
 
 
 def _json(run: Run, directory: RunDir, job: Job | None, *, short: bool) -> str | Iterable[str]:
-    """Return the JSON report of ``run``: with ``short`` the brief report, a text of at most 8 KB, otherwise
-    the whole report, as texts to write one after the other. ``job`` has the recordings of all processes of
-    the job; None: report ``run`` alone."""
+    """Return the JSON report of ``run``, as texts to write one after the other; with ``short``, the brief
+    report of at most 8 KB. ``job`` has the recordings of all processes of the job; None: report ``run``
+    alone."""
     from jaxscope.report.json_report import pieces
 
     if not short:
@@ -149,9 +148,9 @@ def _json(run: Run, directory: RunDir, job: Job | None, *, short: bool) -> str |
 
 
 def _text(args: argparse.Namespace, run: Run, directory: RunDir, job: Job | None) -> None:
-    """Print the text report: of one function if ``--function`` names one, else of the run. With ``--output``,
-    write it to that file instead, without colors. ``job`` has the recordings of all processes of the job,
-    which are then compared; None: report ``run`` alone."""
+    """Write the text report to stdout or to the file of ``--output``: of one function if ``--function``
+    names one, else of the run. ``job`` has all processes of the job, to compare them; None: report ``run``
+    alone."""
     with console_for(args.output) as page:
         if args.function:
             from jaxscope.report.function import render_function

@@ -1,5 +1,5 @@
-"""``jaxscope compile --rest RUN``: compile the programs of a run that are missing for its targets
-(accelerators), because the compiler's process ended before it had a result."""
+"""``jaxscope compile --rest RUN``: compile the programs that a run has no result for, because the compiler's
+process ended too early."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ COMPILER_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
 
 
 def handle(which: str) -> int:
-    """Compile the programs of the run ``which``, and of the runs inside its directory, that are not yet
-    compiled for their targets (accelerators of other machines). Return 1 if some are still not compiled
-    afterwards, else 0.
+    """Compile the programs of the run ``which``, and of the runs inside its directory, that have no result
+    yet for their targets (accelerators of other machines). Return 1 if the compiler's process cannot start,
+    or if it crashed, took too long or ended again; else 0.
 
     Raises:
       RunNotFound: there is no such run.
@@ -69,11 +69,11 @@ def handle(which: str) -> int:
 
 
 def require_same_flags(run: RunDir, which: str) -> None:
-    """Check that the compiler's environment variables have the values recorded in ``run``, which the user
-    named ``which`` on the command line.
+    """Check that the compiler's environment variables have the values recorded in ``run``. ``which`` is the
+    name of the run on the command line, for the hint.
 
-    This function does not set the variables to those values, because the run may come from another person,
-    and the flags can make the compiler write files.
+    The variables are not set to the recorded values, because the run may come from another person, and flags
+    can make the compiler write files.
 
     Raises:
       UsageError: a variable differs; the hint is the command that sets it.

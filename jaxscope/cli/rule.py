@@ -35,10 +35,11 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Run ``jaxscope rule``: print the page of one rule, of all rules, or a list of the rules. Return 0.
+    """Run ``jaxscope rule``: print the page of one rule, the pages of all rules, or a list of the rules.
+    Return 0.
 
     Raises:
-      UsageError: there is no such rule.
+      UsageError: there is no such rule, or both a rule and ``--all`` are given.
     """
     from jaxscope.rules import registry
 
@@ -61,8 +62,8 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def listed(rule: Rule, width: int | None) -> list[str]:
-    """Return the lines for one rule in the list of rules: code, name, severity and summary, which is wrapped
-    to ``width`` columns of the terminal; None: write one line."""
+    """Return the lines for one rule in the list of rules: code, name, severity and summary. The summary is
+    wrapped to ``width`` terminal columns; None: it is not wrapped."""
     head = f"{rule.code}  {rule.name:<24} {rule.severity:<8} "
     if width is None:
         return [head + rule.summary]

@@ -39,9 +39,9 @@ IMPORT_S = 0.2  # seconds between two checks whether the program is recorded
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add the commands ``jaxscope run`` and ``jaxscope _follow``, which is hidden, to ``subparsers`` (of
-    argparse). For ``run`` argparse parses nothing: ``handle`` separates its options from the program's
-    command line."""
+    """Add the commands ``jaxscope run`` and ``jaxscope _follow`` (hidden) to ``subparsers`` (of argparse).
+    argparse does not parse the words of ``run``: ``handle`` separates its options from the program's command
+    line."""
     # Without a prefix character, argparse keeps all words after `run` as positionals. Its own REMAINDER would
     # parse the program's options before the script's name is known (-m, -c), and versions of Python treat
     # `--` differently.
@@ -55,9 +55,9 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Run ``jaxscope run``. Return the exit code of the program; CHECK_FAILED if the program succeeded and
-    ``--check`` failed; live.DIVERGED if ``--stop-on-divergence`` ended the job. If a signal ended the
-    program, end this process with the same signal."""
+    """Run ``jaxscope run``. Return the exit code of the program, with two exceptions: CHECK_FAILED if the
+    program succeeded and ``--check`` failed, and live.DIVERGED if ``--stop-on-divergence`` ended the job. If
+    a signal ended the program, end this process with the same signal."""
     parser = options.parser()
     ours, words = options.split(args.words, parser)
     parser.ours, parser.rest = ours, words
@@ -101,10 +101,10 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _complete(opts: argparse.Namespace) -> None:
-    """Complete ``opts``, the options on the command line, with the configuration. Set ``opts.launched`` to
-    the job (a program in several processes) that this process belongs to; None: no job.
+    """Fill in ``opts``, the options on the command line, from the configuration. Set ``opts.launched`` to the
+    job (a program in several processes) that this process belongs to; None: no job.
 
-    The options are checked here, so that a mistake is not only found after the program has run for hours.
+    Also check the options, so that a mistake is found before the program runs.
 
     Raises:
       JaxscopeError: the options contradict each other, or need a package that is not installed.
@@ -130,13 +130,12 @@ def _complete(opts: argparse.Namespace) -> None:
 
 
 def _limits(opts: argparse.Namespace, rounds: list[Round]) -> dict[str, Any] | None:
-    """Return the options of ``--check`` as name -> value; None without ``--check``. If there are targets
-    (accelerators to compile for), also set the option ``wait_targets``, because a program that is not
-    compiled yet cannot be checked. ``rounds`` are the executions of the program, at least one; ``--vary``
-    causes several.
+    """Return the options of ``--check`` as name -> value; None without ``--check``. With ``--check`` and
+    targets (accelerators to compile for), also set ``opts.wait_targets``. ``rounds`` are the executions of
+    the program.
 
     Raises:
-      UsageError: ``--detach`` is given, too.
+      UsageError: ``--check`` is invalid, or ``--detach`` is given, too.
     """
     if opts.check is None:
         return None
@@ -153,8 +152,8 @@ def _limits(opts: argparse.Namespace, rounds: list[Round]) -> dict[str, Any] | N
 
 
 def _explain_python(words: Sequence[str]) -> None:
-    """Print a message for a user who wrote ``jaxscope run python train.py``: the word ``python`` is to be
-    left out. ``words`` are those after ``jaxscope run``."""
+    """Tell a user who wrote ``jaxscope run python train.py`` to leave out ``python``. ``words`` are the words
+    after ``jaxscope run``."""
     print_message(
         f"jaxscope run starts Python itself: give only the script, without {words[0]}:",
         f"jaxscope run {' '.join(words[1:3])}",
@@ -162,9 +161,8 @@ def _explain_python(words: Sequence[str]) -> None:
 
 
 def _as_one_of_many(opts: argparse.Namespace) -> None:
-    """Change the options ``opts`` for one process of a job with many processes (ranks): only rank 0 prints
-    the summary and writes the metrics. The terminal interface opens only in rank 0, and only with ``--tui``.
-    """
+    """Change ``opts`` for one process of a job: only rank 0 prints the summary and writes the metrics. The
+    terminal interface opens only in rank 0, and only with ``--tui``."""
     if opts.launched.rank:
         opts.tui, opts.quiet, opts.metrics = False, True, None
     elif opts.tui is None:
@@ -172,9 +170,9 @@ def _as_one_of_many(opts: argparse.Namespace) -> None:
 
 
 def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> program_events.Ended:
-    """Run the program once, with the command line, settings and targets (accelerators to compile for) of
-    ``each``, and return how it ended. If there are targets, their compiler runs at the same time in another
-    process. ``record`` is the run directory; None: the program cannot be recorded."""
+    """Execute the program once, as ``each`` describes, and return how it ended. If ``each`` has targets,
+    their compiler runs meanwhile in another process. ``record`` is the run directory; None: nothing is
+    recorded."""
     more = sweep_values.environment(each.settings)
     env = {**os.environ, **more} if record is None else _environment(record, opts, each)
     worker = targeting.begin(record, env) if record is not None and each.targets else None
@@ -198,13 +196,12 @@ def _beside(
     opts: argparse.Namespace, record: RunDir | None, *, summary: bool = False
 ) -> runner.Beside | None:
     """Return a function that works in threads of this process while the program runs; None if there is
-    nothing to do. As the options require, the function prints recompiles (``--live``), compares the ranks
-    (processes) of a job, and ends the program (``--stop-on-divergence``). The ranks of a large job are
-    compared only with ``--compare-ranks`` or ``--stop-on-divergence``.
+    nothing to do. Depending on the options, it prints recompiles (``--live``), compares the ranks (processes)
+    of a job, and ends the program (``--stop-on-divergence``).
 
     Args:
-      record: the run directory; None: the program cannot be recorded.
-      summary: whether a summary will be printed; then the function also imports the modules for it.
+      record: the run directory; None: nothing is recorded.
+      summary: whether a summary will be printed, so that the modules for it are imported meanwhile.
     """
     if record is None:
         return None
@@ -228,13 +225,13 @@ def _beside(
 
 
 def _import_report(record: RunDir, ended: threading.Event, pid: int) -> None:
-    """Import the modules that the summary needs as soon as the program is recorded, so that the summary comes
-    sooner after the program's end. Return without the import if the program ends before.
+    """Import the modules of the summary once something is recorded, to save time after the program's end.
+    Return without the import if the program ends before.
 
     Args:
       record: the run directory.
       ended: is set when the program ends.
-      pid: not used; each function that runs beside the program has this parameter.
+      pid: not used; all functions of ``_beside`` have this parameter.
     """
     while not ended.wait(IMPORT_S):
         if record.recorded:
@@ -268,8 +265,9 @@ def _detach(each: Round, opts: argparse.Namespace) -> int:
 
 
 def _opens_view(program: Command, opts: argparse.Namespace) -> bool:
-    """Return whether to open the terminal interface for the program. With ``--tui`` it opens if the terminal
-    can show it, with ``--no-tui`` never, otherwise if nothing else needs the terminal."""
+    """Return whether to open the terminal interface: with ``--tui`` if the terminal can show it, with
+    ``--no-tui`` never, else if the program does not need the terminal (``--live``, or a script on stdin) and
+    ``view.by_default`` allows it."""
     if opts.tui is None:
         return not opts.live and program.words[0] != "-" and view.by_default()
     return bool(opts.tui) and view.on_a_terminal()
@@ -280,7 +278,7 @@ def _attach(each: Round, opts: argparse.Namespace, record: RunDir, limits: dict[
     ``jaxscope run``.
 
     Args:
-      each: the command line, settings and targets (accelerators to compile for) of this execution.
+      each: how to execute the program: command line, settings and targets.
       record: the run directory.
       limits: the options of ``--check``; None: without ``--check``.
     """
@@ -324,11 +322,11 @@ def _end_of_output(record: RunDir) -> str:
 
 
 def _make_run(each: Round, opts: argparse.Namespace) -> RunDir | None:
-    """Create the run directory for ``each``, one execution of the program, and return it. Return None if the
-    program cannot be recorded; the program runs all the same.
+    """Create and return the run directory for ``each``, one execution of the program. Return None if it
+    cannot be created or if there is no such program.
 
     Raises:
-      LogError: the directory cannot be created, and --out or --check needs it.
+      LogError: the directory cannot be created, and ``--out`` or ``--check`` is given.
     """
     if not each.program.runnable:
         return None  # Python itself reports this error
@@ -365,8 +363,8 @@ def _create(each: Round, opts: argparse.Namespace) -> RunDir:
 
 def _recording_options(opts: argparse.Namespace, each: Round) -> dict[str, Any]:
     """Return the options for the recording inside the program: name on the command line -> value. Options
-    that the user did not give are left out. ``each`` is one execution of the program; it has the targets
-    (accelerators to compile for)."""
+    that the user did not give are not in the result. ``each`` has the targets (accelerators to compile
+    for)."""
     values = {
         "ir": opts.ir,
         "step-function": opts.step_function,
@@ -396,8 +394,8 @@ def _environment(record: RunDir, opts: argparse.Namespace, each: Round) -> dict[
 
 
 def _read(record: RunDir | None) -> Callable[[], Ended]:
-    """Return a function that reads the run ``record`` at its first call and returns the same object at later
-    calls, so that the summary and the check read the log only once."""
+    """Return a function that returns the recorded run ``record``. It reads the log only at its first call,
+    because both the summary and the check call it."""
 
     @functools.cache
     def read() -> Ended:
@@ -432,13 +430,13 @@ def _report(
 
 
 def _write_metrics(where: str | None, record: RunDir | None, read: Callable[[], Ended]) -> None:
-    """Write the numbers of each training step of the run to a file or a dashboard. If that fails, only print
-    a message, because jaxscope has to end with the exit code of the program.
+    """Write the numbers of each step to a file or a dashboard. If this fails, print a message and return,
+    because jaxscope ends with the exit code of the program.
 
     Args:
       where: the file or dashboard (``--metrics``); None: write nothing.
-      record: the run directory; None: the program cannot be recorded, and nothing is written.
-      read: reads the log, and returns the recorded run.
+      record: the run directory; None: nothing was recorded, and nothing is written.
+      read: returns the recorded run.
     """
     if where is None or record is None:
         return
@@ -451,9 +449,8 @@ def _write_metrics(where: str | None, record: RunDir | None, read: Callable[[], 
 
 
 def _removed_name(died: Died | None, read: Callable[[], Ended]) -> str | None:
-    """Return a hint if the program failed because it used a name that the installed JAX does not have: what
-    to write instead, as text. Return None in any other case. ``died`` is the exception that ended the program
-    (None: there was none); ``read`` returns the recorded run."""
+    """Return a hint about what to write instead if the program failed because it used a name that the
+    installed JAX does not have; else None. ``died`` is the exception that ended the program, or None."""
     if died is None:
         return None
     from jaxscope.present.failures import removed
@@ -463,9 +460,8 @@ def _removed_name(died: Died | None, read: Callable[[], Ended]) -> str | None:
 
 
 def _other_ranks(record: RunDir) -> Job | None:
-    """Return what all ranks (processes) of the job of ``record`` have recorded so far, for the summary. None
-    if ``record`` belongs to no job or is the only rank, or if the job has more than RANKS_IN_SUMMARY
-    ranks."""
+    """Return what all ranks (processes) of the job of ``record`` have recorded so far. None if ``record``
+    belongs to no job or is the only rank, or if the job has more than RANKS_IN_SUMMARY ranks."""
     whole = ranks.whole_of(record)
     if whole is None or not 1 < len(store.rank_runs(whole)) <= RANKS_IN_SUMMARY:
         return None
@@ -475,12 +471,12 @@ def _other_ranks(record: RunDir) -> Job | None:
 
 
 def _something(record: RunDir, ended: program_events.Ended, read: Callable[[], Ended]) -> bool:
-    """Return whether the run ``record`` has anything to report. If no process began to record, the answer is
-    False without reading the log, because the modules that read it take long to import.
+    """Return whether the run ``record`` has anything to report. If no process began to record, return False
+    without the slow import of the modules that read the log.
 
     Args:
       ended: how the program ended.
-      read: reads the log, and returns what the summary of the run needs.
+      read: returns the recorded run.
     """
     if not record.recorded:
         from jaxscope.launch import recording_check
@@ -496,14 +492,15 @@ def _checked(
     limits: dict[str, Any] | None,
     read: Callable[[], Ended],
 ) -> int:
-    """Return the exit code of ``jaxscope run``: CHECK_FAILED if the program succeeded and the check failed,
-    else the program's exit code. If a signal ended the program, end this process with the same signal.
+    """Run the check, if any, and return the exit code of ``jaxscope run``: CHECK_FAILED if the program
+    succeeded and the check failed, else the program's exit code. If a signal ended the program, end this
+    process with the same signal.
 
     Args:
-      record: the run directory; None: the program could not be recorded.
+      record: the run directory; None: nothing was recorded.
       ended: how the program ended.
       limits: the options of the check; None: no check.
-      read: reads the log, and returns the recorded run.
+      read: returns the recorded run.
     """
     if limits is None or not ended.succeeded:
         return ended.leave()

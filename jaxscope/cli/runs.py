@@ -125,8 +125,8 @@ def handle_list(args: argparse.Namespace) -> int:
 
 
 def print_table(runs: Sequence[RunDir]) -> None:
-    """Print one line for each of ``runs`` and for each run inside its directory, with all columns in full. If
-    the lines do not fit into the terminal, print several lines for each run."""
+    """Print a table of ``runs`` and of the runs inside their directories. If its lines do not fit into the
+    terminal, print several lines for each run instead."""
     from jaxscope.report.console import terminal_width
 
     rows = [
@@ -150,15 +150,14 @@ def print_table(runs: Sequence[RunDir]) -> None:
 
 
 def _rows(directory: RunDir) -> list[Row]:
-    """Return the rows for one run directory: the row of the run, then the rows of the runs within it (``run
-    --vary`` creates them), whose names begin with a slash."""
+    """Return the row of the run in ``directory``, then the rows of the runs inside it (from ``run --vary``),
+    whose names begin with a slash."""
     within = [row(sub) for sub in store.sub_runs(directory)]
     return [row(directory), *(r._replace(name=f"  /{r.name}") for r in within)]
 
 
 def row(directory: RunDir) -> Row:
-    """Return the row of the run in ``directory``, for the list of runs. This function reads the log of the
-    run."""
+    """Return the row of the run in ``directory`` for the list of runs. This reads the log of the run."""
     from jaxscope.model.load import load
     from jaxscope.present.runs import ending
     from jaxscope.present.text import command, count, seconds, size
@@ -182,11 +181,11 @@ def row(directory: RunDir) -> Row:
 
 
 def handle_rm(args: argparse.Namespace) -> int:
-    """Run ``jaxscope runs rm``: remove the named runs. Return 0. The beginning of a name, which other
-    commands accept, is not enough here.
+    """Run ``jaxscope runs rm``: remove the named runs. Return 0. Unlike in other commands, the beginning of a
+    name is not enough.
 
     Raises:
-      UsageError: a name does not name exactly one run. Nothing is removed.
+      UsageError: a name does not name exactly one run; then nothing is removed.
       LogError: a directory is not a run, or cannot be removed.
     """
     runs = {r.path.name: r for r in store.all_runs()}
@@ -212,8 +211,8 @@ def handle_rm(args: argparse.Namespace) -> int:
 
 
 def handle_gc(args: argparse.Namespace) -> int:
-    """Run ``jaxscope runs gc``: remove old runs that have ended. Return 2 if one cannot be removed (the
-    others are removed), else 0."""
+    """Run ``jaxscope runs gc``: remove old runs that have ended. Return 2 if one of them cannot be removed,
+    else 0; the others are removed in any case."""
     from jaxscope.present.text import count, size
 
     limited = args.keep is not None or args.older_than is not None
@@ -249,11 +248,12 @@ def handle_gc(args: argparse.Namespace) -> int:
 
 
 def handle_merge(args: argparse.Namespace) -> int:
-    """Run ``jaxscope runs merge``: copy the recordings of a job's processes into a new run, and print its
-    directory. Return 0.
+    """Run ``jaxscope runs merge``: copy the recordings of a job's processes into a new run, and print the
+    directory of the new run. Return 0.
 
     Raises:
-      JaxscopeError: there are no such recordings, they are of several jobs, or they cannot be copied.
+      JaxscopeError: there are no recordings, or they are of several jobs, have unknown or equal ranks, or
+        cannot be copied.
     """
     from jaxscope.present.text import count
 
@@ -291,8 +291,8 @@ def handle_merge(args: argparse.Namespace) -> int:
 
 
 def _by_rank(places: Sequence[RunDir]) -> dict[int, RunDir]:
-    """Return the directories ``places`` as a dict: rank (number of a process in a job) -> the directory with
-    its recording.
+    """Return a dict: rank (number of a process in a job) -> the directory in ``places`` with the recording of
+    this process.
 
     Raises:
       UsageError: the rank of a recording is unknown, or two recordings have the same rank.
@@ -324,8 +324,8 @@ def _by_rank(places: Sequence[RunDir]) -> dict[int, RunDir]:
 
 
 def _agreed(chosen: Sequence[RunDir], *, yes: bool) -> bool:
-    """Return whether the runs ``chosen`` may be removed. Ask the user if stdin and stderr are a terminal and
-    ``yes`` (``--yes``) is not set; otherwise return True."""
+    """Ask the user whether the runs ``chosen`` may be removed, and return the answer. Return True without
+    asking if ``yes`` (``--yes``) is set, or if stdin or stderr is no terminal."""
     from jaxscope.present.text import count, size
 
     if yes or not chosen or not all(s is not None and s.isatty() for s in (sys.stdin, sys.stderr)):
@@ -344,8 +344,8 @@ def _agreed(chosen: Sequence[RunDir], *, yes: bool) -> bool:
 
 
 def _remove(found: RunDir) -> bool:
-    """Remove the run in ``found`` and print its directory. Files in it that jaxscope did not write are kept,
-    and named on stderr. Return False if the run does not exist any more.
+    """Remove the run in ``found`` and print its directory. Keep files that jaxscope did not write, and name
+    them on stderr. Return False if the run does not exist any more.
 
     Raises:
       LogError: the run cannot be removed.
@@ -367,9 +367,9 @@ def _remove(found: RunDir) -> bool:
 
 
 def _going_on(found: RunDir) -> bool:
-    """Return whether a process still writes into the run ``found``, into one of its ranks (processes of a
-    job), or into a run inside its directory. Such a run is not removed. If this cannot be determined, because
-    the process is on another machine, return whether something was written in the last day."""
+    """Return whether a process still writes into the run ``found``, its ranks (processes of a job) or the
+    runs inside it. If this is unknown, because the process is on another machine, return whether it wrote
+    within the last day."""
     from jaxscope.model.load import going_on, load
 
     places = store.rank_runs(found)
@@ -387,8 +387,8 @@ def _going_on(found: RunDir) -> bool:
 
 
 def _last_sign(run: Run, directory: RunDir) -> float:
-    """Return when a process last wrote into the run, in seconds since the epoch: the time of the latest
-    event, call count or heartbeat. Times in the future are ignored."""
+    """Return when a process last wrote into the run (an event, a call count or a heartbeat), in seconds since
+    the epoch. Times in the future are ignored."""
     times = [directory.started, *(p.last_ns / 1e9 for p in run.processes.values())]
     beat = beat_of(directory.heartbeat)
     if beat is not None:

@@ -44,7 +44,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Run ``jaxscope show``: print the part of the report as JSON. Return 0.
+    """Run ``jaxscope show``: print the part of the JSON report at the given path. Return 0.
 
     Raises:
       JaxscopeError: there is no such run, or no such path.

@@ -7,8 +7,8 @@ import sys
 
 
 def print_message(*lines: str | None) -> None:
-    """Write one message to stderr. The first line states what happened; the other lines, which are indented,
-    state what to do. A line that is None is left out."""
+    """Write one message to stderr. The first line says what happened; the others, which are indented, say
+    what to do. Lines that are None are skipped."""
     messages = [line for line in lines if line]
     with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be closed, or None
         sys.stderr.write("".join(f"{'  ' if n else 'jaxscope: '}{line}\n" for n, line in enumerate(messages)))

@@ -1,9 +1,8 @@
-"""Execute the program of ``jaxscope run`` several times: with ``--vary`` once for each setting, and with
-targets (accelerators to compile for) of different sizes once for each number of devices. Each execution is a
-round.
+"""Execute the program of ``jaxscope run`` once or several times. Each execution is called a round. There is
+one round for each combination of a setting of ``--vary`` and a number of devices of the targets (accelerators
+to compile for).
 
-The first round is recorded in the run directory, the others in directories within it. Without ``--vary`` and
-with targets of one device count there is one round.
+The first round is recorded in the run directory, the others in directories inside it.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from jaxscope.present.escape import escape
 
 
 class Round(NamedTuple):
-    """One execution of the program. With ``--vary``, or with targets (accelerators to compile for) of
-    different sizes, there are several.
+    """One execution of the program.
 
     Attributes:
-      label: a name that no other round of this run has, such as ``MESH=4x4@16``; empty if nothing varies.
-      program: the command line of the program, with the flags that this round varies.
-      settings: the environment variables and flags that ``--vary`` sets.
-      targets: the targets to compile for; all have the same number of devices.
+      label: a name that is unique among the rounds of a run, such as ``MESH=4x4@16``; empty if there is one
+        round.
+      program: the command line of the program, with the flags that ``--vary`` sets in this round.
+      settings: the environment variables and flags that ``--vary`` sets in this round.
+      targets: the targets (accelerators) to compile for; all have the same number of devices.
     """
 
     label: str
@@ -42,8 +41,8 @@ class Round(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Return the text that names this execution of the program in messages: ``MESH=4x4, on 16 devices for
-        v5e:4x4``."""
+        """Return the name of this round in messages: ``MESH=4x4, on 16 devices for v5e:4x4``. Empty if it has
+        neither settings nor targets."""
         parts = [" ".join(f"{s.name}={s.value}" for s in self.settings)] if self.settings else []
         if self.targets:
             names = ", ".join(t.name for t in self.targets)
@@ -51,15 +50,13 @@ class Round(NamedTuple):
         return ", ".join(parts)
 
     def meta(self) -> dict[str, Any]:
-        """Return the data about this execution of the program for ``meta.json``, a file in the run directory:
-        a dict of JSON values."""
+        """Return what ``meta.json`` in the run directory has about this round, as a dict of JSON values."""
         return {"settings": dict(self.settings)} if self.settings else {}
 
 
 def rounds_of(opts: argparse.Namespace, program: Command) -> list[Round]:
-    """Return all executions of the program (rounds): one for each combination of a ``--vary`` setting and a
-    number of devices among the targets (accelerators to compile for). Rounds with the same setting are next
-    to each other.
+    """Return all rounds (executions of the program): one for each combination of a ``--vary`` setting and a
+    number of devices of the targets. Rounds with the same setting follow each other.
 
     Raises:
       UsageError: a target or a value of ``--vary`` is invalid, or the options cannot be combined.
@@ -79,8 +76,8 @@ def rounds_of(opts: argparse.Namespace, program: Command) -> list[Round]:
 
 
 def _require_repeatable(opts: argparse.Namespace, program: Command, sizes: bool) -> None:
-    """Check that the program can be executed several times: for targets with different numbers of devices
-    (``sizes``), or else for ``--vary``.
+    """Check that the program can be executed several times. ``sizes``: targets have different numbers of
+    devices; otherwise ``--vary`` is the reason.
 
     Raises:
       UsageError: ``--detach`` or ``--tui`` is given, or the program is read from stdin.
@@ -106,9 +103,8 @@ def _require_repeatable(opts: argparse.Namespace, program: Command, sizes: bool)
 
 
 def checks(spec: str, rounds: list[Round]) -> dict[str, Any]:
-    """Parse ``spec``, the value of ``--check``, to options with the names of [tool.jaxscope.check]:
-    ``"max-compile-seconds=60"`` -> ``{"max-compile-seconds": 60}``. If it has no option ``target``, add one
-    with the names of all targets of ``rounds``, the executions of the program."""
+    """Parse ``spec``, the value of ``--check``: ``"max-compile-seconds=60"`` -> ``{"max-compile-seconds":
+    60}``. If ``spec`` has no ``target``, add it with the names of all targets of ``rounds``."""
     names = list(dict.fromkeys(t.name for each in rounds for t in each.targets))
     found = config.check_spec(spec)
     return {"target": names, **found} if names else found
@@ -120,19 +116,19 @@ def run_all(
     once: Callable[[Round, RunDir | None], Ended],
     options: Callable[[Round], dict[str, Any]],
 ) -> Ended:
-    """Execute all of ``rounds`` (executions of the program) in order. Return how the first failed round
-    ended; if none failed, how the last round ended.
+    """Execute ``rounds`` in order. Return how the first failed round ended; if none failed, how the last one
+    ended.
 
-    If a round fails, the others still run. After Ctrl-C or a signal to this process, no further round runs.
-    If the program cannot be recorded, only the first round runs.
+    The rounds after a failed one still run. After Ctrl-C or a signal to this process, no further round runs.
+    If nothing is recorded, only the first round runs.
 
     Args:
-      record: the run directory, for the first round; None: the program cannot be recorded.
+      record: the run directory, for the first round; None: nothing is recorded.
       once: executes one round and records it in the given directory.
       options: takes a round and returns its recording options.
 
     Raises:
-      LogError: the directory of a round cannot be created; that round and the following ones are not run.
+      LogError: the directory of a round cannot be created. This round and later ones are not run.
     """
     failed = ended = None
     for n, each in enumerate(rounds, 1):
@@ -155,8 +151,8 @@ def run_all(
 
 
 def _within(record: RunDir | None, each: Round, options: dict[str, Any]) -> RunDir:
-    """Create the run directory of ``each``, a round (an execution of the program) after the first, inside the
-    run directory ``record``. Return the new directory. ``options`` has the recording options of the round.
+    """Create and return the run directory of ``each``, a round after the first, inside the run directory
+    ``record``. ``options`` are the recording options of this round.
 
     Raises:
       LogError: the directory cannot be created.

@@ -23,8 +23,8 @@ _HINT = (
 
 
 class Setting(NamedTuple):
-    """The value of an environment variable (``MESH=64x4``), or of a flag of the script if the name begins
-    with a dash (``--mesh=64x4``)."""
+    """A value of an environment variable (``MESH=64x4``), or of a flag of the script (``--mesh=64x4``). The
+    name of a flag begins with a dash."""
 
     name: str
     value: str
@@ -35,7 +35,7 @@ class Setting(NamedTuple):
 
 
 def settings(words: Sequence[str]) -> list[list[Setting]]:
-    """Return all combinations of the values of all ``--vary`` options (``words``); the last option varies
+    """Return all combinations of the values of the ``--vary`` options ``words``. The last option varies
     fastest.
 
     ``["A=1,2", "B=3"]`` -> ``[[A=1, B=3], [A=2, B=3]]``, each a list of ``Setting``. Without ``--vary``,
@@ -103,8 +103,8 @@ def values(text: str) -> list[str]:
 
 
 def _value(text: str, at: int) -> tuple[str, int]:
-    """Return the value that begins at the position ``at`` of ``text`` (the values of ``--vary``), and the
-    position of the comma after the value, or of the end of the text: ``("a,b", 0)`` -> ``("a", 1)``.
+    """Return (the value that begins at position ``at`` of ``text``, the position after it): ``("a,b", 0)`` ->
+    ``("a", 1)``. At this position is a comma, or the end of the text.
 
     Raises:
       UsageError: the value is empty and not written as ``''``, or a quote is not closed.
@@ -130,9 +130,8 @@ def _value(text: str, at: int) -> tuple[str, int]:
 
 
 def program(given: Command, chosen: Sequence[Setting]) -> Command:
-    """Return the command line ``given`` with the flags among ``chosen``, the settings of one execution. A
-    flag replaces the same flag in ``given``, or is appended: ``train.py --mesh=8`` -> ``train.py
-    --mesh=4``."""
+    """Return the command line ``given`` with the flags among ``chosen``. A flag replaces the same flag in
+    ``given``, or is appended: ``train.py --mesh=8`` -> ``train.py --mesh=4``."""
     first = 2 if given.words[0] in ("-m", "-c") else 1
     words, arguments = given.words[:first], given.words[first:]
     for setting in chosen:
@@ -161,14 +160,14 @@ def _with_flag(arguments: list[str], setting: Setting) -> list[str]:
 
 
 def environment(chosen: Sequence[Setting]) -> dict[str, str]:
-    """Return those of the settings ``chosen`` that are environment variables, as name -> value. Flags of the
-    script are left out."""
+    """Return the settings in ``chosen`` that are environment variables, as name -> value; flags are
+    omitted."""
     return {s.name: s.value for s in chosen if not s.is_flag}
 
 
 def joined(words: Sequence[str]) -> list[str]:
-    """Join ``--vary`` with the word after it, ``["--vary", "--mesh=a,b"]`` -> ``["--vary=--mesh=a,b"]``,
-    because argparse would parse the second word as an option of jaxscope."""
+    """Return ``words`` with ``--vary`` joined to the word after it: ``["--vary", "--mesh=a,b"]`` ->
+    ``["--vary=--mesh=a,b"]``. Otherwise argparse would take the second word for an option of jaxscope."""
     joined: list[str] = []
     for word in words:
         if joined and joined[-1] == "--vary":

@@ -34,8 +34,9 @@ _DRY = (
 
 
 def grouped(names: Sequence[str]) -> list[list[Any]]:
-    """Return the distinct targets (accelerators to compile for) with these names, grouped by their number of
-    devices: a list of lists of ``Target``. The targets of one list can share one execution of the program.
+    """Return the targets (accelerators to compile for) with these names as a list of groups (lists of
+    ``Target``). The targets of a group differ, and have the same number of devices. So one execution of the
+    program is enough for a group.
 
     Raises:
       UsageError: a name is unknown, or its compiler is not installed.
@@ -55,9 +56,8 @@ def grouped(names: Sequence[str]) -> list[list[Any]]:
 
 
 def of_options(opts: argparse.Namespace) -> list[list[Any]]:
-    """Return the targets (accelerators to compile for) of ``jaxscope run`` as a list of groups: the targets
-    of a group have the same number of devices. Print a warning if XLA may hang with as many CPU devices as
-    the targets have.
+    """Return the targets of ``jaxscope run``, grouped as ``grouped`` returns them. Print a warning if XLA may
+    hang because the program runs on as many CPU devices as a target has devices.
 
     Raises:
       UsageError: a target is unknown or its compiler is not installed, or ``--dry-run`` is given without a
@@ -82,9 +82,8 @@ def of_options(opts: argparse.Namespace) -> list[list[Any]]:
 
 
 def aborted(targets: Sequence[Any], ended: Ended, opts: argparse.Namespace) -> None:
-    """If the program was aborted (SIGABRT), print the likely reason: for ``targets`` with many devices, it
-    ran on as many CPU devices, and XLA has fewer threads for their collectives. ``ended`` is how the program
-    ended. Nothing is printed with ``--quiet``."""
+    """If the program was aborted (SIGABRT) and the targets have many devices, print the likely reason: XLA
+    has too few threads for the collectives of as many CPU devices. Print nothing with ``--quiet``."""
     if ended.signal == signal.SIGABRT and targets and targets[0].devices > THREADS and not opts.quiet:
         print_message(
             "the program was aborted, probably by XLA: it does so when collectives of"
@@ -95,10 +94,10 @@ def aborted(targets: Sequence[Any], ended: Ended, opts: argparse.Namespace) -> N
 
 def installed(platform: str, name: str) -> None:
     """Check that the compiler for ``platform`` (``tpu`` or ``cuda``) is installed. ``name`` is the name of
-    the target, for the message.
+    the target, for the error message.
 
     Raises:
-      UsageError: it is not installed; the hint is the command that installs it.
+      UsageError: the compiler is not installed; the hint is the command that installs it.
     """
     from jaxscope.targets import client
 
@@ -117,19 +116,18 @@ def as_options(targets: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def force(env: dict[str, str], targets: Sequence[Any]) -> int | None:
-    """Set in the environment ``env`` that JAX uses the CPU, and simulates as many CPU devices as the targets
-    (accelerators to compile for) have. Return that number. Return None if ``env`` already sets a number,
-    which is kept. A platform that ``env`` selects is kept, too."""
+    """Set variables in the environment ``env`` so that JAX uses the CPU and simulates as many CPU devices as
+    each of ``targets`` has devices. Return this number; None if ``env`` already sets a number of CPU devices,
+    which stays. A platform that ``env`` selects also stays."""
     from jaxscope.launch import forced_devices
 
     return forced_devices.force(env, targets[0].devices)
 
 
 def begin(record: RunDir, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes] | None:
-    """Start the worker process that compiles programs for the targets (other accelerators) of the run
-    ``record``, as soon as the program queues them. Return the process. Print a message and return None if it
-    cannot start. ``env`` is the environment of the program (default: of this process); its compiler flags
-    apply to the worker, too."""
+    """Start the worker process, which compiles the programs that the program of the run ``record`` queues for
+    its targets (other accelerators). Return the process; None, after printing a message, if it cannot start.
+    ``env`` is the environment of the worker (default: of this process)."""
     from jaxscope.log.jobs import Queue
     from jaxscope.targets import worker
 
@@ -151,8 +149,8 @@ class _Restarts:
         self._left_before: int | None = None
 
     def allowed(self, code: int, left: int) -> bool:
-        """Print that the worker ended with the exit code ``code`` (negative: by a signal) while ``left``
-        programs were not compiled. Return whether it may be started again."""
+        """Print that the worker ended with the exit code ``code`` (negative: by a signal) before it compiled
+        the last ``left`` programs. Return whether it may be started again."""
         self._without_progress = self._without_progress + 1 if left == self._left_before else 1
         self._left_before = left
         allowed = self._without_progress <= RESTARTS
@@ -170,8 +168,8 @@ class _Progress:
         self._printed: tuple[int, tuple[int, ...]] | None = None
 
     def print(self, left: int) -> None:
-        """Print that ``left`` programs are left to compile, and what the compiler waits for. Print nothing if
-        both are as printed before."""
+        """Print that ``left`` programs are left to compile, and what the compiler waits for, unless nothing
+        has changed since the last call."""
         from jaxscope.present.targets import waiting
 
         behind = self._queue.behind()
@@ -189,17 +187,17 @@ def end(
     quiet: bool,
     env: Mapping[str, str] | None = None,
 ) -> bool:
-    """Close the queue of programs to compile after the end of the program, so that ``worker``, which
-    ``begin`` returned, ends when the queue is empty. Return whether the user pressed Ctrl-C meanwhile.
+    """Close the queue of programs to compile, because the program has ended, so that ``worker`` ends when the
+    queue is empty. Return whether the user pressed Ctrl-C meanwhile.
 
-    After Ctrl-C the worker continues in the background. If the worker was killed, it is started again, as
+    After Ctrl-C the worker continues in the background. A worker that ended too early is started again, as
     long as each start compiles more programs.
 
     Args:
       record: the run directory, which has the queue.
-      wait: wait for the programs that are left to compile.
-      quiet: do not print how many are left.
-      env: the environment for a new worker; default: the environment of this process.
+      wait: whether to wait until all programs are compiled.
+      quiet: whether not to print how many programs are left.
+      env: the environment for a new worker; None: the environment of this process.
     """
     from jaxscope.log.jobs import Queue
 

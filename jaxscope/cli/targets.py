@@ -36,8 +36,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Run ``jaxscope targets``: print the list of accelerators, or only the one that the user named. Return
-    0.
+    """Run ``jaxscope targets``: print all accelerators, or only the one on the command line. Return 0.
 
     Raises:
       UsageError: there is no accelerator with this name.

@@ -54,8 +54,8 @@ END = 2000  # characters of the program's stderr that are shown where it failed
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add the command ``jaxscope try`` to ``subparsers`` (of argparse). argparse does not parse the words
-    after it: they are options and then the program's own command line, which ``handle`` separates."""
+    """Add the command ``jaxscope try`` to ``subparsers`` (of argparse). argparse does not parse its words:
+    ``handle`` separates its options from the program's own command line."""
     verb = subparsers.add_parser("try", help="compare before and after", add_help=False, prefix_chars="\0")
     verb.add_argument("words", nargs=argparse.REMAINDER)
     verb.set_defaults(handler=handle)
@@ -146,12 +146,12 @@ def _run(
     program: Command,
     opts: argparse.Namespace,
 ) -> Side:
-    """Run ``program`` with another version of the user's code, record it, and return its figures. The version
-    is ``commit`` of the repository, changed by the diff ``patch`` (None: unchanged), and is checked out into
-    a temporary directory. ``label`` is the name of the version in the output.
+    """Run and record ``program`` in a temporary checkout of ``commit``, changed by the diff ``patch`` (None:
+    unchanged). Return its figures. ``label`` is the name of this version in the output.
 
     Raises:
-      JaxscopeError: nothing was recorded, or the program imported code of the user's own checkout.
+      JaxscopeError: git failed, nothing was recorded, or the program imported code of the user's own
+        checkout.
     """
     from jaxscope.model.load import load
     from jaxscope.report import trial, variants
@@ -197,9 +197,8 @@ def _passed_on(opts: argparse.Namespace) -> list[str]:
 
 
 def _in_tree(word: str, repository: Repository) -> str:
-    """Return ``word``, the first word of the program's command line. If it is the absolute path of a file in
-    the user's checkout of ``repository``, return the path of the same file in the temporary checkout
-    instead."""
+    """Return ``word``, the first word of the program's command line. The absolute path of a file in the
+    user's checkout becomes the path of the same file in the temporary checkout."""
     path = Path(word)
     if path.is_absolute() and path.is_relative_to(repository.root):
         return str(repository.tree / path.relative_to(repository.root))
@@ -207,9 +206,8 @@ def _in_tree(word: str, repository: Repository) -> str:
 
 
 def _own_checkout_unused(run: Any, repository: Repository) -> None:
-    """Check that the program imported the files of the temporary checkout, and not those of the user's
-    checkout, which do not have the change to try. ``run`` is what the program recorded, ``repository`` has
-    both checkouts.
+    """Check that the program of ``run`` imported no files of the user's checkout instead of those of the
+    temporary checkout, which have the change to try.
 
     Raises:
       JaxscopeError: a function of the run is defined in the user's checkout.

@@ -14,8 +14,8 @@ from jaxscope.present.escape import escape
 
 
 def begin(record: RunDir | None, opts: argparse.Namespace) -> Popen[bytes] | None:
-    """Start the process that uploads ``record`` while the program runs, and return it. Return None if
-    ``--out`` is not in a store (``s3://...``), or if nothing is recorded."""
+    """Start the process that uploads ``record`` while the program runs, and return it. Return None if nothing
+    is recorded, or if ``--out`` is not an address in a store (``s3://...``)."""
     if record is None or not remote.is_remote(opts.out):
         return None
     from jaxscope.launch import upload
@@ -24,8 +24,8 @@ def begin(record: RunDir | None, opts: argparse.Namespace) -> Popen[bytes] | Non
 
 
 def finish(uploading: Popen[bytes] | None, record: RunDir | None, opts: argparse.Namespace) -> None:
-    """Wait for ``uploading``, the process that ``begin`` returned, and print whether all files were uploaded.
-    The wait is limited; what is missing then is printed, with the command that uploads it later."""
+    """Wait for ``uploading``, the process from ``begin``, for a limited time, and print whether all files
+    were uploaded. If not, print what is missing, and the command that uploads it later."""
     if record is None or not remote.is_remote(opts.out):
         return
     from jaxscope.launch import upload
@@ -48,8 +48,8 @@ def finish(uploading: Popen[bytes] | None, record: RunDir | None, opts: argparse
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Run ``jaxscope runs upload``: upload those files of a run, or of all ranks (processes) of a job, that
-    the store (``s3://...``) does not have yet. Return 0.
+    """Run ``jaxscope runs upload``: copy the files of a run, or of all ranks (processes) of a job, to a store
+    (``s3://...``). Files that the store has already are not sent again. Return 0.
 
     Raises:
       JaxscopeError: there is no such run, or the store cannot be written.

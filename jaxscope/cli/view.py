@@ -54,8 +54,8 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def begun() -> RunDir | None:
-    """Return the newest run if its program is running and has not imported jax yet; else None. The word
-    ``latest`` on the command line skips such a run, because it has recorded nothing."""
+    """Return the newest run if its program is running and has not imported jax yet; else None. The command
+    line's ``latest`` would skip this run, because it has recorded nothing."""
     runs = store.all_runs()
     if not runs or runs[-1].recorded:
         return None
@@ -66,17 +66,16 @@ def begun() -> RunDir | None:
 
 
 def on_a_terminal() -> bool:
-    """Return whether the terminal interface can be drawn: stdin, from which Textual reads, stdout and stderr,
-    on which it draws, are a terminal. A terminal whose TERM is empty, dumb or unknown would print the control
-    codes as text."""
+    """Return whether the terminal interface can be drawn: stdin, stdout and stderr are terminals, and TERM is
+    not empty, ``dumb`` or ``unknown``."""
     if os.environ.get("TERM", "").strip() in ("", "dumb", "unknown"):
         return False
     return all(s is not None and s.isatty() for s in (sys.stdin, sys.stdout, sys.stderr))
 
 
 def by_default() -> bool:
-    """Return whether ``jaxscope run`` opens the terminal interface if no option decides this: it opens if
-    this process is in the foreground of a terminal, and not in CI or in a notebook."""
+    """Return whether ``jaxscope run`` opens the terminal interface without an option: if this process is in
+    the foreground of a terminal, and neither in CI nor in a notebook."""
     if not on_a_terminal():
         return False
     if os.environ.get("CI") or "JPY_PARENT_PID" in os.environ:  # a notebook's `!command` runs on a terminal
@@ -88,16 +87,15 @@ def by_default() -> bool:
 
 
 def show(directory: RunDir, *, owned: bool = False, alive: Callable[[], bool] | None = None) -> str | None:
-    """Show the terminal interface until the user leaves it. Return how the user left it: ``terminated`` if
-    this process got SIGTERM or the terminal was closed; ``detach`` or ``stop`` if the user decided that the
-    running program continues or ends; None otherwise. The user's decision is returned even if the interface
-    fails afterwards.
+    """Show the terminal interface until it closes. Return ``terminated`` if this process got SIGTERM or the
+    terminal was closed, ``detach`` or ``stop`` if the user let the running program continue or end, and None
+    otherwise. The result is also returned if the interface fails after the user's decision.
 
     Args:
       directory: the directory of the run.
-      owned: whether this process started the program. Only then the interface asks the user what is to happen
-        to the running program.
-      alive: returns whether the program still runs; None: this is known from the recording only.
+      owned: whether this process started the program, so that the user is asked whether a running program
+        continues.
+      alive: returns whether the program still runs; None: only the recording shows this.
 
     Raises:
       JaxscopeError: the interface failed; Textual printed the reason on stderr.

@@ -1,8 +1,8 @@
 """Check out versions of a git repository into a temporary directory, without changing the user's checkout.
 
-Uncommitted changes become git objects in the temporary directory, not in the user's repository. Git lists the
-temporary checkout as a worktree of the repository only while the checkout exists. Hooks of the repository are
-not run.
+Git objects for uncommitted changes are stored in the temporary directory, not in the user's repository. The
+temporary checkout is a worktree of the repository, which git lists while it exists. Hooks of the repository
+are not run.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class Repository:
         files.make_directory(room / "objects")
 
     def git(self, *words: str, at: Path | None = None, env: Mapping[str, str] | None = None) -> str:
-        """Run ``git`` with these words in the directory ``at`` (default: ``root``), with the further
-        environment variables ``env``, and return what it prints on stdout.
+        """Run ``git`` with ``words`` in the directory ``at`` (default: ``root``) and return its stdout.
+        ``env`` has additional environment variables.
 
         Raises:
-          UsageError: git failed; the message is the one that git printed.
+          UsageError: git failed; the message has git's own message.
         """
         done = subprocess.run(
             ["git", *_QUIET, *words],
@@ -91,9 +91,9 @@ class Repository:
             ) from e
 
     def uncommitted(self) -> str:
-        """Return the id of a commit of the user's checkout as it is now: with changes and new files, but
-        without files that git ignores. This is HEAD if there are no changes and no new files. Otherwise it is
-        a new commit, which exists only in the temporary directory."""
+        """Return the id of a commit with the user's checkout as it is now, including uncommitted changes and
+        new files, but without files that git ignores. This is HEAD if nothing has changed since HEAD, else a
+        new commit whose objects are only in the temporary directory."""
         head = self.commit_of("HEAD")
         index = self._room / "index"
         with contextlib.suppress(OSError):  # an empty index works as well, more slowly
@@ -110,8 +110,8 @@ class Repository:
 
     @contextlib.contextmanager
     def checked_out(self, commit: str, patch: Path | None = None) -> Iterator[Path]:
-        """Check ``commit`` out into ``tree`` and apply ``patch``. Remove the checkout at the end of the
-        ``with`` statement.
+        """Check out ``commit`` into ``tree`` and apply ``patch``, if any. The checkout is removed when the
+        ``with`` statement ends.
 
         Yields the directory in ``tree`` that corresponds to the user's current directory.
 
@@ -145,9 +145,9 @@ class Repository:
                 raise _does_not_apply(patch, e) from e
 
     def python_path(self) -> list[str]:
-        """Return the entries for PYTHONPATH that make the program import the version in ``tree``. They are
-        the entries of ``sys.path`` that are in the user's checkout, and the directories of packages that are
-        installed from it (``pip install -e``), each as the same directory in ``tree``."""
+        """Return entries for PYTHONPATH that make the program import its code from ``tree``. For each entry
+        of ``sys.path`` in the user's checkout, and for each package that is installed from there (``pip
+        install -e``), this is the corresponding directory in ``tree``."""
         entries = [Path(entry) for entry in sys.path[1:] if entry]
         for name, module in list(sys.modules.items()):
             mapping = getattr(module, "MAPPING", None)  # of setuptools
@@ -172,8 +172,8 @@ def _environment() -> dict[str, str]:
 
 @contextlib.contextmanager
 def repository() -> Iterator[Repository]:
-    """Yield the repository of the current directory. Its temporary directory is removed at the end of the
-    ``with`` statement.
+    """Yield the repository of the current directory. Its temporary directory is removed when the ``with``
+    statement ends.
 
     Raises:
       UsageError: the current directory is not in a git repository, or git is not installed.

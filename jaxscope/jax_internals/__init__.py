@@ -1,8 +1,8 @@
-"""Read every private name of JAX that jaxscope uses. No other package of jaxscope reads private names of JAX.
+"""Read the private names of JAX that jaxscope uses. No other package of jaxscope reads private names of JAX.
 
-If the installed JAX lacks a name, only the fields of a recording's events that are read from this name stay
-empty. ``table`` lists what is available, with the reason where something is not. ``jaxscope doctor`` prints
-this list, and a recording has a ``Degraded`` event for each missing part.
+If the installed JAX lacks a name, only the event fields that are read from this name stay empty. ``table``
+lists the parts of a recording, with the reason for each part that is not available. ``jaxscope doctor``
+prints this list, and a recording has a ``Degraded`` event for each such part.
 """
 
 from jaxscope.jax_internals.arrays import array_class as array_class

@@ -1,5 +1,5 @@
 """Read the properties of an array (sharding, address, where it was created) without reading its contents.
-Also find the function inside a jitted one."""
+Also read the function inside a jitted function."""
 
 from __future__ import annotations
 
@@ -25,19 +25,18 @@ def staging() -> tuple[list[Any], CodeType | None, Any]:
     (primitives, code, class).
 
     The primitives are ``stage_p`` and ``convert_element_type_p``. The code is the code object of the function
-    that runs primitives outside of traces; None if the installed JAX does not have it. The class is that of
-    the host arrays that the primitives receive.
+    that runs primitives outside of traces; None if the installed JAX does not have this function. The class
+    is that of the host arrays that the primitives get.
     """
     primitives = [attributes.STAGE.needed(), attributes.CONVERT.needed()]
     return primitives, frames.EagerFrame.code(), attributes.HOST_ARRAY.needed()
 
 
 def staged_bytes(frame: FrameType) -> int | None:
-    """Return the size in bytes of the host array that ``jnp.asarray`` or ``jnp.array`` is about to copy to a
-    device.
+    """Return the bytes of the host array that ``jnp.asarray`` or ``jnp.array`` is about to copy to a device.
 
-    Return None if ``frame`` is not a frame of the function of JAX that runs a primitive, or if the primitive
-    gets a device array or a single number. JAX creates such numbers itself: the 0 in ``x[0]``.
+    None if ``frame`` is not a frame of the function of JAX that runs a primitive, or if the primitive gets a
+    device array or a single number. JAX itself creates single numbers, such as the 0 in ``x[0]``.
     """
     _, code, host_array = staging()
     if frame.f_code is not code:
@@ -55,20 +54,20 @@ def is_on(array: Any, devices: Any) -> bool:
 
 
 def committed(value: Any) -> bool | None:
-    """Return whether ``value`` is committed to its devices, so that JAX does not move it by itself. Return
-    None if ``value`` is no JAX array."""
+    """Return whether ``value`` is committed to its devices, so that JAX does not move it by itself. None if
+    ``value`` is no JAX array."""
     found = getattr(value, "committed", getattr(value, "_committed", None))
     return found if isinstance(found, bool) else None
 
 
 def stands_for(kind: type, value: Any) -> str | None:
-    """Return the name of the type that ``value``, an argument of ``f.lower()``, probably had before JAX
-    replaced it: ``numpy.ndarray``, ``jax.ShapeDtypeStruct`` or ``jax.Array``. Return None if JAX has not
-    replaced it. ``kind`` is the type of ``value``.
+    """Return the name of the type that an argument of ``f.lower()`` had before JAX replaced it by ``value``:
+    ``numpy.ndarray``, ``jax.ShapeDtypeStruct`` or ``jax.Array``. None if JAX did not replace it. ``kind`` is
+    the type of ``value``.
 
-    JAX 0.10 and 0.12 replace the arguments of ``f.lower()`` by objects of the class ``MetaTy``. If
-    ``is_np_array`` is set, the argument was a NumPy array; otherwise, if there is no sharding, it was a
-    ``jax.ShapeDtypeStruct``, and else a ``jax.Array``.
+    JAX 0.10 and 0.12 replace arguments by objects of the class ``MetaTy``. With ``is_np_array``, the argument
+    was a NumPy array; without a sharding, it was probably a ``jax.ShapeDtypeStruct``; otherwise a
+    ``jax.Array``.
     """
     if kind.__qualname__ != "MetaTy":
         return None
@@ -78,21 +77,21 @@ def stands_for(kind: type, value: Any) -> str | None:
 
 
 def clients() -> list[Any]:
-    """Return the clients of the JAX backends (CPU, GPU, TPU) that the program has started. Return an empty
-    list if it has started none; no backend is started for this, as ``jax.live_arrays()`` would do."""
+    """Return the clients of the JAX backends (CPU, GPU, TPU) that the program has started; empty if none.
+    Unlike ``jax.live_arrays()``, this starts no backend."""
     if attributes.BACKENDS.module not in sys.modules:
         return []
     return list(attributes.BACKENDS.needed().values())
 
 
 def makeup(array: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """Return (sharding, placement, committed, stack, layout) of a live array. Arrays for which these five and
-    the avals are equal are counted together. All five are hashable. Reading them takes 1 us.
+    """Return (sharding, placement, committed, stack, layout) of a live array, all hashable. Arrays with equal
+    values and avals are counted together. This takes 1 us.
 
     The placement is (device, memory kind) for an array on one device, because each such array has a sharding
-    object of its own; for other arrays it is the sharding. The stack is jaxlib's record of where the array
-    was created, whose ``frames`` are innermost first. The layout compares like ``format.layout``. The stack
-    or the layout is None if the installed JAX does not have it.
+    object of its own. For other arrays it is the sharding. The stack is jaxlib's record of where the array
+    was created; its ``frames`` are innermost first. The layout compares like ``format.layout``. Stack and
+    layout are None if the installed JAX does not have them.
     """
     sharding = array.sharding
     try:
@@ -107,18 +106,18 @@ def makeup(array: Any) -> tuple[Any, Any, Any, Any, Any]:
 
 def made_at(array: Any) -> Any:
     """Return jaxlib's record of the Python stack that created ``array``, whose ``frames`` are innermost
-    first. Return None if there is no record."""
+    first; None if there is no record."""
     return getattr(array, "traceback", None)
 
 
 def buffers(array: Any) -> list[tuple[int, int]] | None:
-    """Return (device id, address) of each shard of ``array`` in this process. Return None if ``array`` is
-    still being computed.
+    """Return (device id, address) of each shard of ``array`` in this process; None if ``array`` is still
+    being computed.
 
-    The addresses of an array that is being computed are not read, because JAX may then wait until all
-    programs queued earlier have ended, on CPU as well (checked on 0.10.2 and 0.12.0.1). An array keeps its
-    shards alive once they have been read. So the shards of an array on several devices are read from a clone,
-    which shares the memory and is released afterwards.
+    Reading the addresses of an array that is being computed may wait until all programs queued earlier have
+    ended, also on CPU (checked on 0.10.2 and 0.12.0.1). An array keeps its shards alive once they were read.
+    So the shards of an array on several devices are read from a clone, which shares the memory and is
+    released afterwards.
 
     Raises:
       RuntimeError: the array was deleted meanwhile, or this platform has no addresses.
@@ -133,8 +132,8 @@ def buffers(array: Any) -> list[tuple[int, int]] | None:
 
 
 def held_array(value: Any) -> Any:
-    """Return the array inside a typed PRNG key (``_base_array``) or a Ref (``_refs``, ``_buf``). Return None
-    for any other value."""
+    """Return the array inside a typed PRNG key (``_base_array``) or a Ref (``_refs``, ``_buf``); None for any
+    other value."""
     for name in ("_base_array", "_refs", "_buf"):
         try:
             return object.__getattribute__(value, name)
@@ -144,15 +143,15 @@ def held_array(value: Any) -> Any:
 
 
 def given_to_jit(value: Any) -> Any:
-    """Return the function that was passed to jit, if ``value`` is a jitted function. Return any other
-    ``value`` unchanged."""
+    """Return the function that was passed to jit, if ``value`` is a jitted function; else return ``value``
+    unchanged."""
     function = JittedFunction(value).fun
     return function if known(function) else value
 
 
 def wrapped_function(value: Any) -> Any:
-    """Return the attribute ``__wrapped__`` of ``value``, such as the user's function in a jitted one. Return
-    None if there is no such attribute. No ``__getattr__`` of the program's classes is called."""
+    """Return the attribute ``__wrapped__`` of ``value``, such as the user's function in a jitted one; None if
+    there is none. No ``__getattr__`` of the program's classes is called."""
     try:
         return object.__getattribute__(value, "__wrapped__")
     except AttributeError:
@@ -170,8 +169,8 @@ def hlo_sharding(sharding: Any) -> Any:
 
 
 def lacks() -> str | None:
-    """Return a sentence that names the attributes of arrays and shardings that jaxscope needs and the
-    installed JAX does not have. Return None if JAX has all of them."""
+    """Return a sentence that names the attributes of arrays and shardings that jaxscope needs but the
+    installed JAX does not have; None if JAX has all of them."""
     import jax
 
     needed = {

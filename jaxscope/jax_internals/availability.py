@@ -1,5 +1,5 @@
-"""List the parts of a recording that are read under private names of JAX: whether the installed JAX has the
-names that a part needs, and which fields of the recording's events are read from them."""
+"""List the parts of a recording that are read under private names of JAX. For each part, tell whether the
+installed JAX has the names, and which event fields are read from them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ TESTED = ((0, 10), (0, 12))
 
 
 def untested(version: str) -> str | None:
-    """Return a warning if ``version`` of JAX is older or newer than the tested versions. Return None if it is
-    a tested version, or no version number at all."""
+    """Return a warning if ``version`` of JAX is older or newer than the tested versions; None if it is
+    tested, or if it is no version number."""
     parts = version.split(".")[:2]
     if len(parts) < 2 or not all(p.isdecimal() for p in parts):
         return None
@@ -35,20 +35,20 @@ Need = Private | tuple[Kind, list[str]] | Callable[[], str | None]
 
 
 def _all(*kinds: Kind) -> list[Need]:
-    """Return the needs of a part of a recording that reads ``kinds``, declarations of frames or objects of
-    JAX: for each of them the pair (declaration, its required fields)."""
+    """Return, for each of ``kinds`` (declarations of frames or objects of JAX), the pair (declaration, names
+    of its fields)."""
     return [(kind, list(kind.names)) for kind in kinds]
 
 
 class Seam(NamedTuple):
-    """A seam: a place where jaxscope attaches to JAX. It is one part of a recording, with the private names
-    of JAX that this part needs.
+    """One part of a recording, with the private names of JAX that it needs. A seam is a place where jaxscope
+    attaches to JAX.
 
     Attributes:
       name: a short name: ``compile_frame``.
-      gives: what a recording has because of this part, for users.
-      needs: what the part needs. Each entry is a private attribute of a module, a pair (declaration of a
-        frame or object, its fields), or a function that returns what is missing (None: nothing).
+      gives: what this part adds to a recording, as a text for users.
+      needs: what the part needs: private attributes of modules, pairs (declaration of a frame or object,
+        names of its fields), and functions that return what is missing (None: nothing).
     """
 
     name: str
@@ -61,11 +61,10 @@ class Status(NamedTuple):
 
     Attributes:
       name: a short name of the part: ``compile_frame``.
-      gives: what a recording has because of this part, for users.
+      gives: what this part adds to a recording, as a text for users.
       available: whether JAX has everything that the part needs.
-      reason: what is missing; None: nothing.
-      fills: the fields of the recording's events that stay empty: ``Missed.key`` is the field ``key`` of the
-        event ``Missed``.
+      reason: what is missing; None: nothing is missing.
+      fills: the event fields that stay empty: ``Missed.key`` is the field ``key`` of the event ``Missed``.
     """
 
     name: str
@@ -76,14 +75,14 @@ class Status(NamedTuple):
 
 
 def _public(name: str) -> Private:
-    """Return a declaration of the public function ``name`` of ``jax.monitoring``, so that it can be checked
-    like a private name."""
+    """Return a declaration of the public function ``name`` of ``jax.monitoring``, to check it like a private
+    name."""
     return Private("jax.monitoring", name)
 
 
 def _copies() -> str | None:
-    """Return a sentence why copies of arrays to the host cannot be observed in the installed JAX. Return None
-    if they can be."""
+    """Return a sentence that says why copies of arrays to the host cannot be observed in the installed JAX;
+    None if they can."""
     array = array_class()
     if frames.ValueFrame.function not in array.__dict__:
         return f"{frames.ValueFrame.where()} is not there"
@@ -94,8 +93,8 @@ def _copies() -> str | None:
 
 
 def _scalars() -> str | None:
-    """Return a sentence why the installed JAX does not announce the beginning of a phase (trace, lowering,
-    compilation). Return None if it does."""
+    """Return a sentence that says why the installed JAX does not announce the beginning of a phase (trace,
+    lowering, compilation); None if it does."""
     lacks = _public("register_scalar_listener").lacks()
     if lacks is not None:
         return lacks
@@ -106,8 +105,8 @@ def _scalars() -> str | None:
 
 
 def _traceback() -> str | None:
-    """Return a sentence if arrays of the installed JAX do not record where they were created. Return None if
-    they do."""
+    """Return a sentence if arrays of the installed JAX do not record where they were created; None if they
+    do."""
     return None if hasattr(array_class(), "traceback") else "ArrayImpl has no traceback"
 
 
@@ -240,9 +239,8 @@ Lost = tuple[str, tuple[str, ...]]
 
 
 def _lost(need: Need) -> Lost | None:
-    """Check whether the installed JAX has ``need``, something that a part of a recording needs. Return None
-    if it has. Otherwise return (a sentence that names what is missing, the fields of the recording's events
-    that stay empty)."""
+    """Return None if the installed JAX has ``need``, which a part of a recording needs. Otherwise return (a
+    sentence that names what is missing, the event fields that stay empty)."""
     fills: tuple[str, ...] = ()
     if isinstance(need, Private):
         lacks, fills = need.lacks(), need.fills
@@ -257,8 +255,8 @@ def _lost(need: Need) -> Lost | None:
 
 
 def table() -> list[Status]:
-    """Return, for each part of a recording, whether the installed JAX has the private names that the part
-    needs. This imports jax."""
+    """Return a ``Status`` for each part of a recording: whether the installed JAX has the private names that
+    the part needs. This imports jax."""
     rows = []
     for seam in SEAMS:
         lost: list[Lost] = []
@@ -275,9 +273,8 @@ def table() -> list[Status]:
 
 
 def needed_for(field: str) -> list[tuple[bool, str]]:
-    """Return every private name of JAX that ``field`` of a recording's event is read from, as pairs (whether
-    the installed JAX has the name, the full name). ``field`` is ``Missed.key`` for the field ``key`` of the
-    event ``Missed``."""
+    """Return (whether the installed JAX has the name, the full name) for each private name of JAX that the
+    event field ``field`` is read from. ``Missed.key`` is the field ``key`` of the event ``Missed``."""
     found: list[tuple[bool, str]] = []
     for kind in (*frames.FRAMES, *objects.OBJECTS):
         for name in kind.names:
@@ -290,8 +287,8 @@ def needed_for(field: str) -> list[tuple[bool, str]]:
 
 
 def _there(lacks: Callable[..., str | None], *args: list[str]) -> bool:
-    """Return whether the installed JAX has what ``lacks`` checks: True if ``lacks(*args)`` returns None,
-    False if it returns a sentence (that names what is missing) or raises an exception."""
+    """Return whether ``lacks(*args)`` returns None, which means that JAX lacks nothing. False if it returns a
+    sentence or raises an exception."""
     try:
         return lacks(*args) is None
     except Exception:

@@ -1,8 +1,8 @@
-"""Declare as data what jaxscope reads of JAX under private names: local variables of JAX's functions (read
-from their frames), fields of its objects, attributes of its modules.
+"""Declare what jaxscope reads of JAX under private names: local variables of JAX's functions (read from their
+frames), fields of its objects, attributes of its modules.
 
-A declaration has two uses: to check whether the installed JAX has the name, and to read its value. Reading
-gives a value or a ``Missing``, never 0, an empty list or False for a name that does not exist.
+With a declaration, one can check whether the installed JAX has the name, and read its value. For a name that
+does not exist, reading gives a ``Missing``, never 0, an empty list or False.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ class Missing(enum.Enum):
 
 
 def known(value: Any) -> bool:
-    """Return whether ``value``, which was read under a private name of JAX, is a value and not a
+    """Return whether ``value``, the result of reading a private name of JAX, is a value and not a
     ``Missing``."""
     return not isinstance(value, Missing)
 
 
 def known_or_none(value: Any) -> Any:
-    """Return ``value``, which was read under a private name of JAX; None if it is a ``Missing``."""
+    """Return ``value``, the result of reading a private name of JAX; None instead of a ``Missing``."""
     return None if isinstance(value, Missing) else value
 
 
 def first_known(*values: Any) -> Any:
-    """Return the first of ``values`` that is a value and no ``Missing``. If all are ``Missing``, return the
-    last one. The arguments are the same property, read from several frames or objects of JAX."""
+    """Return the first of ``values`` that is not a ``Missing``. If all are, return the last one. ``values``
+    are the same property, read in several places of JAX."""
     found: Any = Missing.UNKNOWN
     for value in values:
         if known(value):
@@ -56,19 +56,19 @@ def private(*fills: str) -> Any:
     """Declare a field of a dataclass that is read under a private name of JAX.
 
     Args:
-      fills: the fields of the events in a recording that stay empty if JAX does not have the name:
-        ``Missed.key`` is the field ``key`` of the event ``Missed``.
+      fills: the event fields that stay empty if JAX does not have the name: ``Missed.key`` is the field
+        ``key`` of the event ``Missed``.
     """
     return dataclasses.field(metadata={"fills": fills})
 
 
 class _Read:
-    """Base class for what jaxscope reads from JAX's private code. A subclass is a dataclass; each of its
-    fields is read from an attribute of an object of JAX, or from a local variable of a function of JAX.
+    """Base class of the declarations. A subclass is a dataclass, and each of its fields is read from an
+    attribute of an object of JAX or from a local variable of a function of JAX.
 
     Attributes:
       names: field of the subclass -> its name in JAX.
-      noun: what the names are, for messages: ``attribute`` or ``local``.
+      noun: what messages call such a name: ``attribute`` or ``local``.
     """
 
     names: ClassVar[dict[str, str]]
@@ -76,28 +76,29 @@ class _Read:
 
     @classmethod
     def where(cls) -> str:
-        """Return the full name of the function or class of JAX that the fields are read from."""
+        """Return the full name of the function or class of JAX whose local variables or attributes are
+        read."""
         raise NotImplementedError
 
     @classmethod
     def fills(cls, field: str) -> tuple[str, ...]:
-        """Return the fields of the events in a recording whose values are read through ``field`` of this
-        class, such as ``Missed.key`` (``key`` of the event ``Missed``). They stay empty if the installed JAX
-        does not have the local variable or attribute that ``field`` declares."""
+        """Return the event fields that are read through ``field`` of this class, such as ``Missed.key``
+        (``key`` of the event ``Missed``). They stay empty if the installed JAX lacks the variable or
+        attribute."""
         fields = cls.__dataclass_fields__  # type: ignore[attr-defined]
         found: tuple[str, ...] = fields[field].metadata["fills"]
         return found
 
     @classmethod
     def _has(cls, name: str) -> bool:
-        """Return whether the function or class of the installed JAX has the local variable or attribute
-        ``name``."""
+        """Return whether the installed JAX has the local variable or attribute ``name`` in the declared
+        function or class."""
         raise NotImplementedError
 
     @classmethod
     def lacks(cls, fields: list[str] | None = None) -> str | None:
-        """Return a sentence that names the fields of this class that cannot be read from the installed JAX.
-        Return None if all can be read. ``fields`` are the fields to check; None: all."""
+        """Return a sentence that names the local variables or attributes that the installed JAX lacks; None
+        if it has all. ``fields`` are the fields of this class to check; None: all."""
         names = [cls.names[f] for f in (fields if fields is not None else cls.names)]
         lost = [n for n in names if not cls._has(n)]
         return f"{cls.where()} has no {cls.noun} {', '.join(lost)}" if lost else None
@@ -121,7 +122,7 @@ class JaxFrame(_Read):
     def __new__(cls, frame: FrameType) -> Any:
         """Read the declared local variables from ``frame``, a frame of the declared function. A field is
         ``Missing.UNSET`` if its variable has no value yet, ``Missing.UNKNOWN`` if the function has no such
-        variable, and ``Missing.FAILED`` if reading raised an exception."""
+        variable, and ``Missing.FAILED`` if reading the frame raised an exception."""
         self = object.__new__(cls)
         try:
             values = read(frame, cls.names.values())
@@ -144,7 +145,7 @@ class JaxFrame(_Read):
     @classmethod
     def on(cls: type[T], stack: dict[str, FrameType]) -> T | None:
         """Read the declared local variables from the innermost frame of the declared function on ``stack``, a
-        dict: function name -> its innermost frame. Return None if the function is not on the stack."""
+        dict: function name -> its innermost frame. Return None if the function is not on ``stack``."""
         frame = stack.get(cls.function)  # type: ignore[attr-defined]
         return cls(frame) if frame is not None else None  # type: ignore[call-arg]
 
@@ -168,8 +169,8 @@ class JaxFrame(_Read):
 
     @classmethod
     def python_function(cls) -> Any:
-        """Return the declared function itself. Return None if the installed JAX does not have it, or if it is
-        defined inside another function, which creates it anew in each call."""
+        """Return the declared function. None if the installed JAX does not have it, or if it is defined
+        inside another function, which creates it anew in each call."""
         found: Any = importlib.import_module(cls.module)
         if not cls.owner:
             return function_behind(getattr(found, cls.function, None))
@@ -193,10 +194,10 @@ class JaxObject(_Read):
 
     Attributes:
       module: the module that defines the class.
-      kind: the name of the class; several names, separated by spaces, if JAX renamed the class. A check of
-        the declaration looks up the attributes in this class. Empty: there is no class to check.
+      kind: the name of the class, in which a check looks for the attributes. Several names, separated by
+        spaces, if JAX renamed the class. Empty: there is no class to check.
       made_in: if ``kind`` is empty, the function of ``module`` that sets the attributes on its result. A
-        check of the declaration looks up the names of the attributes in the code of this function.
+        check looks for their names in the code of this function.
     """
 
     module: ClassVar[str]
@@ -205,8 +206,8 @@ class JaxObject(_Read):
 
     def __new__(cls, value: Any) -> Any:
         """Read the declared attributes from ``value``, an object of the declared class. A field is
-        ``Missing.UNKNOWN`` if the object lacks the attribute, or if ``value`` is itself a ``Missing`` or
-        None. It is ``Missing.FAILED`` if reading raised an exception."""
+        ``Missing.UNKNOWN`` if ``value`` lacks the attribute, is None or is a ``Missing``, and
+        ``Missing.FAILED`` if reading raised an exception."""
         self = object.__new__(cls)
         for field, name in cls.names.items():
             try:
@@ -235,16 +236,16 @@ _NO_CODE = (lambda: None).__code__
 
 
 def _gives(kind: Any, name: str) -> bool:
-    """Return whether instances of the class ``kind`` have an attribute ``name``, because this name is in the
-    body of the class, in its annotations, or in the code of its ``__init__``."""
+    """Return whether instances of the class ``kind`` have an attribute ``name``: it is in the body of the
+    class, in its annotations, or in the code of its ``__init__``."""
     assigned = getattr(getattr(kind, "__init__", None), "__code__", _NO_CODE).co_names
     return hasattr(kind, name) or name in getattr(kind, "__annotations__", ()) or name in assigned
 
 
 def declared(cls: type[T]) -> type[T]:
-    """Make ``cls``, the declaration of a frame or object of JAX, a dataclass (a class decorator). Each field
-    gets the name in JAX that equals its own name. If the name in JAX is different, the declaring module
-    changes the entry of ``cls.names`` afterwards."""
+    """Make ``cls``, the declaration of a frame or object of JAX, a dataclass (this is a class decorator). In
+    ``cls.names`` each field gets its own name as the name in JAX. Where JAX's name is different, the
+    declaring module changes the entry afterwards."""
     made = dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
     made.names = {f.name: f.name for f in dataclasses.fields(made)}  # type: ignore[arg-type,attr-defined]
     return made
@@ -254,15 +255,15 @@ class Private:
     """Declares the private attribute ``name`` of JAX's module ``module``, usually a function or a setting.
 
     Args:
-      fills: the fields of the events in a recording, such as ``Missed.key`` (``key`` of the event
-        ``Missed``), that stay empty if JAX does not have the attribute.
+      fills: the event fields that stay empty if JAX does not have the attribute: ``Missed.key`` is the field
+        ``key`` of the event ``Missed``.
     """
 
     def __init__(self, module: str, name: str, *fills: str) -> None:
         self.module, self.name, self.fills = module, name, fills
 
     def get(self) -> Any:
-        """Import the module and return the attribute's value. Return ``Missing.UNKNOWN`` if the installed JAX
+        """Import the module and return the value of the attribute. ``Missing.UNKNOWN`` if the installed JAX
         has no such module or attribute."""
         try:
             return getattr(importlib.import_module(self.module), self.name)
@@ -278,8 +279,7 @@ class Private:
         return self.needed()(*args, **kwargs)
 
     def needed(self) -> Any:
-        """Return the attribute's value. Raises LookupError if the installed JAX does not have the
-        attribute."""
+        """Return the value of the attribute. Raises LookupError if the installed JAX does not have it."""
         found = self.get()
         if isinstance(found, Missing):
             raise LookupError(f"{self.module}.{self.name} is not there")
@@ -290,14 +290,13 @@ class Private:
         setattr(importlib.import_module(self.module), self.name, value)
 
     def lacks(self) -> str | None:
-        """Return a sentence if the installed JAX does not have the attribute. Return None if it has the
-        attribute."""
+        """Return a sentence if the installed JAX does not have the attribute; None if it does."""
         return None if known(self.get()) else f"{self.module}.{self.name} is not there"
 
 
 def function_behind(cached: Any) -> Any:
-    """Return the Python function that ``cached``, a function wrapped by one of JAX's caches, calls. Return
-    any other value unchanged."""
+    """Return the Python function inside ``cached``, a function wrapped by one of JAX's caches; any other
+    value unchanged."""
     function = getattr(cached, "__wrapped__", cached)
     if not hasattr(function, "__code__"):
         # JAX's weakref_lru_cache is a C++ object without __wrapped__. The garbage collector lists the
@@ -310,14 +309,14 @@ def function_behind(cached: Any) -> Any:
 
 
 def code_of(function: Any) -> CodeType | None:
-    """Return the code object of ``function``, also if one of JAX's caches wraps the function. Return None if
-    it has none."""
+    """Return the code object of ``function``, or of the Python function inside it if one of JAX's caches
+    wraps it; None if there is none."""
     return getattr(function_behind(function), "__code__", None)
 
 
 def _inner_code(code: CodeType | None, name: str) -> CodeType | None:
     """Return the code object of the function ``name`` that is defined inside the function with the code
-    ``code``. Return None if there is no such function."""
+    ``code``; None if there is none."""
     for const in code.co_consts if code is not None else ():
         if isinstance(const, CodeType) and const.co_name == name:
             return const

@@ -23,9 +23,9 @@ def device_ranges(ids: list[int]) -> str:
 
 
 def of_mesh(mesh: Any) -> str | None:
-    """Return the ids of the devices of ``mesh`` as ranges (``0-3,8``), in mesh order. Return None if the mesh
-    has no devices (an AbstractMesh). A text longer than LONGEST (200 characters) is cut and ends with a
-    checksum of the whole text."""
+    """Return the ids of the devices of ``mesh`` in mesh order as ranges: ``0-3,8``. None if the mesh has no
+    devices (AbstractMesh). A text longer than LONGEST characters is cut and ends in a checksum of the whole
+    text."""
     try:  # the property of an AbstractMesh raises ValueError
         ids = [d.id for d in mesh.devices.flat]
     except (AttributeError, ValueError):

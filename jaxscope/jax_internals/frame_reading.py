@@ -1,7 +1,7 @@
 """Read the local variables of a Python frame and leave the frame as it was.
 
-This module contains nothing about JAX. Only this module, and the search of ``capture`` for variables that
-refer to arrays, use ``frame.f_locals``.
+Nothing in this module is about JAX. ``frame.f_locals`` is used only in this module, and where ``capture``
+searches for variables that refer to arrays.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 
 
 def root(module: object) -> str:
-    """Return the top-level package of the module with the full name ``module``: ``jax`` for
-    ``jax._src.core``. Return an empty string if ``module`` is no string."""
+    """Return the top-level package of a module's full name: ``jax._src.core`` -> ``jax``. Empty if ``module``
+    is no string."""
     return module.partition(".")[0] if isinstance(module, str) else ""
 
 
 def module_of(frame: FrameType) -> str:
-    """Return the name of the module whose code ``frame`` runs (its global ``__name__``). Return an empty
-    string if the frame has no such global."""
+    """Return the name of the module whose code ``frame`` runs (its global ``__name__``); empty if there is
+    none."""
     name = frame.f_globals.get("__name__")
     return name if isinstance(name, str) else ""
 
@@ -35,8 +35,8 @@ def walk(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def _snapshots() -> bool:
-    """Return whether ``frame.f_locals`` of this Python is a dict with copies of the variables (before 3.13),
-    not a view of the variables."""
+    """Return whether ``frame.f_locals`` in this Python is a dict with copies of the variables (before 3.13),
+    and not a view of them."""
     return type(sys._getframe().f_locals) is dict
 
 
@@ -47,10 +47,9 @@ LOCALS_ARE_A_SNAPSHOT = _snapshots()
 
 
 def read(frame: FrameType, names: Iterable[str]) -> dict[str, Any]:
-    """Return the values of the local variables ``names`` in the frame of a function: name -> value. Variables
-    without a value are left out. The frame keeps no reference to the values afterwards. For the frame of a
-    module or a class, return an empty dict, because ``f_locals`` of that frame is its namespace and must not
-    be cleared."""
+    """Return a dict: name -> value of the local variables ``names`` of ``frame``; variables without a value
+    are no keys. The frame keeps no reference to the values afterwards. The dict is empty for the frame of a
+    module or a class, because its ``f_locals`` is the real namespace and must not be cleared."""
     if not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
         return {}
     namespace = frame.f_locals

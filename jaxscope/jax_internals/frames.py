@@ -53,8 +53,8 @@ class AheadOfTimeFrame(JaxFrame):
 
 @declared
 class TransformFrame(JaxFrame):
-    """The frame of a jitted call that grad, vmap or another transform intercepted. It has the jaxpr, but not
-    the Python function."""
+    """The frame of a jitted call that grad, vmap or another transform intercepted. It has the jaxpr of the
+    function, but not the Python function."""
 
     module, owner, function = PJIT, "_pjit_call_impl", "call_impl_cache_miss"
     jaxpr: Any = private("Missed.inside")
@@ -63,8 +63,8 @@ class TransformFrame(JaxFrame):
 @declared
 class TraceFrame(JaxFrame):
     """The frame of JAX's ``_trace_for_jit``, which traces one jitted function. ``elapsed_time_ctx`` is the
-    context manager that times the trace. Only this frame refers to it, so it is freed together with the
-    frame."""
+    context manager that times the trace. It is freed together with this frame, because nothing else refers to
+    it."""
 
     module, function = PJIT, "_trace_for_jit"
     fun: Any = private("Traced.captured", KEY, "Missed.function")
@@ -82,7 +82,7 @@ TraceFrame.names["jit_info"] = "ji"
 @declared
 class ImplFrame(JaxFrame):
     """The frame of JAX's ``_pjit_call_impl_python``, which runs a call for which JAX's C++ code has no
-    executable. The functions that lower and compile the program are called from it."""
+    executable. From here the program is lowered and compiled."""
 
     module, function = PJIT, "_pjit_call_impl_python"
     args: Any = private(KEY)
@@ -93,8 +93,7 @@ class ImplFrame(JaxFrame):
 
 @declared
 class LowerAheadOfTimeFrame(JaxFrame):
-    """The frame of ``Traced.lower``, by which a program is lowered before it is called. ``lo`` is the traced
-    program."""
+    """The frame of ``Traced.lower``, which lowers a program without a call. ``lo`` is the traced program."""
 
     module, owner, function = "jax._src.stages", "Traced", "lower"
     lo: Any = private("Lowered.asked", "Lowered.asked_in", "Lowered.asked_out")
@@ -102,8 +101,8 @@ class LowerAheadOfTimeFrame(JaxFrame):
 
 @declared
 class ResolveFrame(JaxFrame):
-    """The frame of JAX's ``_resolve_and_lower``. Where jit was given no shardings, this function fills in
-    those of the arguments. It passes all shardings to ``_pjit_lower``."""
+    """The frame of JAX's ``_resolve_and_lower``. For arguments without a sharding in jit, it uses the
+    shardings that the arguments have. It passes all shardings to ``_pjit_lower``."""
 
     module, function = PJIT, "_resolve_and_lower"
     args: Any = private(KEY)
@@ -123,7 +122,7 @@ class ResolveFrame(JaxFrame):
 
 @declared
 class LowererFrame(JaxFrame):
-    """The frame of JAX's ``_pjit_lower``, which lowers a program. It is read where its usual caller
+    """The frame of JAX's ``_pjit_lower``, which lowers a program. It is read only where its usual caller
     ``_resolve_and_lower`` is not on the stack."""
 
     module, function = PJIT, "_pjit_lower"
@@ -198,8 +197,8 @@ class EagerFrame(JaxFrame):
 
 @declared
 class DeviceCopyFrame(JaxFrame):
-    """The frame of JAX's ``_array_shard_arg``, which copies array arguments of a call to the devices that the
-    call needs, if the arrays are on other devices. Their sharding stays the same."""
+    """The frame of JAX's ``_array_shard_arg``, which copies array arguments of a call from other devices to
+    those that the call needs. Their sharding stays the same."""
 
     module, function = "jax._src.array", "_array_shard_arg"
     batch_xs: Any = private("Transferred.bytes")
@@ -232,6 +231,5 @@ FRAMES: tuple[type[JaxFrame], ...] = tuple(JaxFrame.__subclasses__())
 
 
 def call_frames() -> tuple[str, ...]:
-    """Return the names of the functions of JAX by whose frames jaxscope finds a call of a jitted function on
-    the stack."""
+    """Return the names of the functions of JAX whose frames show a call of a jitted function on the stack."""
     return CallFrame.function, TransformFrame.function, AheadOfTimeFrame.function

@@ -10,12 +10,12 @@ from jaxscope.jax_internals.base import known, known_or_none
 
 
 class Gauge(NamedTuple):
-    """How full JAX's caches of call signatures are. They have a limited size.
+    """How full JAX's caches of call signatures, which have a limited size, are.
 
     Attributes:
       misses: the number of misses since the caches were last cleared. ``jax.clear_caches()`` and
         ``f.clear_cache()`` both set it to 0 (0.10.2 and 0.12.0.1).
-      full: name of a cache -> (entries, capacity), for the caches that are nearly full (at least 90 %).
+      full: name of a cache -> (entries, capacity); only caches that are at least 90 % full.
     """
 
     misses: int
@@ -26,8 +26,8 @@ NEARLY_FULL = 0.9
 
 
 def cache_gauge() -> Gauge:
-    """Return how full JAX's caches of call signatures are, and how often a look-up in them has missed. This
-    takes about 1 us."""
+    """Return how full JAX's caches of call signatures are, and how often a look-up has missed. This takes
+    about 1 us."""
     info = attributes.SIGNATURES.needed().cache_info()
     sizes = {"signatures": (info.currsize, info.maxsize)}
     for name, attribute in (
@@ -40,52 +40,51 @@ def cache_gauge() -> Gauge:
 
 
 def is_eager(function: Any) -> bool:
-    """Return whether ``function`` applies one primitive outside jit, as in ``x + 1``. JAX itself passes such
-    functions to jit and marks them (``dispatch.xla_primitive_callable``)."""
+    """Return whether ``function`` applies one primitive outside jit, as in ``x + 1``. JAX passes such
+    functions to jit itself and marks them (``dispatch.xla_primitive_callable``)."""
     return getattr(function, "_apply_primitive", False) is True
 
 
 def test_listener() -> Any:
-    """Return the listener that JAX calls at events meant for its own tests
-    (``jax._src.util.test_event_listener``). Return None if there is none."""
+    """Return the listener that JAX calls at events for its own tests (``jax._src.util.test_event_listener``);
+    None if there is none."""
     return known_or_none(attributes.TEST_LISTENER.get())
 
 
 def set_test_listener(listener: Any) -> None:
-    """Make ``listener`` the function that JAX calls at events meant for its own tests; None removes the
-    listener."""
+    """Make ``listener`` the function that JAX calls at events for its own tests; None removes it."""
     attributes.TEST_LISTENER.set(listener)
 
 
 def has_test_slot() -> bool:
-    """Return whether the installed JAX has ``test_event_listener``, a listener for events meant for its own
+    """Return whether the installed JAX has ``test_event_listener``, the listener for events of its own
     tests."""
     return known(attributes.TEST_LISTENER.get())
 
 
 def coordination_client() -> Any:
-    """Return the client of JAX's coordination service, by which the processes of a job exchange data. Return
-    None if there is no client, or if JAX has disconnected it. Call this only after a program for several
-    processes has been compiled, because only then is it certain that the client is connected."""
+    """Return the client of JAX's coordination service, through which the processes of a job exchange data;
+    None if there is none. Call this only after a program for several processes was compiled, because before
+    that the client may not be connected."""
     return getattr(known_or_none(attributes.DISTRIBUTED.get()), "client", None)
 
 
 def is_listening(listener: Any) -> bool:
-    """Return whether ``listener`` is still registered for JAX's duration events. Return True if the installed
-    JAX does not show which listeners are registered."""
+    """Return whether ``listener`` is still registered for JAX's duration events. True if the installed JAX
+    does not show its listeners."""
     registered = attributes.DURATION_LISTENERS.get()
     return not known(registered) or listener in registered()
 
 
 def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
-    """From now on, call ``called(function)`` after each call of a jitted function on the fast path (the C++
-    cache). This costs about 0.5 us a call. Return a function that removes the hook.
+    """From now on, call ``called(function)`` after each call of a jitted ``function`` on the fast path (the
+    C++ cache). This costs about 0.5 us a call. Return a function that ends this.
 
-    The hook is JAX's ``_post_hook_state``, made for ``jax_debug_nans`` and ``jax_debug_infs``. If another
-    hook is installed, it is called first. Whenever one of the two settings changes, JAX replaces the hook,
-    often by None; this happens also inside JAX, for example in the derivative of ``relu`` or an eager
-    ``shard_map``. So the functions that JAX calls at such a change are wrapped too: they install jaxscope's
-    hook again, in the thread of the change.
+    This uses JAX's hook ``_post_hook_state``, made for ``jax_debug_nans`` and ``jax_debug_infs``. A hook that
+    is installed already is called first. When one of these settings changes, JAX replaces the hook, often by
+    None. JAX itself changes them, for example in the derivative of ``relu`` or an eager ``shard_map``. So the
+    functions that JAX calls at a change are wrapped to install jaxscope's hook again, in the thread of the
+    change.
 
     Raises:
       LookupError: the installed JAX does not have this hook.
@@ -95,7 +94,7 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
     over = True
 
     def on_top_of(below: Any) -> Any:
-        """Return a hook that first calls ``below``, the hook that it replaces, and then ``called``."""
+        """Return a hook that calls ``below``, the hook that it replaces, and then ``called``."""
 
         def hook(function: Any, args: Any, kwargs: Any, outs: Any) -> None:
             if below is not None:
@@ -112,14 +111,14 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
     bare = on_top_of(None)  # mostly there is no other hook: then this one is installed
 
     def put_on(current: Any, put: Callable[[Any], None]) -> None:
-        """Install jaxscope's hook by calling ``put`` (for one thread or for all), unless it is installed
-        already. ``current`` is the hook that is installed now, which jaxscope's hook will call first; None:
-        there is none."""
+        """Install jaxscope's hook with ``put`` (for one thread or for all), unless it is installed already.
+        ``current`` is the hook that is installed now, which jaxscope's hook calls first; None: there is
+        none."""
         if over and current not in ours:
             put(bare if current is None else on_top_of(current))
 
     def here() -> None:
-        """Install jaxscope's hook in this thread, if this thread has a hook of its own."""
+        """Install jaxscope's hook in this thread, if the thread has a hook of its own."""
         local = state.get_local()  # in a thread where it was never set: neither None nor a function
         if local is None or callable(local):
             put_on(local, state.set_local)
@@ -144,8 +143,7 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
 
 def _checks() -> list[Any]:
     """Return JAX's settings ``debug_nans`` and ``debug_infs``. When one of them changes, JAX calls two
-    functions of the setting that replace the hook for calls on the fast path (the C++ cache), also jaxscope's
-    hook.
+    functions of the setting, which replace the hook for calls on the fast path.
 
     Raises:
       LookupError: the settings do not have these two functions.
@@ -158,9 +156,8 @@ def _checks() -> list[Any]:
 
 
 def _after_changes(flag: Any, everywhere: Callable[[], None], here: Callable[[], None]) -> Callable[[], None]:
-    """From now on, call ``everywhere`` after JAX's setting ``flag`` was changed for all threads, and ``here``
-    after it was changed for one thread, in that thread. JAX's own reaction to the change comes first. Return
-    a function that ends this."""
+    """From now on, call ``everywhere`` after JAX's setting ``flag`` has changed for all threads, and ``here``
+    after it has changed for one thread, in this thread. Return a function that ends this."""
     before = flag._update_global_hook, flag._update_thread_local_hook
 
     def chained(first: Any, then: Callable[[], None]) -> Callable[[Any], None]:

@@ -1,5 +1,5 @@
-"""List names of JAX: the functions that jaxscope recognizes on the stack without reading their variables, and
-the events that JAX sends to the listener for its own tests."""
+"""List names of JAX: functions that jaxscope recognizes on the stack without reading their variables, and
+events that JAX sends to the listener for its own tests."""
 
 from __future__ import annotations
 

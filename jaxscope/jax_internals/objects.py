@@ -1,6 +1,5 @@
-"""Declare which private attributes of JAX's objects jaxscope reads: one dataclass for each class of JAX. A
-field of such a dataclass holds the value that was read, or a ``Missing`` with the reason why it could not be
-read."""
+"""Declare the private attributes that jaxscope reads from JAX's objects, one dataclass for each class of JAX.
+A field has the value that was read, or a ``Missing`` with the reason why it could not be read."""
 
 from __future__ import annotations
 
@@ -90,7 +89,7 @@ LoweringResult.names = {"mlir_module": "module"}
 
 @declared
 class ArgumentsInfo(JaxObject):
-    """The data of all arguments of a program, including those that XLA drops. JAX passes it to
+    """The avals of all arguments of a program, including those that XLA drops. JAX passes this object to
     ``UnloadedMeshExecutable.from_hlo``."""
 
     module, kind = "jax._src.interpreters.pxla", "AllArgsInfo"
@@ -99,7 +98,7 @@ class ArgumentsInfo(JaxObject):
 
 @declared
 class Computation(JaxObject):
-    """A lowered program: the StableHLO module, and everything else that its compilation needs."""
+    """A lowered program: the StableHLO module and the other inputs of its compilation."""
 
     module, kind = "jax._src.interpreters.pxla", "MeshComputation"
     name: Any = private("Retargeted.module")

@@ -12,23 +12,23 @@ from jaxscope.jax_internals.objects import ArgumentsInfo, DebugInfo, Jaxpr, JitI
 
 
 def const_arrays(jaxpr: Any) -> list[Any] | None:
-    """Return the arrays that the function traced to ``jaxpr`` captured. Return None if they cannot be read
-    from the installed JAX."""
+    """Return the arrays that the function traced to ``jaxpr`` captured; None if the installed JAX does not
+    show them."""
     consts = Jaxpr(jaxpr).consts
     return list(consts) if known(consts) else None
 
 
 def debug_info(jaxpr: Any) -> DebugInfo:
-    """Return the name and file of the function that was traced to ``jaxpr``, and the names of its arguments,
-    as JAX stores them."""
+    """Return JAX's record of the name and file of the function that was traced to ``jaxpr``, and of the names
+    of its arguments."""
     found: DebugInfo = DebugInfo(Jaxpr(jaxpr).debug_info)
     return found
 
 
 def function_source(jaxpr: Any) -> tuple[str, str | None, int | None]:
-    """Return (name, file, line) of the function that was traced to ``jaxpr``, read from JAX's
-    ``debug_info.func_src_info``: ``"name at /path/file.py:12"``. If this text cannot be read, the name is
-    ``?``; if it is empty, ``<unknown>``. File and line are then None."""
+    """Return (name, file, line) of the function that was traced to ``jaxpr``, from JAX's text ``"name at
+    /path/file.py:12"``. If this text cannot be read, the name is ``?``; if it is empty, ``<unknown>``. File
+    and line are None where the text has none."""
     found = debug_info(jaxpr).func_src_info
     if not known(found):
         return "?", None, None
@@ -39,23 +39,22 @@ def function_source(jaxpr: Any) -> tuple[str, str | None, int | None]:
 
 
 def is_trace_of(jaxpr: Any, info: JitInfo) -> bool:
-    """Return whether ``jaxpr`` was traced from the jitted function whose options of jit are ``info``. JAX
-    stores the name, file and line of the function in both; these are compared."""
+    """Return whether ``jaxpr`` was traced from the jitted function with the jit options ``info``. Name, file
+    and line of the function, which JAX stores in both, are compared."""
     traced = debug_info(jaxpr).func_src_info
     return known(traced) and known(info.fun_sourceinfo) and bool(traced == info.fun_sourceinfo)
 
 
 def equation_count(jaxpr: Any) -> int | None:
-    """Return the number of equations of ``jaxpr``, without those of jaxprs inside it; None if it cannot be
-    read."""
+    """Return the number of equations of ``jaxpr``, without those of inner jaxprs; None if unknown."""
     equations = Jaxpr(jaxpr).eqns
     return len(equations) if known(equations) else None
 
 
 def out_paths(out_avals: Any) -> tuple[str, list[tuple[str, Any]]]:
-    """Return (the tree of a trace's results as text, [(path, aval) of each result]). A path is written
-    ``['loss'][0]``, or as the position, ``[3]``, if JAX gives no paths. ``out_avals`` is the FlatTree of the
-    results' avals, a local variable of JAX's ``_trace_for_jit``."""
+    """Return (the tree of a trace's results as text, [(path, aval) of each result]). A path is
+    ``['loss'][0]``, or the position ``[3]`` if JAX gives no paths. ``out_avals`` is the FlatTree of the
+    results' avals in JAX's ``_trace_for_jit``."""
     import jax
 
     avals = list(out_avals)
@@ -70,14 +69,14 @@ def out_paths(out_avals: Any) -> tuple[str, list[tuple[str, Any]]]:
 
 
 def asked_shardings(stack: dict[str, FrameType]) -> tuple[list[Any], list[Any]] | None:
-    """Return (in_shardings, out_shardings) as they were passed to jit. Return None if they cannot be read.
+    """Return (in_shardings, out_shardings) as they were passed to jit; None if they cannot be read.
 
-    The first is a list with one sharding for each flat argument, the second has one for each flat result. An
-    entry is None where jit was given no sharding. Both are read in the outermost frame of JAX that has them,
-    because further in JAX fills in the arguments' own shardings. For ``f.lower`` they are in the object that
-    the local variable ``lo`` of ``Traced.lower`` has (seen in JAX 0.10.2 and 0.12.0.1).
+    The lists have one sharding for each flat argument and each flat result. An entry is None where jit was
+    given no sharding. They are read in the outermost frame of JAX that has them, because inner frames have
+    the arguments' own shardings instead of None. For ``f.lower`` they are in the local variable ``lo`` of
+    ``Traced.lower`` (seen in JAX 0.10.2 and 0.12.0.1).
 
-    ``stack`` is the name of each of JAX's functions on the stack -> its frame.
+    ``stack`` is a dict: name of a function of JAX on the stack -> its frame.
     """
     impl = ImplFrame.on(stack)
     if impl is not None:
@@ -94,8 +93,8 @@ def asked_shardings(stack: dict[str, FrameType]) -> tuple[list[Any], list[Any]] 
 
 
 def dropped_arguments(frame: ExecutableFrame, constants: int | None) -> list[int] | None:
-    """Return the arguments of a call that XLA drops because the program does not use them, as positions in
-    the flat list of arguments. Return None if they are unknown.
+    """Return the positions, in the flat list of a call's arguments, of those that XLA drops because the
+    program does not use them; None if unknown.
 
     Args:
       frame: the frame of JAX that makes the executable.
@@ -111,9 +110,8 @@ def dropped_arguments(frame: ExecutableFrame, constants: int | None) -> list[int
 def in_shardings_by_position(
     executable: Any, frame: ExecutableFrame, constants: int | None
 ) -> list[Any] | None:
-    """Return the sharding that the program of ``executable`` requires for each flat argument of the call; an
-    entry is None for an argument that XLA drops. Return None if the shardings are unknown, or if there is
-    only one device.
+    """Return the sharding that ``executable`` requires for each flat argument of the call. An entry is None
+    for an argument that XLA drops. Return None if the shardings are unknown, or if there is only one device.
 
     Args:
       frame: the frame of JAX that makes ``executable``.
@@ -131,11 +129,11 @@ def in_shardings_by_position(
 
 
 def _executable_in_shardings(executable: Any, frame: ExecutableFrame) -> list[Any] | None:
-    """Return the sharding of each argument of ``executable`` that XLA keeps, captured constants first. Return
-    None if the shardings cannot be read. ``frame`` is the frame of JAX that makes ``executable``.
+    """Return the sharding of each argument of ``executable`` that XLA keeps, captured constants first; None
+    if unknown. ``frame`` is the frame of JAX that makes ``executable``.
 
-    A sharding is the one that was passed to jit or, for a committed argument, the argument's own. In all
-    other cases XLA has chosen it. If possible, all are expressed in the axes of the user's mesh.
+    A sharding is the one passed to jit, or the own sharding of a committed argument, or else XLA's choice. If
+    possible, it is expressed in the axes of the user's mesh.
     """
     avals, given = frame.global_in_avals, frame.in_shardings
     needed = (frame.device_list, avals, given, *_around(frame))
@@ -155,16 +153,15 @@ def _executable_in_shardings(executable: Any, frame: ExecutableFrame) -> list[An
 
 
 def _around(frame: ExecutableFrame) -> tuple[Any, Any, Any]:
-    """Return (ordered effects, intermediate shardings, mesh) of a program, read from ``frame``; a value that
-    cannot be read is a ``Missing``. They are passed to the functions of JAX that compute the program's
-    shardings."""
+    """Return (ordered effects, intermediate shardings, mesh) of a program from ``frame``, for the functions
+    of JAX that compute its shardings. A value that cannot be read is a ``Missing``."""
     return frame.ordered_effects, frame.intermediate_shardings, frame.context_mesh
 
 
 def recovered_out_shardings(executable: Any, frame: ExecutableFrame) -> list[Any] | None:
-    """Return the shardings of the results of ``executable``, in the form that the result arrays will have.
-    Return None if they cannot be read. ``frame`` is the frame of JAX that makes ``executable``. This calls
-    the same two pure functions that JAX itself calls a moment later."""
+    """Return the shardings that the result arrays of ``executable`` will have; None if they cannot be read.
+    ``frame`` is the frame of JAX that makes ``executable``. This calls the same two pure functions that JAX
+    itself calls later."""
     devices, avals = frame.device_list, frame.global_out_avals
     needed = (devices, avals, frame.out_shardings, frame.in_shardings, frame.global_in_avals, *_around(frame))
     if not all(map(known, needed)):
@@ -183,9 +180,8 @@ def recovered_out_shardings(executable: Any, frame: ExecutableFrame) -> list[Any
 
 
 def _on_one_device(sharding: Any, devices: Any) -> Any:
-    """Return the sharding that the result array of a program on one device will have. ``sharding`` is the
-    result's sharding in the executable: a GSPMDSharding becomes a SingleDeviceSharding, any other is returned
-    unchanged. ``devices`` contains the device."""
+    """Return the sharding that the result array of a program on one device will have: a GSPMDSharding becomes
+    a SingleDeviceSharding, any other ``sharding`` is unchanged. ``devices`` has the one device."""
     import jax
 
     if type(sharding).__name__ != "GSPMDSharding":

@@ -1,4 +1,4 @@
-"""Lower a traced function again, for another platform than that on which the program runs."""
+"""Lower a traced function again, for another platform than the one on which the program runs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from jaxscope.jax_internals.objects import ArgumentsInfo, Computation, LoweredFu
 
 
 class Retargeting(NamedTuple):
-    """A traced function lowered for another platform: the StableHLO module, and everything else that its
-    compilation needs.
+    """A traced function that was lowered for another platform: the StableHLO module and the other inputs of
+    its compilation.
 
     Attributes:
       module: the StableHLO module.
@@ -50,12 +50,11 @@ _POSITIONAL = (
 
 
 def lowered_again(frame: FrameType, platform: str) -> Retargeting:
-    """Make JAX lower a program once more, for ``platform`` (``tpu``), right after JAX has lowered it for the
-    platform that the process runs on. Return the result.
+    """Make JAX lower a program once more, for ``platform`` (``tpu``), right after its lowering for the
+    platform of this process. Return the result.
 
-    ``frame`` is the frame of JAX's ``_resolve_and_lower``, which has called ``_pjit_lower`` with all
-    shardings filled in. This call is repeated with the same arguments, except for the platform. JAX's cache
-    keeps the result as long as the trace, beside the first result.
+    ``frame`` is the frame of JAX's ``_resolve_and_lower``. Its call of ``_pjit_lower`` is repeated with the
+    same arguments, except for the platform. JAX's cache keeps both results as long as the trace.
 
     Raises:
       LookupError: the installed JAX does not have a private name that this needs.
@@ -80,8 +79,8 @@ CALLBACKS = ("pure_callback", "io_callback", "debug_callback", "debug_print")
 
 
 def callbacks_in(jaxpr: Any, most: int = 100_000) -> list[str]:
-    """Return the names of the callback primitives (``pure_callback``, ``debug_callback``, ...) that occur in
-    ``jaxpr`` or in jaxprs inside it, sorted. At most ``most`` equations are visited."""
+    """Return the sorted names of the callback primitives (``pure_callback``, ``debug_callback``, ...) in
+    ``jaxpr`` and its inner jaxprs. The search ends after about ``most`` equations."""
     found: set[str] = set()
     waiting = [jaxpr]
     while waiting and most > 0:
@@ -97,15 +96,15 @@ def callbacks_in(jaxpr: Any, most: int = 100_000) -> list[str]:
 
 
 def hide_frames(folder: str) -> None:
-    """Make JAX leave the files in ``folder`` out of the source locations that it writes into programs, as it
-    does with its own files. Without this, a program that is lowered inside a callback of jaxscope would
-    contain lines of jaxscope: some lowering rules trace a function, and JAX then records the whole stack."""
+    """Make JAX omit the files in ``folder`` from the source locations in programs, as it omits its own files.
+    Otherwise a program that is lowered inside a callback of jaxscope could contain lines of jaxscope: some
+    lowering rules trace a function, and JAX then records the whole stack."""
     attributes.HIDE_FILES(folder)
 
 
 def retargeting(computation: Any) -> Retargeting:
-    """Return what the compiler of a target (a machine that is not present) needs to compile ``computation``,
-    a lowered program (JAX's ``MeshComputation``). JAX would pass the same data to ``from_hlo``.
+    """Return the inputs of a target's compiler (for a machine that is not present) for ``computation``, a
+    lowered program (JAX's ``MeshComputation``). JAX would pass the same data to ``from_hlo``.
 
     Raises:
       LookupError: the installed JAX does not have a private name that this needs.
@@ -146,8 +145,8 @@ def retargeting(computation: Any) -> Retargeting:
 
 
 def retargeting_of(lowered: Any) -> Retargeting:
-    """Return what the compiler of a target (a machine that is not present) needs to compile ``lowered``, the
-    result of ``f.lower``.
+    """Return the inputs of a target's compiler (for a machine that is not present) for ``lowered``, a result
+    of ``f.lower``.
 
     Raises:
       LookupError: the installed JAX does not have a private name that this needs.

@@ -1,5 +1,5 @@
-"""Find JAX's frames of the call in progress, and read from them the call's function, arguments and
-settings."""
+"""Find the frames of JAX for the call in progress, and read the call's function, arguments and settings from
+them."""
 
 from __future__ import annotations
 
@@ -42,9 +42,8 @@ def stack_of_call(frame: FrameType | None) -> tuple[Stack, FrameType | None]:
     ``frame``.
 
     JAX's frames are a dict: function name -> its innermost frame between ``frame`` and the call. The frame of
-    the call runs one of the functions that ``call_frames`` lists. It is None for ``Traced.lower`` and
-    ``Lowered.compile``, which run without a call. The search ends at the function by which the program
-    entered JAX.
+    the call is one of a function in ``call_frames()``; None for ``Traced.lower`` and ``Lowered.compile``,
+    which run without a call. The search ends where the program's own code called JAX.
     """
     by_name: Stack = {}
     calls = call_frames()
@@ -63,11 +62,11 @@ def stack_of_call(frame: FrameType | None) -> tuple[Stack, FrameType | None]:
 
 
 def phase_raised(frame: FrameType) -> bool:
-    """Return whether a phase (trace, lowering or compilation), whose end JAX announces at ``frame``, has
-    ended in an exception.
+    """Return whether a phase (trace, lowering or compilation) has ended in an exception. ``frame`` is where
+    JAX announces the end of the phase.
 
-    If it has, the exception is leaving the ``with`` statement by which JAX times the phase, and its traceback
-    contains a frame between ``frame`` and the call of the jitted function.
+    If so, the exception is just leaving the ``with`` statement by which JAX times the phase. Its traceback
+    then contains a frame between ``frame`` and the call of the jitted function.
     """
     error = sys.exc_info()[1]
     if error is None:
@@ -87,14 +86,14 @@ def phase_raised(frame: FrameType) -> bool:
 
 
 def on_stack(kind: type[JaxFrame], frame: FrameType) -> bool:
-    """Return whether ``frame`` itself is a frame of the function of JAX that ``kind`` declares; its callers
-    are not examined."""
+    """Return whether ``frame`` is a frame of the function of JAX that ``kind`` declares. Its callers are not
+    considered."""
     return frame.f_code.co_name == kind.function and in_jax(frame)
 
 
 def function_identity(frame: FrameType) -> int:
-    """Return the ``id()`` of the function that the call at ``frame`` runs. If a transform such as grad made
-    the call, return the ``id()`` of its jaxpr. Return 0 if both are unknown."""
+    """Return the ``id()`` of the function that the call at ``frame`` runs, or of its jaxpr if a transform
+    such as grad made the call. 0 if both are unknown."""
     names = CallFrame.names["fun"], AheadOfTimeFrame.names["jit_func"], TransformFrame.names["jaxpr"]
     values = read(frame, names)
     return next((id(values[name]) for name in names if name in values), 0)
@@ -140,12 +139,11 @@ def source(stack: Stack, frame: FrameType | None) -> dict[str, Any]:
 
 
 def _of_call(frame: FrameType, tracing: TraceFrame | None) -> dict[str, Any]:
-    """Return what ``frame``, the frame of a call, shows: a dict with ``fun`` (the function that was passed to
-    jit), ``jit_info`` (the options of jit), ``args`` and ``kwargs``. A key is missing if its value cannot be
-    read.
+    """Return a dict from the frame of a call: ``fun`` (the function that was passed to jit), ``jit_info``
+    (the options of jit), ``args`` and ``kwargs``. A key is missing if its value cannot be read.
 
-    ``tracing`` is the frame in which JAX traces the function (None: there is none). Values that ``frame``
-    does not have are read from it.
+    Values that ``frame`` does not have are read from ``tracing``, the frame in which JAX traces the function;
+    None: there is none.
     """
     name = frame.f_code.co_name
     if name == TransformFrame.function:
@@ -167,8 +165,8 @@ def _of_call(frame: FrameType, tracing: TraceFrame | None) -> dict[str, Any]:
 
 
 def backend(stack: Stack) -> Any:
-    """Return the backend (JAX's client of a platform) for which a program is being lowered or compiled, read
-    from the frames on ``stack`` (function name -> frame). Return None if it is unknown."""
+    """Return the backend (JAX's client of a platform) for which a program is being lowered or compiled; None
+    if unknown. ``stack`` is a dict: function name -> its frame."""
     kinds = (LoweringFrame, CompileFrame, ExecutableFrame)
     found = [kind.on(stack) for kind in kinds]
     return known_or_none(first_known(*(f.backend for f in found if f is not None)))
@@ -176,10 +174,10 @@ def backend(stack: Stack) -> Any:
 
 def pmap_call(frame: FrameType) -> tuple[Any, Any, Any, Any] | None:
     """Return (the user's function, args, kwargs, positions of static arguments) of the ``jax.pmap`` call at
-    ``frame``. Return None if they cannot be read.
+    ``frame``; None if they cannot be read.
 
-    From JAX 0.10 on, a pmapped function calls a jitted shard_map. The user's function is two closures away:
-    ``wrapped`` refers to ``infer_params``, which refers to ``wrapped_fun``, a WrappedFun.
+    Since JAX 0.10, a pmapped function calls a jitted shard_map. The user's function is found through two
+    closures: ``wrapped`` refers to ``infer_params``, which refers to ``wrapped_fun``, a WrappedFun.
     """
     local = PmapFrame(frame)
     infer = known_or_none(local.infer_params)
@@ -194,14 +192,14 @@ def pmap_call(frame: FrameType) -> tuple[Any, Any, Any, Any] | None:
 
 
 def held_by_trace(frame: FrameType) -> Any:
-    """Return an object to which only ``frame``, the frame of a trace, refers: when the object is freed, the
-    trace has ended. Return None if there is no such object."""
+    """Return an object that is freed when the trace with the frame ``frame`` ends, because only this frame
+    refers to it; None if unknown."""
     return known_or_none(TraceFrame(frame).elapsed_time_ctx)
 
 
 def context_settings() -> dict[str, str]:
-    """Return JAX's present configuration, as far as it is part of the key of JAX's trace cache: name of the
-    setting -> value as text. A default device and the devices of the mesh of ``jax.set_mesh`` are added.
+    """Return the settings of JAX that are part of the key of its trace cache, as name -> value as text. The
+    default device and the devices of the mesh of ``jax.set_mesh`` are added.
 
     Raises:
       LookupError: the installed JAX does not have one of the private names that this needs.
@@ -224,7 +222,8 @@ def context_settings() -> dict[str, str]:
 
 
 def _short(value: object) -> str:
-    """Return ``value``, the value of a setting of JAX, as text of limited length without memory addresses."""
+    """Return ``value``, the value of a setting of JAX, as text without memory addresses, cut to a limited
+    length."""
     sizes = getattr(value, "axis_sizes", None)
     if isinstance(sizes, dict):  # AxisEnv, which prints as an address
         return f"axes {sizes}, spmd {sorted(map(str, getattr(value, 'spmd_axis_names', ()) or ()))}"
@@ -238,8 +237,8 @@ def _short(value: object) -> str:
 
 
 def _content(value: object) -> str:
-    """Return the attributes of ``value`` as text: ``name=value, ...``. An attribute that is no number, string
-    or dict is shown by the name of its type, so that no ``__repr__`` of the program is called."""
+    """Return the attributes of ``value`` as text: ``name=value, ...``. For an attribute other than a number,
+    string, None or dict, only its type is shown, so that no ``__repr__`` of the program is called."""
     names = [*getattr(value, "__dict__", ()), *getattr(type(value), "__slots__", ())]
     fields = {name: getattr(value, name, None) for name in names}
     return ", ".join(f"{name}={_plain(field)}" for name, field in fields.items())
@@ -253,9 +252,9 @@ def _plain(value: object) -> str:
 
 
 def nearest_frame(frame: FrameType | None, names: tuple[str, ...]) -> FrameType | None:
-    """Return the innermost frame that runs a function of JAX with one of the ``names``, among ``frame`` and
-    the seven frames that called it. Return None if there is none. Eight frames are examined because other
-    code may listen to the same event of JAX, and its frames are in between."""
+    """Return the innermost frame of a function of JAX called one of ``names``, among ``frame`` and its seven
+    nearest callers; None if there is none. Frames of other listeners to the same event of JAX may be in
+    between."""
     for _ in range(8):
         if frame is None or (frame.f_code.co_name in names and in_jax(frame)):
             return frame

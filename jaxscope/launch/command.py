@@ -1,8 +1,8 @@
 """Parse the user's program on the command line of jaxscope, and prepare the Python process that runs it.
 
 ``jaxscope run train.py --lr 0.1`` starts ``python train.py --lr 0.1``. The process has the arguments, flags
-and environment variables that it would have without jaxscope, plus PYTHONPATH and JAXSCOPE_*. Modules of
-this package that are loaded before the program starts do not import msgspec, whose import takes 16 ms of 50.
+and environment variables that it would have without jaxscope, plus PYTHONPATH and JAXSCOPE_*. Modules of this
+package that are loaded before the program starts do not import msgspec, which takes 16 ms.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Command(NamedTuple):
 
     @property
     def stem(self) -> str:
-        """The default name of the recording: ``train`` for ``train.py`` and for ``-m package.train``."""
+        """Return the default name of the recording: ``train`` for ``train.py`` and for ``-m
+        package.train``."""
         first = self.words[0]
         if first == "-m":
             # `python -m package` runs package/__main__.py
@@ -43,8 +44,8 @@ class Command(NamedTuple):
 
     @property
     def runnable(self) -> bool:
-        """Whether Python can start the program: the script exists, or the program is given by ``-m`` or
-        ``-c``. If not, Python prints an error, and no recording is needed."""
+        """Return whether Python can start the program: the script exists, or ``-m``, ``-c`` or ``-`` is
+        given. If not, Python prints an error, and no recording is needed."""
         first = self.words[0]
         if first in ("-m", "-c", "-"):
             return True
@@ -65,7 +66,7 @@ class Command(NamedTuple):
         return f"-m {self.words[1]}" if first == "-m" else first
 
     def is_python_itself(self) -> bool:
-        """Return whether the user put ``python`` before the script: ``jaxscope run python train.py``. Return
+        """Return whether the user put ``python`` before the script, as in ``jaxscope run python train.py``.
         False if there is a script called ``python``."""
         first = self.words[0]
         return first.startswith("python") and not self.runnable and len(self.words) > 1
@@ -92,8 +93,7 @@ def parse(words: list[str]) -> Command:
 
 def interpreter_flags() -> list[str]:
     """Return the flags with which the Python of this process was started: ``["-O", "-X", "dev"]``. The user's
-    program is started with the same flags: ``python -O -m jaxscope run train.py`` runs ``train.py`` with
-    ``-O``, too."""
+    program is started with the same flags."""
     # A private function, with which multiprocessing builds the command lines of its child processes.
     flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     given = {flags[i + 1].partition("=")[0] for i, flag in enumerate(flags[:-1]) if flag == "-X"}
@@ -106,11 +106,11 @@ def interpreter_flags() -> list[str]:
 
 
 def ignores_pythonpath() -> str | None:
-    """Return the flag with which this Python was started that prevents the recording of a program: ``-I``,
-    ``-E`` or ``-S``. Return None if there is no such flag.
+    """Return ``-I``, ``-E`` or ``-S`` if this Python was started with one of these flags, else None. They
+    prevent the recording of a program.
 
-    The program is started with the same flags. With one of these three, Python does not run jaxscope's
-    start-up file (``sitecustomize.py``, found by PYTHONPATH).
+    The program is started with the same flag. Python then does not run jaxscope's start-up file
+    (``sitecustomize.py``, found by PYTHONPATH).
     """
     if sys.flags.isolated:
         return "-I"
@@ -120,8 +120,8 @@ def ignores_pythonpath() -> str | None:
 
 
 def environment(run: Path, options: dict[str, Any], more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment variables for the user's program: those of this process, and those that make
-    each Python process of the program record itself.
+    """Return the environment variables for the user's program: the variables of this process, and the
+    variables that make each Python process of the program record itself.
 
     Args:
       run: the run directory, into which the processes record (JAXSCOPE_RUN).

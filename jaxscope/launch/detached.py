@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterable
 def fork_apart(body: Callable[[], None], *, keep: Iterable[int] = ()) -> int:
     """Run ``body`` in a forked process, which ends when ``body`` returns. Return its process id.
 
-    The forked process blocks all signals that can be blocked. Of the open files, only the file descriptors
-    ``keep`` stay open; standard streams that are not among them are connected to /dev/null. If ``body``
-    raises an exception, the process ends without a message. Call this function only while this process has a
-    single thread.
+    The forked process blocks all signals that can be blocked. It closes all file descriptors except ``keep``,
+    and connects closed standard streams to /dev/null. If ``body`` raises an exception, the process ends
+    without a message. Call this function only while this process has a single thread.
 
     Raises:
       OSError: the process could not be created.
@@ -35,8 +34,8 @@ def fork_apart(body: Callable[[], None], *, keep: Iterable[int] = ()) -> int:
 
 
 def _close_all_but(keep: set[int]) -> None:
-    """Close all file descriptors except ``keep``, and connect closed standard streams to /dev/null. If this
-    process kept the writing end of a pipe open, the reader of the pipe would never see the end of file."""
+    """Close all file descriptors except ``keep``, and connect closed standard streams to /dev/null. An open
+    writing end of a pipe would keep its reader from seeing the end of file."""
     try:
         # /dev/fd is there on Linux and macOS; a closerange up to RLIMIT_NOFILE may be a million calls.
         found = [int(name) for name in os.listdir("/dev/fd")]  # noqa: PTH208

@@ -1,7 +1,7 @@
 """Record a program that imports jaxscope and is started as ``JAXSCOPE=record python train.py``.
 
-The recording begins when the program imports jax. Jaxscope does not import jax itself, because a program may
-set XLA_FLAGS after its import of jaxscope and before its import of jax. Nothing is written before that.
+The recording begins when the program imports jax; nothing is written before. Jaxscope does not import jax
+itself, because a program may set XLA_FLAGS between its imports of jaxscope and jax.
 """
 
 from __future__ import annotations
@@ -37,9 +37,8 @@ def _begin() -> None:
 
 
 def _record() -> None:
-    """Start recording. If the environment variable JAXSCOPE_RUN is set (by a parent process that records),
-    record into the directory that it names, else into a new one. Print a message if the recording cannot
-    start."""
+    """Start recording into the directory in JAXSCOPE_RUN, which a parent process that records has set, or
+    else into a new directory. Print a message if the recording cannot start."""
     mode = os.environ.get(VARIABLE)
     if mode not in MODES:
         return
@@ -69,11 +68,11 @@ def _end() -> None:
 
 
 def _follow(directory: str) -> None:
-    """Start a process that prints a line to stderr for each recompile in the recording ``directory``, and
-    ends when this process ends.
+    """Start a process that prints a line to stderr for each recompile in the recording ``directory``. It ends
+    when this process ends.
 
-    A shell that ends at once starts that process, so that it is no child of this process. If it were one, a
-    program that waits for all its children would never end.
+    A shell that ends at once starts it, so that it is no child of this process. A program that waits for all
+    its children would never end otherwise.
     """
     words = [sys.executable, "-m", "jaxscope", "_follow", directory, str(os.getpid())]
     env = {k: v for k, v in os.environ.items() if k not in (VARIABLE, "JAXSCOPE_RUN")}

@@ -1,11 +1,12 @@
 """Find out whether a signal was sent only to this process or to its whole process group.
 
 This process is ``jaxscope run``, which has started the user's program. ``kill PID`` and the stop of a
-container signal only this process: the signal must be forwarded to the program. Ctrl-C, ``timeout`` and Slurm
-signal every process of the group: the program has the signal already, and a second one would do harm (a
-second KeyboardInterrupt breaks the clean-up of the first). The kernel does not report which case it is.
-So a third process of the group, the witness, blocks all signals: a signal that was sent to the group is
-pending in the witness, too. The witness also kills the program if ``jaxscope run`` is killed by SIGKILL.
+container signal only this process, which must forward the signal to the program. Ctrl-C, ``timeout`` and
+Slurm signal every process of the group. The program then has the signal already, and a second
+KeyboardInterrupt would break the clean-up of the first. The kernel does not report which case it is. So there
+is a third process in the group, the witness. It blocks all signals, so that a signal to the group stays
+pending in the witness, where it can be seen. The witness also kills the program if ``jaxscope run`` is killed
+by SIGKILL.
 """
 
 from __future__ import annotations
@@ -24,9 +25,8 @@ PATIENCE_S = 1.0
 
 
 class Witness:
-    """The connection to the witness, a process that shows which signals were sent to the whole process group.
-    The witness belongs to the group and blocks all signals. So a signal to the group stays pending in the
-    witness; a signal to ``jaxscope run`` alone does not reach it."""
+    """The connection to the witness, a process of the same process group that blocks all signals. A signal to
+    the group stays pending in the witness; a signal to ``jaxscope run`` alone does not reach it."""
 
     def __init__(self, link: socket.socket, pid: int) -> None:
         self._link: socket.socket | None = link
@@ -34,8 +34,8 @@ class Witness:
 
     @classmethod
     def start(cls) -> Witness | None:
-        """Start the witness process. Return None if no process can be created. ``jaxscope run`` then forwards
-        every signal to the program, also those that the program has already received."""
+        """Start the witness process. Return None if no process can be created; then ``jaxscope run`` forwards
+        every signal to the program."""
         try:
             ours, theirs = socket.socketpair()
         except OSError:
@@ -51,8 +51,8 @@ class Witness:
         return cls(ours, pid)
 
     def guard(self, program: int) -> None:
-        """Make the witness kill the user's program (process id ``program``) if ``jaxscope run`` (this
-        process) is killed by SIGKILL."""
+        """Make the witness kill the process ``program`` (the user's program) if ``jaxscope run`` is killed by
+        SIGKILL."""
         self._say(GUARD + program.to_bytes(PID_BYTES, "little"))
 
     def seen(self) -> set[int]:
@@ -94,11 +94,11 @@ class Witness:
 
 
 def _testify(link: socket.socket) -> None:
-    """Run as the witness process: answer messages from ``link`` until the message LEAVE, or until
-    ``jaxscope run`` ends and so closes the connection.
+    """Run as the witness process: answer messages from ``link`` until the message LEAVE, or until ``jaxscope
+    run`` ends and the connection closes.
 
-    At the message ASK, the numbers of the pending signals are sent back, as a bit mask. The message GUARD
-    brings the program's process id: this program is killed if ``jaxscope run`` ends without LEAVE.
+    The answer to ASK is a bit mask of the pending signals. GUARD is followed by the process id of the
+    program, which is killed if ``jaxscope run`` ends without LEAVE.
     """
     program = 0
     while True:

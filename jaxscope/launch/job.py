@@ -28,12 +28,12 @@ class Job(NamedTuple):
     """The job of several processes to which this process belongs.
 
     Attributes:
-      id: a text that is equal in all processes of the job: ``slurm-4711.0``. It is different for another
-        launcher, and for another launch or restart if the launcher numbers them.
+      id: a text that is equal in all processes of the job: ``slurm-4711.0``. Another launch or restart has
+        another id if the launcher numbers them.
       rank: the number of this process in the job; None: unknown until JAX's backend is initialized.
       size: the number of processes; None: unknown.
-      launcher: name of the program that started the processes (``SLURM``, ``torchrun``), or ``name`` if only
-        the user named the job.
+      launcher: the program that started the processes (``SLURM``, ``torchrun``); ``name`` if no launcher was
+        found and the user named the job.
     """
 
     id: str
@@ -43,9 +43,9 @@ class Job(NamedTuple):
 
 
 def detect(environ: Environment, name: str | None = None) -> Job | None:
-    """Return the job that the environment variables ``environ`` describe. Return None if the process belongs
-    to no job. ``name`` is a name for the job, given by the user; None: not given. With a name, the process
-    belongs to a job even if no known launcher has started it."""
+    """Return the job that the environment variables ``environ`` describe; None if the process belongs to no
+    job. ``name`` is the user's name for the job; None: not given. With a name, the process belongs to a job
+    even without a known launcher."""
     if environ.get(INSIDE):
         return None  # a child of a recorded program; that program, not the child, is a process of the job
     found = next((job for launcher in _LAUNCHERS if (job := launcher(environ)) is not None), None)
@@ -60,15 +60,15 @@ def detect(environ: Environment, name: str | None = None) -> Job | None:
 def create_run(
     path: Path | None, job: Job | None, *, name: str | None, overwrite: bool = False, **meta: Any
 ) -> RunDir:
-    """Create the directory into which this process records, and return it.
+    """Create and return the directory into which this process records.
 
-    For a process of a job, this directory is inside the run directory of the job, which the first process
-    creates. If ``job`` is None, the process belongs to no job, and the directory is a run directory itself.
+    For a process of a job, it is inside the run directory of the job, which the first process creates. If
+    ``job`` is None, it is a run directory itself.
 
     Args:
-      path: the run directory; None: a new directory among the other recordings.
+      path: the run directory; None: a new directory in the directory of all runs.
       name: the name of the recording; None: it is the last part of ``path``, or a default name.
-      overwrite: replace a recording that is there already.
+      overwrite: whether to replace an existing recording in this directory.
       meta: further values for ``meta.json``, a file in the directory.
 
     Raises:
@@ -90,8 +90,8 @@ def create_run(
 
 
 def _short(id: str) -> str:
-    """Return ``id`` as a part of a file name. If ``id`` has characters that cannot be used, or is too long,
-    it is cut and a hash of it is appended, so that different ids give different names."""
+    """Return ``id`` as a part of a file name. If it is too long or has other characters than file names may
+    have, it is cut and gets a hash, so that different ids give different names."""
     clean = store.clean_name(id)
     return (
         clean
@@ -101,8 +101,8 @@ def _short(id: str) -> str:
 
 
 def _number(environ: Environment, *names: str) -> int | None:
-    """Return the value of the first of the environment variables ``names`` whose value is a number (one to
-    nine digits). ``environ`` is the environment. Return None if there is no such variable."""
+    """Return the value of the first variable in ``names`` whose value in ``environ`` is a number of one to
+    nine digits; None if there is none."""
     for name in names:
         text = environ.get(name, "").strip()
         if text.isascii() and text.isdigit() and len(text) <= 9:
@@ -111,9 +111,9 @@ def _number(environ: Environment, *names: str) -> int | None:
 
 
 def _address(environ: Environment, *names: str) -> str | None:
-    """Return the address of a job's coordinator: the value of the first of the variables ``names`` that is
-    set in ``environ``. Return None if none of them is set. An address of this machine (``localhost:1234``)
-    gets the host name in front, so that jobs of different machines get different ids."""
+    """Return the address of a job's coordinator: the value of the first variable in ``names`` that is set in
+    ``environ``; None if none is. ``localhost:1234`` gets the host name in front, so that it differs between
+    machines."""
     found = next((environ[name] for name in names if environ.get(name)), None)
     if found is not None and found.startswith(LOOPBACK):
         return f"{socket.gethostname()}-{found}"
@@ -121,16 +121,14 @@ def _address(environ: Environment, *names: str) -> str | None:
 
 
 def _own(environ: Environment) -> Job | None:
-    """Return the job that the environment variables of ``jaxscope launch`` describe. Return None if they are
-    not set."""
+    """Return the job that the variables of ``jaxscope launch`` describe; None if they are not set."""
     rank = _number(environ, RANK)
     return None if rank is None else Job(environ.get(NAME) or "job", rank, _number(environ, RANKS), "launch")
 
 
 def _jax(environ: Environment) -> Job | None:
-    """Return the job that the environment variables JAX_COORDINATOR_ADDRESS, JAX_PROCESS_ID and similar ones
-    describe. Return None if they are not set. Programs pass their values to
-    ``jax.distributed.initialize``."""
+    """Return the job that JAX_COORDINATOR_ADDRESS, JAX_PROCESS_ID and similar variables describe; None if
+    they are not set. Programs pass their values to ``jax.distributed.initialize``."""
     address = _address(environ, "JAX_COORDINATOR_ADDRESS", "COORDINATOR_ADDRESS")
     rank = _number(environ, "JAX_PROCESS_ID", "PROCESS_ID")
     if address is None or rank is None:
@@ -139,8 +137,8 @@ def _jax(environ: Environment) -> Job | None:
 
 
 def _torchrun(environ: Environment) -> Job | None:
-    """Return the job that the environment variables of torchrun, Ray Train or a similar launcher describe.
-    Return None if they are not set."""
+    """Return the job that the variables of torchrun, Ray Train or a similar launcher describe; None if they
+    are not set."""
     rank, size = _number(environ, "RANK"), _number(environ, "WORLD_SIZE")
     address = _address(environ, "MASTER_ADDR")
     if rank is None or size is None or address is None:
@@ -157,8 +155,8 @@ def _torchrun(environ: Environment) -> Job | None:
 
 
 def _mpi(environ: Environment) -> Job | None:
-    """Return the job that the environment variables of an MPI launcher describe. Return None if they are not
-    set. The launchers are Open MPI, MPICH, Intel MPI, MVAPICH, Cray PALS and others that use PMI or PMIx."""
+    """Return the job that the variables of an MPI launcher describe; None if they are not set. The launchers
+    are Open MPI, MPICH, Intel MPI, MVAPICH, Cray PALS and others that use PMI or PMIx."""
     rank = _number(
         environ, "OMPI_COMM_WORLD_RANK", "PALS_RANKID", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"
     )
@@ -172,8 +170,8 @@ def _mpi(environ: Environment) -> Job | None:
 
 
 def _slurm(environ: Environment) -> Job | None:
-    """Return the job that the environment variables of Slurm's ``srun`` describe. Return None if they are not
-    all set. In a script that ``sbatch`` starts without ``srun``, only some of them are set."""
+    """Return the job that the variables of Slurm's ``srun`` describe; None if not all are set, as in a script
+    that ``sbatch`` starts without ``srun``."""
     rank, size = _number(environ, "SLURM_PROCID"), _number(environ, "SLURM_STEP_NUM_TASKS")
     job, step = environ.get("SLURM_JOB_ID"), environ.get("SLURM_STEP_ID")
     if rank is None or size is None or not job or not step:
@@ -183,9 +181,8 @@ def _slurm(environ: Environment) -> Job | None:
 
 
 def _tpu(environ: Environment) -> Job | None:
-    """Return the job that the environment variables of a TPU pod describe (GKE sets them). Return None if
-    they are not set. The processes are numbered as JAX numbers them: (number of the slice) * (workers per
-    slice) + (number of the worker)."""
+    """Return the job that the variables of a TPU pod describe; None if they are not set. Ranks are as in JAX:
+    (number of the slice) * (workers per slice) + (number of the worker)."""
     hosts = environ.get("TPU_PROCESS_ADDRESSES") or environ.get("TPU_WORKER_HOSTNAMES")
     worker = _number(environ, "TPU_WORKER_ID", "CLOUD_TPU_TASK_ID")
     if not hosts or worker is None:
@@ -200,9 +197,8 @@ def _tpu(environ: Environment) -> Job | None:
 
 
 def _kubernetes(environ: Environment) -> Job | None:
-    """Return the job that the environment variables of an indexed Kubernetes Job or a JobSet describe. Return
-    None if they are not set. If no variable has the name of the job, the name is taken from the host name
-    ``JOB-INDEX-...`` of the pod."""
+    """Return the job that the variables of an indexed Kubernetes Job or a JobSet describe; None if they are
+    not set. Without a variable for its name, the name is taken from the host name ``JOB-INDEX-...``."""
     index = _number(environ, "JOB_COMPLETION_INDEX")
     if index is None:
         return None
@@ -217,17 +213,15 @@ def _kubernetes(environ: Environment) -> Job | None:
 
 
 def _coordinator(environ: Environment) -> Job | None:
-    """Return a job whose rank (number of this process) and size are unknown, if the environment variable
-    JAX_COORDINATOR_ADDRESS is set. Return None if it is not set. This is called when the variables of no
-    other launcher are set; the program then passes the rank to ``jax.distributed.initialize`` itself."""
+    """Return a job of unknown rank and size if JAX_COORDINATOR_ADDRESS is set, else None. This is for
+    programs that pass the rank to ``jax.distributed.initialize`` themselves."""
     address = _address(environ, "JAX_COORDINATOR_ADDRESS")
     return None if address is None else Job(f"jax-{address}", None, None, "jax")
 
 
 def _restart(environ: Environment, *names: str) -> str | None:
-    """Return a part of the job's id for the number of restarts: ``restart2`` after the second restart. Return
-    None if the job was not restarted. ``names`` are variables of ``environ`` in which launchers count the
-    restarts; the first variable that has a number is used."""
+    """Return a part of the job's id for its restarts: ``restart2`` after the second one; None without a
+    restart. ``names`` are the variables in which launchers count restarts."""
     count = _number(environ, *names)
     return f"restart{count}" if count else None
 
@@ -246,7 +240,7 @@ _LAUNCHERS: tuple[Callable[[Environment], Job | None], ...] = (
 
 
 def here(name: str | None = None) -> Job | None:
-    """Return the job that this process belongs to, as its environment variables describe it. Return None if
-    it belongs to no job. ``name`` is a name for the job, given by the user; None: not given. With a name, the
-    process belongs to a job in any case, unless a recorded program started it."""
+    """Return the job that this process belongs to, from its environment variables; None if it belongs to no
+    job. ``name`` is the user's name for the job; None: not given. With a name, the process belongs to a job,
+    unless a recorded program started it."""
     return detect(os.environ, name)

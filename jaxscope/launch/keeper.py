@@ -1,10 +1,10 @@
 """Run a program that continues after the command that started it has ended (``jaxscope run --detach``).
 
 A separate process, the keeper, starts the program and waits for its end. The keeper has its own session, so
-that it does not get the hangup of a terminal that is closed. The program's stdout and stderr are one
-pseudo-terminal, which the keeper reads and copies to the file ``output.log``: a program blocks at its next
-print if its terminal is not read, and ends if its terminal is closed. The keeper never writes to the
-terminal of the user.
+that the closing of a terminal does not end it. The program's stdout and stderr are one pseudo-terminal. The
+keeper reads it until the end and copies the output to the file ``output.log``, because a program blocks if
+nobody reads its terminal, and ends if its terminal is closed. The keeper never writes to the terminal of the
+user.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ QUIET_S = 0.2
 
 
 class Kept(NamedTuple):
-    """The process ids of a detached program, and of the keeper, the process that waits for the program's end.
-    The file ``keeper.json`` in the run directory has the same two numbers."""
+    """The process ids of a detached program and of its keeper, the process that waits for the program's end.
+    The file ``keeper.json`` in the run directory has the same numbers."""
 
     keeper: int
     program: int
@@ -43,16 +43,15 @@ class Kept(NamedTuple):
 def start(argv: list[str], env: dict[str, str], run: RunDir, *, beside: Beside | None = None) -> Kept:
     """Start the program ``argv`` under a new keeper, and return as soon as the program runs (``--detach``).
 
-    The keeper is a separate process that waits for the end of the program and copies its output to the file
-    ``output.log``. The keeper's own stderr is that file, too. Call this only while this process has a single
-    thread.
+    The keeper is a separate process that waits for the end of the program, and writes the program's output
+    and its own stderr to the file ``output.log``. Call this only while this process has a single thread.
 
     Args:
       argv: the command of the program and its arguments.
       env: the environment of the program.
       run: the run directory, which contains the recording.
-      beside: a function that runs in a thread of the keeper while the program runs. It receives an event that
-        is set when the program ends, and the program's process id. None: there is no such function.
+      beside: a function that runs in a thread of the keeper while the program runs, or None. Its arguments
+        are an event that is set when the program ends, and the program's process id.
 
     Raises:
       JaxscopeError: the program could not be started, or its output cannot be written.
@@ -96,8 +95,8 @@ def _keep(
     terminal: int,
     beside: Beside | None,
 ) -> None:
-    """Run as the keeper process: start the program ``argv``, copy its output, and record in ``run`` how it
-    ended.
+    """Run as the keeper process: start the program ``argv``, copy its output to ``log``, and record in
+    ``run`` how it ended.
 
     Args:
       env: the environment of the program.
@@ -106,8 +105,8 @@ def _keep(
       log: file descriptor of ``output.log``.
       answer: file descriptor to which the program's process id, or an error, is written as JSON.
       pty, terminal: file descriptors of the keeper's and the program's end of the pseudo-terminal.
-      beside: a function that runs in a thread while the program runs. It receives an event that is set when
-        the program ends, and the program's process id. None: there is no such function.
+      beside: a function that runs in a thread while the program runs, or None. Its arguments are an event
+        that is set when the program ends, and the program's process id.
     """
     os.setsid()
     os.dup2(log, 2, inheritable=False)
@@ -169,11 +168,11 @@ def _spawn_in_terminal(argv: list[str], env: dict[str, str], mask: set[int], ter
 
 
 def _listen() -> int:
-    """Make the numbers of signals that arrive in this process readable from a pipe, one byte for each. Return
-    the file descriptor to read from.
+    """Make each signal that arrives in this process write its number, one byte, into a pipe. Return the file
+    descriptor to read from.
 
-    With the pipe, the keeper can wait for signals and for the program's output at the same time. The signals
-    get handlers that do nothing. They are not ignored by SIG_IGN, because the program would inherit that.
+    So the keeper can wait for signals and for the program's output at the same time. The handlers do nothing;
+    SIG_IGN is not used, because the program would inherit it.
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -185,12 +184,11 @@ def _listen() -> int:
 
 
 def _drain_until_the_end(pid: int, pty: int, signals: int, run: RunDir, listener: Listener) -> int:
-    """Copy the output of the program with the process id ``pid`` to stderr, which is ``output.log`` of the
-    run directory, until the program ends. Return its wait status.
+    """Copy the output of the program ``pid`` to stderr, which is the file ``output.log``, until the program
+    ends. Return its wait status.
 
-    Signals that this process (the keeper) gets are sent on to the program, except SIGHUP, which the closing
-    of a terminal causes. Once per second, the heartbeat (a file with the current time) in the run directory
-    ``run`` is written.
+    Forward signals that the keeper gets to the program, except SIGHUP, which the closing of a terminal
+    causes. Once per second, write the heartbeat (a file with the current time) in the run directory ``run``.
 
     Args:
       pty: file descriptor of the keeper's end of the pseudo-terminal.
@@ -217,12 +215,12 @@ def _drain_until_the_end(pid: int, pty: int, signals: int, run: RunDir, listener
 
 
 def _drain(pty: int, quiet: float | None, listener: Listener) -> bool:
-    """Copy the output of the program until it ends, or until no output has come for ``quiet`` seconds. Return
-    False if the output has ended, True if more may come later.
+    """Copy the output of the program to stderr until it ends, or until none has come for ``quiet`` seconds.
+    Return False if the output has ended, True if more may come later.
 
     Args:
       pty: file descriptor of this process's end of the pseudo-terminal.
-      quiet: the longest wait for output, in seconds; None: there is no limit.
+      quiet: the longest wait for output in seconds; None: no limit.
       listener: finds XLA's warnings in the output.
     """
     while select.select([pty], [], [], quiet)[0]:
@@ -234,8 +232,8 @@ def _drain(pty: int, quiet: float | None, listener: Listener) -> bool:
 
 
 def _write_down(data: bytes, listener: Listener) -> None:
-    """Write ``data``, output of the program, to stderr, which is ``output.log``. ``listener`` searches it for
-    XLA's warnings and records them."""
+    """Write ``data``, output of the program, to stderr, which is ``output.log``. ``listener`` records XLA's
+    warnings in it."""
     # If the disk is full, output is lost. The program, which waits until it is read, must not block.
     with contextlib.suppress(OSError):
         os.write(2, data)

@@ -1,7 +1,6 @@
 """Record how the user's program ended (the event ``ProgramExited``), and end this process in the same way.
 
-This is used by ``jaxscope run``, which waits for the program, and with ``--detach`` by the process that waits
-instead of it.
+``jaxscope run`` uses this module when the program has ended; with ``--detach`` the keeper uses it.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ class Ended(NamedTuple):
       exit_code: the exit code; None: a signal ended the program.
       signal: the number of the signal that ended the program; None: no signal did.
       seconds: seconds from the start of the program to its end.
-      interrupted: whether a signal (Ctrl-C, kill) requested the end. ``jaxscope run`` then does nothing more,
-        such as writing a summary.
+      interrupted: whether a signal (Ctrl-C, kill) requested the end. ``jaxscope run --vary`` then does not
+        execute the program with further settings.
     """
 
     pid: int
@@ -39,8 +38,8 @@ class Ended(NamedTuple):
 
     @classmethod
     def from_status(cls, pid: int, status: int, seconds: float) -> Ended:
-        """Create an Ended for the program with the process id ``pid``, which ended after ``seconds``.
-        ``status`` is its wait status, which ``os.waitpid`` returned."""
+        """Return how the program with the process id ``pid`` ended. ``status`` is its wait status from
+        ``os.waitpid``; ``seconds`` is the time from its start to its end."""
         code = os.waitstatus_to_exitcode(status)
         return cls(pid, code if code >= 0 else None, -code if code < 0 else None, seconds)
 
@@ -59,8 +58,8 @@ class Ended(NamedTuple):
         return self.exit_code == 0
 
     def leave(self) -> int:
-        """Return the exit code of the user's program. If a signal ended the program, end this process by the
-        same signal. If that fails, return 128 + the number of the signal."""
+        """Return the exit code of the user's program. If a signal ended it, end this process by the same
+        signal; if this fails, return 128 + the number of the signal."""
         if self.signal is None:
             return self.exit_code or 0
         for stream in (sys.stdout, sys.stderr):
@@ -76,8 +75,8 @@ class Ended(NamedTuple):
 
 
 def write_end(run: RunDir, ended: Ended) -> None:
-    """Write the event ``ProgramExited``, which tells how the user's program ended, into a separate log file
-    of the recording ``run``."""
+    """Write an event ``ProgramExited``, about how the user's program ended, into a new log file of the
+    recording ``run``. Write nothing if the recording was removed."""
     from jaxscope.log.writer import Writer
     from jaxscope.schema.events import ProgramExited
 
@@ -92,7 +91,7 @@ def write_end(run: RunDir, ended: Ended) -> None:
 
 
 def _no_core_dump() -> None:
-    """Disable the core dump of this process, which would overwrite that of the program."""
+    """Disable the core dump of this process, which would overwrite that of the user's program."""
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     # The limit is 1 byte, not 0: if core_pattern is a pipe (systemd-coredump, apport), Linux ignores 0, and 1
     # means "none" (do_coredump in fs/coredump.c). If it is a file, a core is larger than 1 byte and is not

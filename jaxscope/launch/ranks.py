@@ -41,10 +41,10 @@ def environment(environ: Mapping[str, str], rank: int, size: int, port: int, nam
     which has priority over Slurm's address.
 
     Args:
-      environ: the variables of this process, almost all of which are passed on.
+      environ: the variables of this process, which the new process inherits.
       rank: the number of the process in the job.
       size: the number of processes.
-      port: the port of this machine at which rank 0 runs JAX's coordinator.
+      port: the TCP port on which rank 0 runs JAX's coordinator.
       name: the name of the job.
     """
     own = {
@@ -73,12 +73,12 @@ def free_port() -> int:
 
 
 def run(argv: Sequence[str], size: int, name: str | None = None) -> tuple[int, str]:
-    """Run the command ``argv``, a ``jaxscope run ...``, in ``size`` processes (ranks), which form one job,
-    and print their output.
+    """Run the command ``argv``, a ``jaxscope run ...``, in ``size`` processes (ranks) of one job, and print
+    their output.
 
-    Each line of output begins with the number of the process. The first process that fails ends the job.
-    SIGINT, SIGTERM, SIGHUP and SIGQUIT are sent on to all processes; a second signal kills them. ``name`` is
-    the name of the job; None: a random name.
+    Each line of output begins with the number of the process. If a process fails, the others are ended.
+    SIGINT, SIGTERM, SIGHUP and SIGQUIT are forwarded to all processes; a second signal kills them. ``name``
+    is the name of the job; None: a random name.
 
     Return (exit code, name of the job). The exit code is that of the first process that failed (128 + N if
     signal N ended it), or 0.
@@ -122,8 +122,8 @@ def run(argv: Sequence[str], size: int, name: str | None = None) -> tuple[int, s
 
 
 def _send(rank: Rank, number: int) -> None:
-    """Send signal ``number`` to the process of ``rank``, a ``jaxscope run`` that forwards it to the program.
-    SIGKILL cannot be forwarded, so it is sent to the program itself."""
+    """Send signal ``number`` to the program of ``rank``, through its ``jaxscope run``, which forwards
+    signals. SIGKILL cannot be forwarded and goes to the program itself."""
     with contextlib.suppress(OSError):
         if number == signal.SIGKILL:
             _kill(rank.process)
@@ -132,9 +132,9 @@ def _send(rank: Rank, number: int) -> None:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the program that ``process``, a ``jaxscope run``, has started. ``process`` itself then records the
-    end of the program and ends. If it does not end within RECORDED_S (5) seconds, or if its children are
-    unknown (macOS), its whole process group is killed."""
+    """Kill the program that ``process``, a ``jaxscope run``, has started, and wait for the end of
+    ``process``. After RECORDED_S seconds, or where the children are unknown (macOS), kill the whole process
+    group."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     with contextlib.suppress(OSError, ValueError):
         for pid in children.read_text().split():
@@ -146,8 +146,8 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _wait(ranks: Sequence[Rank]) -> int:
-    """Copy the output of all processes of the job (``ranks``) until all have ended. If one process fails, end
-    the others. Return the exit code of the first process that failed (128 + N if signal N ended it), or 0."""
+    """Copy the output of all processes of the job until they have ended. If one fails, end the others. Return
+    the exit code of the first that failed (128 + N if signal N ended it), or 0."""
     open_streams: dict[int, _Lines] = {}
     for rank in ranks:
         for stream, to in ((rank.process.stdout, sys.stdout), (rank.process.stderr, sys.stderr)):
@@ -182,8 +182,8 @@ def _wait(ranks: Sequence[Rank]) -> int:
 
 
 def _report(failed: Rank, running: Sequence[Rank]) -> None:
-    """Print that the process ``failed`` of the job has failed, and that the processes ``running`` are
-    therefore ended."""
+    """Print that the process ``failed`` of the job has failed, and that ``running``, the others, are
+    ended."""
     code = failed.process.returncode
     how = f"exit code {code}" if code >= 0 else f"signal {-code}"
     waiting = (
@@ -199,8 +199,8 @@ def _report(failed: Rank, running: Sequence[Rank]) -> None:
 
 
 class _Lines:
-    """Copies the output of one process of the job to stdout or stderr of this process, with ``[rank]`` (the
-    number of the process) before each line."""
+    """Copies the output of one process of the job to stdout or stderr of this process, with its rank before
+    each line: ``[3] text``."""
 
     def __init__(self, stream: BinaryIO | object, rank: int, output: BinaryIO) -> None:
         self._stream: BinaryIO = stream  # type: ignore[assignment]

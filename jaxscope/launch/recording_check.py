@@ -1,7 +1,7 @@
-"""Find out whether a program was recorded, and explain it to the user if nothing was recorded.
+"""Find out whether a program was recorded, and explain why if nothing was recorded.
 
-Reads the files of the run directory: the words that jaxscope's start-up file (``boot/sitecustomize.py``)
-wrote in each Python process, and the events of the logs.
+Both come from files of the run directory: the logs, and the words that jaxscope's start-up file
+(``boot/sitecustomize.py``) has written there in each Python process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SOMETHING = (events.Missed, events.Traced, events.Lowered, events.Compiled)
 
 
 class Evidence(NamedTuple):
-    """Facts about a recording from which ``explain`` finds out why the recording is empty.
+    """Facts about a recording, from which ``explain`` finds out why nothing was recorded.
 
     Attributes:
       booted: whether jaxscope's start-up file (``sitecustomize.py``) ran in the program itself.
@@ -42,8 +42,8 @@ class Evidence(NamedTuple):
 
 
 def look(run: RunDir, program: int) -> Evidence:
-    """Return facts about the recording in the run directory ``run``, from which ``explain`` finds out why it
-    is empty. ``program`` is the process id of the user's program."""
+    """Return the facts about the recording in the run directory ``run``. ``program`` is the process id of the
+    user's program."""
     marks: set[str] = set()
     try:
         for name in files.names(run.path / "boot", within=run.path):
@@ -64,11 +64,11 @@ def look(run: RunDir, program: int) -> Evidence:
 
 
 def explain(seen: Evidence, ended: Ended) -> list[str]:
-    """Return lines for the user: why nothing was recorded, and what to do. Return an empty list if something
-    was recorded, or if the start-up file failed and has already printed the reason.
+    """Return lines for the user about why nothing was recorded, and what to do. Empty if something was
+    recorded, or if the start-up file failed and has already printed the reason.
 
     Args:
-      seen: facts about the recording, which ``look`` returns.
+      seen: the result of ``look``.
       ended: how the program ended.
     """
     nothing = "nothing was recorded: "

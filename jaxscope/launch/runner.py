@@ -1,9 +1,9 @@
 """Run the user's program in another Python process and wait for its end (``jaxscope run``).
 
-For the user, the program behaves as without jaxscope: it has the same terminal and process group as this
-process, its standard streams are unchanged, each signal reaches it exactly once, Ctrl-Z stops both processes,
-and this process ends in the same way as the program. This process writes only the heartbeat (a file with the
-current time) and the end of the program; the program records itself.
+For the user, the program behaves as without jaxscope. It has the same terminal, process group and standard
+streams as this process, each signal reaches it exactly once, and Ctrl-Z stops both. This process ends in the
+same way as the program. The program records itself; this process only writes the heartbeat (a file with the
+current time) and an event about the end of the program.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ def run(
       env: the environment of the program.
       record: the run directory, into which the heartbeat (a file with the current time) and the end of the
         program are written; None: they are not written.
-      tee: also copy the program's stderr into ``output.log``.
-      beside: a function that runs in a thread while the program runs. It receives an event that is set when
-        the program ends, and the program's process id. None: there is no such function.
+      tee: whether to copy the program's stderr into the file ``output.log``, too.
+      beside: a function that runs in a thread while the program runs, or None. Its arguments are an event
+        that is set when the program ends, and the program's process id.
 
     Raises:
       JaxscopeError: the program could not be started.
@@ -121,10 +121,7 @@ def run(
 
 def _is_interrupted(received: set[int | None]) -> bool:
     """Return whether a user or a scheduler has ended the program by a signal. ``received`` are the signals
-    that this process has received, and the one that ended the program.
-
-    A signal may end the program before it arrives here, or the program handles it and ends otherwise. So the
-    signals that are still pending here count, too."""
+    that this process got, and the one that ended the program. Signals pending in this process count, too."""
     ends = {n for n in ENDS if signal.getsignal(n) is not signal.SIG_IGN}
     return bool(ends & (received | signal.sigpending()))
 
@@ -132,10 +129,10 @@ def _is_interrupted(received: set[int | None]) -> bool:
 def spawn(
     argv: list[str], env: dict[str, str], *, mask: set[int], stderr: int | None = None, **more: Any
 ) -> int:
-    """Start the command ``argv`` as a process by ``posix_spawn``. Return its process id.
+    """Start the command ``argv`` by ``posix_spawn``. Return the id of the new process.
 
-    Python ignores the signals SIGPIPE and SIGXFSZ. In the new process they have their default effect, as in a
-    process that the module ``subprocess`` starts.
+    SIGPIPE and SIGXFSZ, which Python ignores, have their default effect in the new process, as with the
+    module ``subprocess``.
 
     Args:
       env: the environment of the process.
@@ -174,11 +171,11 @@ class _Watch:
     """Waits for the end of the process ``pid`` and forwards signals to it.
 
     Args:
-      held: the signals that are blocked in this process, and read one by one.
+      held: the signals that are blocked in this process and read one by one.
       witness: finds out whether a signal was sent to the whole process group; None: all signals are
         forwarded.
-      record: the run directory, in which the heartbeat (a file with the current time) is written; None: it is
-        not written.
+      record: the run directory, for the heartbeat (a file with the current time); None: no heartbeat is
+        written.
     """
 
     def __init__(self, pid: int, held: set[int], witness: Witness | None, record: RunDir | None) -> None:
@@ -209,17 +206,17 @@ class _Watch:
                 self._forward(_next_signal(self.held, beat_at - now))
 
     def close(self) -> None:
-        """Release the lock on the heartbeat file. While it is locked, other processes see that this process
-        still waits. Call this method after the end of the program has been recorded."""
+        """Release the lock on the heartbeat file, which tells other processes that this process still waits.
+        Call this method after the end of the program has been recorded."""
         if self.heartbeat is not None:
             self.heartbeat.close()
 
     def _forward(self, arrived: tuple[int, bool | None, int] | None) -> None:
-        """Forward a signal to the program, unless it was sent to the whole process group. ``arrived`` is
-        (number of the signal, whether the kernel sent it, process id of the sender); None: no signal arrived.
+        """Forward a signal to the program, unless it was sent to the whole process group or by the program
+        itself. ``arrived`` is a result of ``_next_signal``.
 
-        A signal to the group (Ctrl-C in a terminal) has reached the program already. A second one would do
-        harm: a second KeyboardInterrupt breaks the clean-up of the first.
+        A signal to the group, such as Ctrl-C in a terminal, has reached the program already. A second
+        KeyboardInterrupt would break the clean-up of the first.
         """
         if arrived is None or arrived[0] not in FORWARDED:
             return
@@ -240,16 +237,15 @@ class _Watch:
 
     def _group_had(self, number: int) -> bool:
         """Return whether signal ``number`` was sent to the whole process group within the last TOGETHER_S
-        seconds (1 s)."""
+        seconds."""
         now = time.monotonic()
         if self.witness:
             self.seen.update(dict.fromkeys(self.witness.seen(), now))
         return now - self.seen.get(number, -TOGETHER_S) < TOGETHER_S
 
     def _stop_too(self, number: int) -> None:
-        """Stop this process after signal ``number`` has stopped the program, so that the shell gets control.
-        Return when this process is continued. If only the program was stopped (by cpulimit or a debugger), do
-        not stop this process."""
+        """Stop this process, because signal ``number`` has stopped the program, and return when it is
+        continued. Do nothing if only the program was stopped, for example by a debugger."""
         if self.witness and number != self.passed_on and not self._group_had(number):
             time.sleep(SETTLE_S)
             if not self._group_had(number):
@@ -265,9 +261,9 @@ class _Watch:
 
 
 def _next_signal(held: set[int], seconds: float) -> tuple[int, bool | None, int] | None:
-    """Wait at most ``seconds`` for one of the signals ``held``, which are blocked. Return (number of the
-    signal, whether the kernel sent it, process id of the sender), or None if no signal arrived. On macOS,
-    where the sender is unknown, the second is None and the third is 0."""
+    """Wait at most ``seconds`` for one of the blocked signals ``held``. Return (its number, whether the
+    kernel sent it, process id of the sender); None if none arrived. On macOS, the second item is None and the
+    third is 0."""
     if _HAS_SIGINFO:
         info = signal.sigtimedwait(held, max(seconds, 0.0))
         # A terminal's signals have SI_KERNEL (0x80) and go to its foreground group; kill() has SI_USER (0).
@@ -287,8 +283,8 @@ def _forget(numbers: set[int]) -> None:
 
 
 def start_beside(beside: Beside | None, ended: threading.Event, pid: int) -> threading.Thread | None:
-    """Start and return a thread that runs ``beside(ended, pid)``. Return None if ``beside`` is None. The
-    caller sets ``ended`` when the program with the process id ``pid`` has ended."""
+    """Start and return a thread that runs ``beside(ended, pid)``; None if ``beside`` is None. The caller sets
+    ``ended`` when the program with the process id ``pid`` has ended."""
     if beside is None:
         return None
     thread = threading.Thread(target=beside, args=(ended, pid), name="jaxscope-beside", daemon=True)
@@ -297,8 +293,8 @@ def start_beside(beside: Beside | None, ended: threading.Event, pid: int) -> thr
 
 
 def end_beside(thread: threading.Thread | None, ended: threading.Event) -> None:
-    """Set ``ended``, because the program has ended, and wait at most LINGER_S seconds (2 s) for ``thread``,
-    which ``start_beside`` returned."""
+    """Set ``ended``, because the program has ended, and wait at most LINGER_S seconds for ``thread``, the
+    result of ``start_beside``."""
     ended.set()
     if thread:
         thread.join(LINGER_S)

@@ -1,7 +1,7 @@
 """Copy the program's stderr unchanged to the stderr of ``jaxscope run``, and to the file ``output.log``.
 
 XLA's C++ code prints warnings to stderr while it compiles; ``xla_warnings.Listener`` finds them in the copy.
-A separate process copies, so that children of the program can continue to write after the program and
+A separate process makes the copy, so that children of the program can still write after the program and
 ``jaxscope run`` have ended.
 """
 
@@ -29,13 +29,12 @@ QUIET_S = 0.3
 
 
 class Tee:
-    """A separate process that copies the program's stderr. The object is in the process that starts the
-    program.
+    """The process that copies the program's stderr, as seen from the process that starts the program.
 
     Args:
       pid: id of the copying process.
       write_end: file descriptor that becomes the program's stderr.
-      log: path of the file to which the output is copied.
+      log: path of ``output.log``, the file to which stderr is copied.
     """
 
     def __init__(self, pid: int, write_end: int, log: str) -> None:
@@ -45,9 +44,9 @@ class Tee:
 
     @classmethod
     def start(cls, run: RunDir, env: Mapping[str, str]) -> Tee | None:
-        """Start the process that copies the program's stderr into the run directory ``run``. ``env`` is the
-        program's environment. Return None if stderr is closed or cannot be copied; the program then writes to
-        stderr directly."""
+        """Start the process that copies the program's stderr to a file in the run directory ``run``. ``env``
+        is the program's environment. Return None if stderr is closed or cannot be copied; then the program
+        writes to stderr directly."""
         fds: list[int] = []
         try:
             log = files.append(run.output, within=run.path)
@@ -70,13 +69,13 @@ class Tee:
         return cls(pid, write_end, str(run.output))
 
     def handed_over(self) -> None:
-        """Close ``write_end`` in this process, after the program has inherited it. Otherwise the copying
-        process would never see the end of file."""
+        """Close ``write_end`` in this process once the program has inherited it, because otherwise the
+        copying process would never see the end of file."""
         os.close(self.write_end)
 
     def finish(self) -> None:
-        """Wait until the output of the program is copied, or until the file ``output.log`` has not grown for
-        QUIET_S seconds (0.3 s): children of the program that have stderr open may write later."""
+        """Wait until stderr is copied to its end, or until ``output.log`` has not grown for QUIET_S seconds,
+        because children of the program may still have stderr open."""
         size, changed = -1, time.monotonic()
         while os.waitpid(self.pid, os.WNOHANG) == (0, 0):
             now = time.monotonic()
@@ -89,9 +88,9 @@ class Tee:
 
 
 def open_terminal(*, like: int | None) -> tuple[int, int]:
-    """Open a pseudo-terminal that does not change the bytes (it adds no carriage returns). Return two file
-    descriptors: the end to read from, and the end for the program to write to. ``like`` is the descriptor of
-    a terminal, whose size and settings are used; None: default settings."""
+    """Open a pseudo-terminal that passes bytes unchanged (it adds no carriage returns). Return (file
+    descriptor to read from, file descriptor for the program to write to). ``like`` is the file descriptor of
+    a terminal with the wanted size and settings; None: default settings."""
     ours, theirs = os.openpty()
     mode = termios.tcgetattr(like if like is not None else theirs)
     mode[tty.OFLAG] &= ~termios.OPOST
@@ -109,15 +108,15 @@ def copy_size(source: int, target: int) -> None:
 
 
 def _copy(source: int, log: int, run: RunDir, env: Mapping[str, str], *, terminal: bool) -> None:
-    """Run as the copying process: copy the program's stderr to a file and to the stderr of this process,
+    """Run as the copying process: copy the program's stderr to ``log`` and to the stderr of this process,
     until the end of file.
 
     Args:
       source: file descriptor to read from.
-      log: file descriptor of the file.
-      run: the run directory; an event for each of XLA's warnings in the output is written into it.
+      log: file descriptor of the file ``output.log``.
+      run: the run directory, into which an event for each of XLA's warnings is written.
       env: the program's environment.
-      terminal: whether ``source`` is a pseudo-terminal. It then follows the size of the user's terminal.
+      terminal: whether ``source`` is a pseudo-terminal, whose size then follows that of the user's terminal.
     """
     if terminal:
         signal.signal(signal.SIGWINCH, lambda *_: copy_size(STDERR, source))
@@ -134,8 +133,8 @@ def _copy(source: int, log: int, run: RunDir, env: Mapping[str, str], *, termina
 
 
 def read_some(fd: int) -> bytes:
-    """Read the available bytes from ``fd``. The result is empty at the end of the data. Linux reports the end
-    of a pseudo-terminal as the error EIO; the result is then empty, too."""
+    """Return bytes that can be read from ``fd`` now. Empty at the end of the data or after an error, because
+    Linux reports the end of a pseudo-terminal as the error EIO."""
     try:
         return os.read(fd, CHUNK)
     except OSError:
@@ -143,8 +142,7 @@ def read_some(fd: int) -> bytes:
 
 
 def _write_all(fd: int, data: bytes) -> None:
-    """Write all of ``data`` to ``fd``, and wait if the descriptor is non-blocking and cannot take more at
-    present."""
+    """Write all of ``data`` to ``fd``. Wait if ``fd`` is non-blocking and cannot take more at present."""
     view = memoryview(data)
     while view:
         try:

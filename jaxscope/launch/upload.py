@@ -1,8 +1,8 @@
 """Upload a recording of a program to a remote store while the program runs.
 
-The command ``python -m jaxscope.launch.upload RUN URL`` runs as a separate process, so that the program never
-waits for the store. When the program has ended, ``jaxscope run`` closes the stdin of that process. The
-process then uploads the rest, and ends when no process writes into the run directory any more.
+The command ``python -m jaxscope.launch.upload RUN URL`` is a separate process, so that the program never
+waits for the store. When the program has ended, ``jaxscope run`` closes the stdin of this command. The
+command then uploads the rest, and ends when no process writes into the run directory any more.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class State(NamedTuple):
     Attributes:
       sent: number of bytes that are uploaded.
       files, bytes: number of files and of bytes that are not uploaded yet. A large file is uploaded in pieces
-        and counts as several.
-      error: the error of the last request; None: it succeeded, or there was none.
-      final: whether there was an attempt to upload the files after the program had ended.
+        and counts as several files.
+      error: the error of the last upload; None: no error.
+      final: whether the files were uploaded, or could not be uploaded, after the end of the program.
     """
 
     sent: int = 0
@@ -49,8 +49,8 @@ class State(NamedTuple):
 
 def start(record: RunDir, url: str, *, overwrite: bool = False) -> subprocess.Popen[bytes] | None:
     """Start a process that uploads the recording ``record`` to the address ``url`` while it is written.
-    Return the process, or None if it cannot be started. If ``overwrite`` is True, a recording that the store
-    has at this address is replaced."""
+    Return the process; None if it cannot be started. With ``overwrite``, replace a recording that the store
+    has at this address."""
     words = [sys.executable, "-P", "-m", "jaxscope.launch.upload", str(record.path), url]
     with contextlib.suppress(OSError):
         return subprocess.Popen(
@@ -64,11 +64,10 @@ def start(record: RunDir, url: str, *, overwrite: bool = False) -> subprocess.Po
 
 
 def finish(process: subprocess.Popen[bytes] | None, record: RunDir) -> State:
-    """Wait until the recording ``record``, whose program has ended, is uploaded completely, and return the
-    final state. ``process`` is the uploading process that ``start`` returned; None: it could not be started.
+    """Wait until the recording ``record``, whose program has ended, is uploaded, and return the final state.
+    ``process`` is the result of ``start``.
 
-    The wait is at most END_S (60) seconds, and at most QUIET_S (10) seconds without progress; then the
-    uploading process is killed. Ctrl-C kills it at once.
+    The uploading process is killed after END_S seconds, after QUIET_S seconds without progress, or at Ctrl-C.
     """
     if process is None:
         return State(error="no process can be started")
@@ -100,8 +99,8 @@ def finish(process: subprocess.Popen[bytes] | None, record: RunDir) -> State:
 
 
 def read(record: RunDir) -> State:
-    """Return how much of the recording ``record`` is uploaded, as its file ``upload.json`` states. If the
-    file cannot be read, all numbers are 0."""
+    """Return the state in the file ``upload.json`` of the recording ``record``. If the file cannot be read,
+    all numbers are 0."""
     with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
         found: Any = json.loads(files.read(record.path / removal.UPLOAD, MOST_STATE, within=record.path))
         return State(**found)
@@ -109,9 +108,9 @@ def read(record: RunDir) -> State:
 
 
 def main(directory: str, url: str, *, overwrite: bool) -> None:
-    """Upload the recording in ``directory`` to ``url`` again and again, until no process writes into it any
-    more. If ``overwrite`` is True, a recording that the store has at this address is replaced. The parent
-    process closes stdin of this process when the program has ended."""
+    """Upload the recording in ``directory`` to ``url`` repeatedly, until no process writes into it any more.
+    With ``overwrite``, replace a recording that the store has at this address. The parent process closes the
+    stdin of this process when the program has ended."""
     os.nice(10)
     record = RunDir(directory)
     upload = remote.Upload(record.path, url, overwrite=overwrite)
@@ -132,8 +131,8 @@ def main(directory: str, url: str, *, overwrite: bool) -> None:
 
 
 def _in_use(record: RunDir) -> bool:
-    """Return whether a process still writes into the recording ``record``: a lock on one of its files or a
-    recent heartbeat shows it."""
+    """Return whether a process still writes into the recording ``record``: it has locked a file there, or its
+    heartbeat is recent."""
     beat = liveness.beat_of(record.heartbeat)
     return removal.in_use(record.path) or (
         beat is not None and beat.going is None and liveness.recent(beat.at)
@@ -141,12 +140,12 @@ def _in_use(record: RunDir) -> bool:
 
 
 def _round(record: RunDir, upload: remote.Upload, *, last: bool = False) -> None:
-    """Upload what has changed in the recording ``record`` since the last call, and write ``upload.json``.
+    """Upload what has changed in the recording ``record`` since the last call, and write the state to
+    ``upload.json``.
 
     Args:
       upload: knows what is uploaded already.
-      last: whether the program has ended. Then a failed upload is tried once more, and the state is marked as
-        final.
+      last: whether the program has ended; then a failed upload is tried once more, and the state is final.
     """
     _write(record, upload)
     error = None
@@ -170,11 +169,10 @@ def _round(record: RunDir, upload: remote.Upload, *, last: bool = False) -> None
 
 
 def _write(record: RunDir, upload: remote.Upload, error: str | None = None, *, final: bool = False) -> None:
-    """Write to the file ``upload.json`` of the recording ``record`` how many bytes are uploaded and what is
-    left to upload. ``upload`` has these numbers.
+    """Write the state of ``upload`` to the file ``upload.json`` of the recording ``record``.
 
     Args:
-      error: the error of the last request; None: there was none.
+      error: the error of the last upload; None: no error.
       final: whether the program had ended before this upload.
     """
     number, size = upload.left

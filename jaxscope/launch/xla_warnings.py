@@ -1,8 +1,8 @@
 """Find XLA's warnings in a copy of the program's stderr, and write them into the recording as CompilerWarned
 events.
 
-XLA prints some warnings only to stderr. The output is passed on to the user (by ``tee`` or ``keeper``) before
-it is searched here, so that neither a delay nor an error here affects the output.
+XLA prints some warnings only to stderr. The modules ``tee`` and ``keeper`` pass the output on to the user
+before they search it, so that no error of the search affects the output.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ WARNING_LEVEL = 2  # TF_CPP_MIN_LOG_LEVEL from which warnings are not printed
 
 
 class Listener:
-    """Finds XLA's warnings in the program's stderr and writes an event for each into the recording ``run``.
-    The process that copies stderr uses this class. ``env`` is the program's environment."""
+    """Finds XLA's warnings in the program's stderr, and writes an event for each into the recording ``run``.
+    It is used in the process that copies stderr. ``env`` is the program's environment."""
 
     def __init__(self, run: RunDir, env: Mapping[str, str]) -> None:
         self._rest = b""
@@ -55,7 +55,7 @@ class Listener:
                 self._writer.open()
 
     def hear(self, data: bytes) -> None:
-        """Search ``data``, the next bytes of the program's stderr, for warnings. No exception is raised."""
+        """Search ``data``, the next bytes of the program's stderr, for warnings. Raises no exception."""
         if self._writer is None:
             return
         try:
@@ -65,7 +65,7 @@ class Listener:
 
     def _hear(self, data: bytes) -> None:
         """Split ``data``, the next bytes of the program's stderr, into lines, and write an event for each
-        line that has a warning."""
+        warning."""
         *lines, rest = data.split(b"\n")
         if lines:
             lines[0] = self._rest + lines[0]
@@ -101,19 +101,19 @@ class Listener:
 
 
 def _muted(env: Mapping[str, str]) -> str | None:
-    """Return the setting in ``env``, the program's environment, that keeps XLA from printing warnings:
-    ``TF_CPP_MIN_LOG_LEVEL=2``. Return None if there is no such setting."""
+    """Return the setting in ``env`` that keeps XLA from printing warnings: ``TF_CPP_MIN_LOG_LEVEL=2``. None
+    if there is none."""
     level = env.get("TF_CPP_MIN_LOG_LEVEL", "")
     return f"TF_CPP_MIN_LOG_LEVEL={level}" if level.isdecimal() and int(level[:4]) >= WARNING_LEVEL else None
 
 
 def _stamp(fields: dict[str, bytes], now: int) -> int | None:
-    """Return the time in XLA's time stamp in a line of output, in nanoseconds since 1970. Return None if this
-    is not within the last minute before ``now``: then the line was not written now.
+    """Return the time of XLA's time stamp in a line, in nanoseconds since 1970. None if it is not within the
+    last minute before ``now``, so that the line was not printed just now.
 
     Args:
-      fields: the parts of the stamp by name of the group in ``_ABSL`` or ``_OLD``: month, day, hour, ... The
-        stamp is in local time, and that of ``_ABSL`` has no year.
+      fields: the parts of the stamp (month, day, hour, ...) by the names of the groups in ``_ABSL`` or
+        ``_OLD``. The stamp is in local time, and has no year in ``_ABSL``.
       now: the present time in nanoseconds since 1970.
     """
     f = {k: int(v) for k, v in fields.items()}
@@ -130,8 +130,8 @@ def _stamp(fields: dict[str, bytes], now: int) -> int | None:
 
 
 def _process_of(tid: bytes | None) -> int | None:
-    """Return the id of the process to which the thread with the id ``tid`` belongs. Return None if the thread
-    has ended, if ``tid`` is None, or if the system is not Linux."""
+    """Return the id of the process of the thread ``tid``. None if the thread has ended, if ``tid`` is None,
+    or if the system is not Linux."""
     if tid is None:
         return None
     try:

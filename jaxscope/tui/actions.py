@@ -1,5 +1,5 @@
-"""Define every key of the terminal view in one table; bindings, footer, command palette and help are built
-from it."""
+"""Define all actions of the terminal view and their keys in one table. Bindings, footer, command palette and
+help are built from this table."""
 
 from __future__ import annotations
 
@@ -169,17 +169,18 @@ _APART = (
 
 
 def in_scopes(scopes: Iterable[str], table: Sequence[Action] = ACTIONS) -> list[Action]:
-    """Return the actions of ``table`` whose scope is one of ``scopes``, in the order of ``scopes``. The scope
-    of an action is where it applies: everywhere, in one kind of pane, or in one screen."""
+    """Return the actions of ``table`` whose ``scope`` is one of ``scopes``, in the order of ``scopes``. See
+    ``Action`` for what a scope is."""
     return [a for scope in scopes for a in table if a.scope == scope]
 
 
 def remapped(keys: Mapping[str, str]) -> tuple[Action, ...]:
-    """Return all actions, with the keys that the user configured in place of the default keys. ``keys`` are
-    the configured keys by action id, written as ``"x"``, ``"ctrl+f,/"`` or ``"^f"``.
+    """Return all actions, with the user's keys in place of the default keys. ``keys`` is action id ->
+    configured keys, written as ``"x"``, ``"ctrl+f,/"`` or ``"^f"``.
 
     Raises:
-      UsageError: an id or a key does not exist, or two actions that apply together would have the same key.
+      UsageError: an id or a key does not exist, or a configured key is already the key of another action that
+        may apply at the same time.
     """
     for id in keys:
         if id not in {a.id for a in ACTIONS}:
@@ -213,8 +214,8 @@ def _together(a: str, b: str) -> bool:
 
 
 def bindings(scope: str) -> list[Binding]:
-    """Return Textual's key bindings for the actions of one ``scope``: a kind of pane, or a screen. Actions
-    without a key are left out."""
+    """Return Textual's key bindings for the actions with the given ``scope`` (see ``Action``). Actions
+    without a key get no binding."""
     from textual.binding import Binding  # late: reading the configuration needs only the ids
 
     return [
@@ -225,22 +226,20 @@ def bindings(scope: str) -> list[Binding]:
 
 
 def spelled(keys: str, *, all_of_them: bool = False) -> str:
-    """Return the first key of ``keys`` (Textual's names, separated by commas) as it is displayed: ``slash``
-    -> ``/``, ``ctrl+p,ctrl+o`` -> ``^p``. ``all_of_them``: return all keys, as ``^p or ^o``."""
+    """Return the first of ``keys`` as it is displayed: ``ctrl+p,ctrl+o`` -> ``^p``. ``keys`` are in Textual's
+    names, separated by commas. With ``all_of_them``, return all keys: ``^p or ^o``."""
     found = [_NAMES.get(k, k.replace("ctrl+", "^")) for k in keys.split(",")]
     return " or ".join(found) if all_of_them else found[0]
 
 
 def key_of(id: str, table: Sequence[Action] = ACTIONS) -> str:
-    """Return the first key of the action ``id`` as displayed, for example ``/``. The action is looked up in
-    ``table``."""
+    """Return the first key, as displayed, of the action ``id`` in ``table``: ``find`` -> ``/``."""
     return next(spelled(a.keys) for a in table if a.id == id)
 
 
 def sections(able: Iterable[Action]) -> dict[str, list[Action]]:
-    """Return the actions of the help page by heading: heading -> actions. The headings are "This screen",
-    "Move", "Look" and "Program"; a heading without an action is left out. ``able`` are the actions that apply
-    to the focused pane."""
+    """Return the actions ``able`` by the heading under which the help page lists them: "This screen", "Move",
+    "Look" or "Program". A heading without an action is not in the result."""
     found: dict[str, list[Action]] = {name: [] for name in ("This screen", "Move", "Look", "Program")}
     for action in able:
         if action.scope not in PANES | {"app"}:
@@ -256,19 +255,18 @@ def sections(able: Iterable[Action]) -> dict[str, list[Action]]:
 
 
 def namespaced(action: Action) -> str:
-    """Return Textual's name of an action, beginning with the object that performs it: ``app.find``,
-    ``focused.top`` (performed by the focused pane) or ``screen.star``."""
+    """Return Textual's name of an action, which begins with the object that performs it: ``app.find``,
+    ``focused.top`` (the focused pane) or ``screen.star``."""
     where = "app" if action.scope == "app" else "focused" if action.scope in PANES else "screen"
     return f"{where}.{action.does}"
 
 
 def footer(scopes: Iterable[str], width: int, table: Sequence[Action] = ACTIONS) -> list[Action]:
-    """Return the actions with the highest priority that fit into a footer of ``width`` columns. They have the
-    order of ``scopes``, not of the priority.
+    """Return the actions to show in a footer of ``width`` columns. Actions are added by priority
+    (``Action.footer``), as long as they fit; the result is in the order of ``scopes``.
 
     Args:
-      scopes: where an action must apply to be in the footer: everywhere, in one kind of pane, or in one
-        screen.
+      scopes: only actions with one of these scopes are added.
       table: the actions to choose from.
     """
     able = [a for a in in_scopes(scopes, table) if a.footer and a.keys]

@@ -53,8 +53,8 @@ REST = 3  # the pause after a redraw, in which keys are handled, as a multiple o
 
 
 def hung_up() -> bool:
-    """Return whether the terminal is gone, so that the view must end. With ``nohup``, the view gets no SIGHUP
-    when its terminal closes, and would try to read from the terminal for ever."""
+    """Return whether the terminal is gone, so that the view must end; False if there is no standard input.
+    This is needed under ``nohup``, where no SIGHUP reports that the terminal was closed."""
     try:
         termios.tcgetattr(sys.__stdin__.fileno())  # type: ignore[union-attr]
     except (OSError, termios.error):
@@ -82,10 +82,10 @@ class App(Verbs):
     still runs, ``terminated`` if a signal or a lost terminal ended the view, and None otherwise.
 
     Args:
-      owned: whether this command started the program. If so, and the program still runs, the user is asked
-        before the view closes whether the program continues.
-      alive: a function that returns whether the program still runs, which the recording shows only later;
-        None: only the recording is used.
+      owned: whether this command started the program. If so, a user who closes the view while the program
+        runs is asked whether the program continues.
+      alive: a function that returns whether the program still runs. None: the view relies on the recording,
+        which shows the program's end a little later.
       keys: the keys that the user configured, by action id; they replace the default keys in
         ``actions.ACTIONS``.
     """
@@ -154,16 +154,15 @@ class App(Verbs):
         self.set_interval(feed.PERIOD_S, self._tick)
 
     def delay_update(self, delay: float = SETTLE_S) -> None:
-        """Draw at most SETTLE_S seconds after a switch of screens, although Textual requests ``delay``
-        seconds. Textual waits 50 ms for the panes of the new screen. Here the panes exist already, and 50 ms
-        are half of the time in which a key should be handled."""
+        """Postpone drawing by ``delay`` seconds, but at most SETTLE_S. When screens switch, Textual waits 50
+        ms for the panes of the new screen. Here the panes exist already, and keys should not wait so long."""
         super().delay_update(min(delay, SETTLE_S))
 
     def refresh_css(self, animate: bool = True) -> None:
         """Apply the style rules to the screens, unless all of them have the current styles already.
 
-        At a switch of screens, Textual calls this twice: for the new screen and for the previous one, whose
-        styles did not change. ``animate`` is Textual's parameter: whether changes are animated.
+        At each switch of screens, Textual also calls this for the previous screen, whose styles did not
+        change. ``animate`` is Textual's parameter: whether changes are animated.
         """
         with contextlib.suppress(AttributeError, KeyError, textual.app.ScreenError):
             if all(screen._css_update_count == self._css_update_count for screen in self.screen_stack):
@@ -196,8 +195,8 @@ class App(Verbs):
             self._collector.stop()
 
     def _tick(self) -> None:
-        """Read what is new in the run, and request a redraw if needed. Redraws are so rare that keys do not
-        have to wait."""
+        """Read new events and output of the program, and request a redraw if something changed. A timer calls
+        this method every ``feed.PERIOD_S`` seconds."""
         now = time.monotonic()
         if not self.is_headless and hung_up():
             self._end("terminated")

@@ -67,8 +67,7 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
     def exit(
         self, result: str | None = None, return_code: int = 0, message: RenderableType | None = None
     ) -> None:
-        """Close the app with ``result`` as its result. If the method is called again, the later result is
-        ignored."""
+        """Close the app with ``result`` as its result. Further calls do nothing."""
         if not self.leaving:
             self.leaving = True
             super().exit(result, return_code, message)
@@ -121,7 +120,8 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
         await self.push_screen(Help(title, view.about if view is not None else "", able))
 
     def action_source(self) -> None:
-        """Open the editor at the source line of the selection; the editor has the terminal until it ends."""
+        """Open the user's editor at the source line of the selection, and suspend the view until the editor
+        ends. If the line, its file or the editor is unknown, show a notice instead."""
         place = self.view.place() if self.view is not None else None
         if place is None:
             self._notice("the source line of this selection is unknown")
@@ -236,8 +236,8 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
         self._apart(out, exports.programs, self.feed.directory, c.function.id, number, out)
 
     def _apart(self, path: Path, work: Any, *arguments: Any) -> None:
-        """Run ``work(*arguments)``, which writes the file ``path``, in another process, so that no key is
-        delayed. Notify the user when the file is written, or could not be."""
+        """Run ``work(*arguments)``, which writes to ``path``, in another process, so that no key is delayed.
+        Notify the user when it has finished or failed."""
 
         def do() -> None:
             try:

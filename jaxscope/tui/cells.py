@@ -1,8 +1,8 @@
 """Define styled text, and the columns of tables.
 
-A text consists of parts, each with the name of a style from STYLES; the theme decides which color that is. A
-cell contains unescaped text. The functions ``parts``, ``plain`` and ``fitted``, which widgets use to draw a
-cell, escape the text.
+A styled text is a list of parts: plain strings, and pairs (text, name of a style in STYLES). The theme
+defines the color of each style. The text of a cell is not escaped; widgets draw it with ``parts``, ``plain``
+and ``fitted``, which escape it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ STYLES = (*ROLES, *(f"shard{n}" for n in range(8)))
 
 
 class Button(NamedTuple):
-    """A text that can be clicked. ``action`` is what a click does, as an action of Textual together with the
-    object that performs it: ``app.show('overview')``."""
+    """A text that can be clicked. ``action`` is the Textual action that a click runs, with the object that
+    performs it: ``app.show('overview')``."""
 
     parts: list[Part]
     action: str
@@ -111,7 +111,7 @@ def unescaped(cell: Cell) -> str:
 
 def fitted(cell: Cell, width: int, *, right: bool = False) -> list[tuple[str, str]]:
     """Return ``cell``, a styled text, as pairs (escaped text, name of the style), cut or padded to exactly
-    ``width`` characters. A cut text ends in ``…``; ``right`` pads at the left."""
+    ``width`` terminal columns. A cut text ends in ``…``. With ``right``, spaces are added at the left."""
     made: list[tuple[str, str]] = []
     left = width
     all_parts = parts(cell)

@@ -31,8 +31,8 @@ T = TypeVar("T")
 
 
 class Help(ModalScreen[None]):
-    """Show help about the focused pane: its ``title``, what it shows (``about``), and the actions that apply
-    there (``able``) with their keys."""
+    """Show help about the focused pane: its ``title``, what it shows (``about``), and its actions (``able``)
+    with their keys."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
     BINDINGS = [Binding("escape,q,question_mark,f1,enter", "dismiss", "close", show=False)]
@@ -151,8 +151,8 @@ class Picker(ModalScreen[T | None], Generic[T]):
 
 
 class Page(ModalScreen[None]):
-    """Show a text in the colors of a comparison: lines that begin with ``-`` or ``+``, and ``before →
-    after``."""
+    """Show a text. Lines that begin with ``-`` or ``+``, and texts ``before → after``, have the colors of a
+    comparison."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
     BINDINGS = [Binding("escape,q,enter", "dismiss", "close", show=False)]
@@ -171,9 +171,9 @@ class Page(ModalScreen[None]):
 
 
 class Ranks(ModalScreen[None]):
-    """Show the ranks of a job (its processes): one row for each group of ranks that compiled the same
-    programs, and below the rows the differences between the groups. ``open_rank`` is called with a group when
-    the user wants to see the report of its lowest rank."""
+    """Show the ranks of a job (its processes): a table with one row for each group of ranks that compiled the
+    same programs, and below it how the groups differ. ``open_rank`` is called with a group when the user
+    opens its row."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
     BINDINGS = [

@@ -36,8 +36,8 @@ _GOTO = {"code", "code-insiders", "codium", "cursor", "windsurf"}
 
 
 def openable(file: str) -> str | None:
-    """Return the absolute path of ``file``, which is safe to pass to an editor; None if it is no regular
-    file, or not printable."""
+    """Return the absolute path of ``file``, which is safe to pass to an editor. None if ``file`` is no
+    regular file, or if the path has unprintable characters."""
     path = Path(file)
     try:
         path = path.absolute()
@@ -47,13 +47,12 @@ def openable(file: str) -> str | None:
 
 
 def command(file: str, line: int, environ: Mapping[str, str] | None = None) -> list[str] | None:
-    """Return the command that opens a file in the user's editor; None if no editor is set, or if the variable
-    cannot be parsed. ``$VISUAL`` is used, or else ``$EDITOR``.
+    """Return the command that opens ``file`` in the user's editor, which is ``$VISUAL`` or else ``$EDITOR``.
+    None if neither is set, or if the value cannot be parsed.
 
     Args:
       file: the path of the file, a result of ``openable``.
-      line: the line at which the editor opens the file; if the editor is unknown, it opens the file at the
-        start.
+      line: the line to go to. It is omitted if it is not known how this editor takes a line.
       environ: the environment variables; None: those of this process.
     """
     known = os.environ if environ is None else environ

@@ -20,8 +20,8 @@ COLUMNS = 100  # characters per line of the findings about the ranks
 
 
 def free(directory: RunDir, ending: str) -> Path:
-    """Return an unused path in the current directory: the name of the run, followed by ``ending``. For a run
-    called ``train``, ``overview.txt`` -> ``train.overview.txt``; if that exists, ``train.overview-2.txt``."""
+    """Return an unused path in the current directory: the name of the run, then ``ending``. For the run
+    ``train``: ``overview.txt`` -> ``train.overview.txt``. If this file exists: ``train.overview-2.txt``."""
     stem = clean_name(directory.path.name)
     path = Path(f"{stem}.{ending}").absolute()
     name, dot, suffix = ending.rpartition(".")
@@ -33,8 +33,8 @@ def free(directory: RunDir, ending: str) -> Path:
 
 
 def report(directory: RunDir, path: Path) -> None:
-    """Write to the file ``path`` what ``jaxscope report --format json`` prints. This loads the whole run, so
-    call it in another process than the view's."""
+    """Write the output of ``jaxscope report --format json`` to the file ``path``. This loads the whole run,
+    so the view calls it in another process."""
     from jaxscope.model.load import load
     from jaxscope.report.json_report import pieces
 
@@ -43,8 +43,8 @@ def report(directory: RunDir, path: Path) -> None:
 
 def programs(directory: RunDir, function: str, number: int, out: Path) -> list[str]:
     """Write the texts of one compilation into the directory ``out``, as ``jaxscope dump`` does. Return the
-    paths of the files; empty if the run has no such compilation. ``function`` is the id of the function,
-    ``number`` the number of the compilation among those of the function, from 1."""
+    paths of the files; empty if the run has no such compilation. ``function`` is the id of a function,
+    ``number`` the number of one of its compilations, from 1."""
     from jaxscope.model.load import load
     from jaxscope.report.dump import dump
 
@@ -60,8 +60,8 @@ class RankGroup(NamedTuple):
     Attributes:
       first: the number of the lowest rank of the group.
       directory: the run directory of that rank.
-      programs: how many programs for devices of several ranks each of these ranks compiled. Such a program
-        must be the same in all ranks.
+      programs: number of compilations in each rank of the group. Only programs that run on several ranks
+        count, because only they are compared.
       state: the states of these ranks: running, exited, stopped or lost, separated by commas.
       lane: a time line of the lowest rank, LANE characters wide: ``·`` while it ran, ``█`` where it compiled.
     """
@@ -90,7 +90,7 @@ class JobRanks(NamedTuple):
 
 def ranks(directory: RunDir) -> JobRanks | None:
     """Return the ranks (processes) of the job to which the run in ``directory`` belongs; None if it belongs
-    to no job. This reads the logs of all ranks, so call it in another process than the view's."""
+    to no job. This reads the logs of all ranks, so the view calls it in another process."""
     from jaxscope.model import ranks as model
     from jaxscope.model.load import load
     from jaxscope.present import findings as words
@@ -135,7 +135,7 @@ def _lane(rank: Rank, began: int, length: int) -> str:
 
 def rank(directory: RunDir) -> str:
     """Return what ``jaxscope report`` prints about the run of one rank (process of a job). This loads the
-    whole run, so call it in another process than the view's."""
+    whole run, so the view calls it in another process."""
     import io
 
     from jaxscope.model.load import load

@@ -1,7 +1,8 @@
 """Follow a run directory while the program writes it.
 
-One thread reads new events ten times a second. The thread that draws the screen adds them to the run, a few
-at a time. A third thread computes findings when there is time. Nothing here uses a terminal.
+One thread reads new events ten times a second. The thread that draws the screen adds these events to the run,
+a few at a time. A third thread computes the findings again when the run has changed. Nothing here uses a
+terminal.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ REST = 4  # the pause between two computations of findings, as a multiple of the
 class Feed:
     """Follow a run (the recording of one program) while the program writes it, and compute its findings.
 
-    The directory of a run may contain further runs, the sub-runs: those of the same program with other
-    settings or numbers of devices.
+    The directory of a run may contain further runs of the same program, with other settings or numbers of
+    devices. They are called sub-runs.
 
     Attributes:
       ready: whether the events that existed at the start are read, so that ``run`` can be used.
@@ -91,9 +92,9 @@ class Feed:
         return self.tail.run
 
     def places(self, *, whole: bool = False) -> Places:
-        """Return an object that shortens the file names of the run. Until the run has grown, each call
-        returns the same object. With ``whole``, a file name keeps its path below the working directory, so
-        that the file can be opened."""
+        """Return an object that shortens the file names of the run. It is created again when the run has
+        grown. With ``whole``, a file name keeps its path below the working directory, so that the file can be
+        opened."""
         known = self._places.get(whole)
         size = (len(self.run.functions), len(self.run.compilations))
         if known is None or known[0] != size:
@@ -112,8 +113,7 @@ class Feed:
 
     @property
     def recordings(self) -> list[Feed]:
-        """Return this feed and those of its sub-runs (runs inside its directory) whose first events are
-        read."""
+        """Return this feed and the feeds of its sub-runs, as far as their first events are read."""
         return [self, *(part for part in self.parts if part.ready)]
 
     def key(self) -> None:
@@ -146,9 +146,8 @@ class Feed:
             part.stop()
 
     def take(self) -> bool:
-        """Add new events to the run of this feed and to its sub-runs (runs inside its directory), for at most
-        FOLD_S seconds in each run. Return whether to redraw. The thread that draws calls this method, so that
-        a run does not change while it is drawn."""
+        """Add new events to this run and its sub-runs, for at most FOLD_S seconds in each. Return whether to
+        redraw. Only the thread that draws calls this, so that no run changes while it is drawn."""
         grown = self._take()
         if not self.paused:
             for part in self.parts:
@@ -177,8 +176,8 @@ class Feed:
             self._lock.release()
 
     def read(self, program: Program) -> Texts:
-        """Return the analyzed texts of ``program``. This may take seconds, so the thread that draws must not
-        call it."""
+        """Return the analyzed texts of ``program``; NOTHING if the feed was stopped meanwhile. This may take
+        seconds, so the thread that draws must not call it."""
         known = self.texts.get(program.id)
         if known is not None:
             return known
@@ -200,8 +199,8 @@ class Feed:
 
     @contextlib.contextmanager
     def still(self) -> Iterator[Run]:
-        """Yield the run and keep it unchanged until the ``with`` statement ends. The thread that draws must
-        not use this method, because it would have to wait for rules, which use the run for a long time."""
+        """Yield the run, which does not change until the ``with`` statement ends. The thread that draws must
+        not use this method: it would wait for rules that hold the same lock for a long time."""
         with self._lock:
             yield self.run
 
@@ -225,8 +224,8 @@ class Feed:
         self._batches.clear()
 
     def _look_within(self) -> None:
-        """Start a feed for each new run inside the directory of this run (``--vary`` creates one for each
-        value)."""
+        """Start a feed for each new run inside the directory of this run; ``--vary`` creates one for each
+        value."""
         known = {part.directory.path for part in self.parts}
         for directory in store.sub_runs(self.directory) if self._whole else []:
             if directory.path not in known and not self._stop.is_set():
@@ -289,8 +288,8 @@ class Feed:
         self.concluded = version
 
     def _join(self) -> None:
-        """Merge the findings of this run with those of its sub-runs (the same program with other settings or
-        numbers of devices), if any of these findings have changed."""
+        """Merge the findings of this run and its sub-runs into ``findings``, if the findings of any of these
+        runs have changed."""
         feeds = self.recordings
         found = [feed._own for feed in feeds]
         if len(found) == len(self._joined) and all(map(operator.is_, found, self._joined)):
@@ -307,7 +306,7 @@ class Feed:
 
     def whose(self, finding: Finding) -> Feed:
         """Return the feed of the run that has the evidence of ``finding``: this feed, or the feed of a
-        sub-run (a run inside the directory of this one)."""
+        sub-run."""
         feeds = self.recordings
         n = variants.sub_run(finding, self._variants(feeds))
         return feeds[0 if n is None else n + 1]
@@ -317,10 +316,8 @@ class Feed:
         return [variants.one(feed.run, feed.directory) for feed in feeds]
 
     def _compare(self) -> bool:
-        """Find out the cause of each compilation, because the rules that run next need the causes. This is
-        done for a few compilations at a time, so that the run can grow and keys work meanwhile. The lists on
-        the screen show each cause as soon as it is known. Return False if the feed was stopped before the
-        end."""
+        """Compute the cause of each new compilation, a few at a time, so that keys and new events do not
+        wait. Return False if the feed was stopped before the last one."""
         compilations = list(self.run.compilations.values())
         shown = time.monotonic()
         while self._compared < len(compilations):

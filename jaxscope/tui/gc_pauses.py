@@ -1,9 +1,9 @@
 """Run Python's garbage collector only when the user has not pressed a key for a while.
 
-By default, Python collects after a number of new objects, even while a key is handled, and examines all
-objects of the loaded run each time. With 100,000 compilations this takes half a second and finds nothing.
-Here the collector examines new objects only, and objects that survive several collections are excluded from
-further ones (``gc.freeze``).
+By default, Python collects after a number of new objects, even while a key is handled. A collection then
+examines all objects of the loaded run; with 100,000 compilations this takes half a second and finds nothing.
+Here a collection examines new objects only. Objects that survive several collections are excluded from later
+ones (``gc.freeze``).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ ROUNDS = 10  # collections after which the surviving objects are excluded
 
 
 class Collector:
-    """Collects Python's garbage when its method ``tick`` is called, in place of the automatic collection,
-    until ``stop`` is called."""
+    """Replaces Python's automatic garbage collection by collections in ``tick``. ``stop`` restores the
+    automatic one."""
 
     def __init__(self) -> None:
         self._rounds = 0
@@ -26,8 +26,9 @@ class Collector:
         gc.disable()
 
     def tick(self, now: float, key_at: float) -> bool:
-        """Collect new objects if there are many of them and no key was pressed lately. Return whether objects
-        were collected. ``now`` and ``key_at``, the time of the last key, are in seconds by the same clock."""
+        """Run a garbage collection of new objects if there are at least MANY and no key was pressed for
+        IDLE_S seconds. Return whether one ran. ``now`` and ``key_at`` (the time of the last key) are seconds
+        of the same clock."""
         new = gc.get_count()[0]
         if new >= TOO_MANY:
             gc.freeze()
@@ -42,8 +43,7 @@ class Collector:
         return True
 
     def loaded(self) -> None:
-        """Exclude all objects that exist now from garbage collection, because the run that was read stays in
-        use."""
+        """Exclude all existing objects from garbage collection, because the run just read stays in use."""
         gc.freeze()
 
     def stop(self) -> None:

@@ -41,7 +41,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
       cursor: the number of the selected line, from 0; -1: there is none.
       empty: the text that is shown if there are no lines, with the key or command that adds some.
       needle: the text of the search or filter; empty: none.
-      held: whether the user has moved the cursor; before that, the cursor stays at the first line.
+      held: whether the cursor was moved by ``go_to``; before that, it stays at the first line.
     """
 
     BINDINGS: ClassVar[list[Binding]] = bindings("lines")  # type: ignore[assignment]
@@ -95,15 +95,15 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
 
     @abstractmethod
     def draw(self, line: int, width: int) -> Strip:
-        """Return line number ``line``, drawn as a strip (Textual's class for one line of the screen) for a
-        pane of ``width`` characters. The strip may be longer than that, and has no background."""
+        """Return line number ``line`` as a strip (Textual's class for one line of the screen), for a pane of
+        ``width`` characters. The strip may be longer than ``width``, and has no background."""
 
     def draw_heading(self, width: int) -> Strip:
         return Strip.blank(width)
 
     def mark_of(self, line: int) -> object:
-        """Return a value that changes when line number ``line`` has to be drawn again, for example because it
-        is now linked to another pane. Cursor, width and scrolling do not have to be part of the value."""
+        """Return a value that changes when line number ``line`` has to be drawn again for a reason other than
+        cursor, width or scrolling. An example is a new link from another pane."""
         return None
 
     @abstractmethod
@@ -116,13 +116,13 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         This method is called at every letter that the user types; an empty text ends the search."""
 
     def under_cursor(self) -> str:
-        """Return the full text of those parts of the current line that are cut on the screen; empty if no
-        part is cut."""
+        """Return the full text of the parts of the current line that are cut on the screen; empty if none is
+        cut."""
         return ""
 
     @abstractmethod
     def position(self) -> str:
-        """Return the position of the cursor among the lines that the search found, as text: ``3/412``; empty
+        """Return the position of the cursor among the lines that the search found, as ``3/412``; empty
         without a search."""
 
     # -- drawing ----------------------------------------------------------------------------------
@@ -158,8 +158,8 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         self.refresh()
 
     def fit(self, width: int = 0) -> None:
-        """Adjust the scrollable size and the cursor to a new number of lines. ``width``: characters of the
-        longest line, if the pane scrolls to the side; 0: it does not."""
+        """Adjust the scrollable size and the cursor to a new number of lines. ``width`` is the number of
+        characters of the longest line; 0: the pane does not scroll sideways."""
         self.virtual_size = Size(width, self.line_count + self.heading)
         if self.cursor >= self.line_count:
             self.cursor = self.line_count - 1
@@ -222,9 +222,8 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         )
 
     def pause(self) -> float:
-        """Return the seconds to wait between two portions of long work, such as a search: more if a key was
-        just pressed. Handling a key takes several messages, and each of them may have to wait for a
-        portion."""
+        """Return the seconds to wait between two portions of long work, such as a search. The pause is longer
+        if a key was just pressed, because the key has to be handled between portions."""
         return PAUSE_HURRIED_S if getattr(self.app, "hurried", False) else PAUSE_S
 
     # -- moving -----------------------------------------------------------------------------------
@@ -235,14 +234,15 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
             self.post_message(self.Moved(self))
 
     def redraw(self, *lines: int) -> None:
-        """Draw the lines with the numbers ``lines`` again, as far as they are visible, and no others."""
+        """Draw the lines with the numbers ``lines`` again, if they are visible."""
         top, room = self.scroll_offset.y, self.size.height - self.heading
         for line in lines:
             if 0 <= line - top < room:
                 self.refresh(Region(0, line - top + self.heading, self.size.width, 1))
 
     def go_to(self, line: int, *, center: bool = False) -> None:
-        """Put the cursor on ``line`` and scroll until it is visible; ``center``: to the middle."""
+        """Put the cursor on ``line`` and scroll until this line is visible; with ``center``, scroll it to the
+        middle."""
         if not self.line_count:
             return
         self.held = True
@@ -250,7 +250,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         self.reveal(self.cursor, center=center)
 
     def reveal(self, line: int, *, center: bool = False) -> None:
-        """Scroll no further than needed to make ``line`` visible; ``center``: scroll it to the middle."""
+        """Scroll as little as needed to make ``line`` visible; with ``center``, scroll it to the middle."""
         self._centered = center
         if not self.size.height:
             return  # not laid out yet: on_resize will call this again

@@ -34,8 +34,8 @@ class Stage(msgspec.Struct):
     from 0.
 
     Attributes:
-      places: line of the text -> the source lines from which it comes, as (file, line from 1); a line that
-        comes from no source line is missing.
+      places: line of the text -> the source lines from which it comes, as (file, line from 1). Lines of the
+        text that come from no source line are no keys.
       names: line of the text -> the name of its StableHLO operation or HLO instruction.
     """
 
@@ -63,9 +63,9 @@ NONE = Links(Stage(), Stage())
 
 
 def of_run(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Links:
-    """Return the links between a program's texts (StableHLO and HLO) and the user's source: which line of a
-    text comes from which source lines. The texts are stored in the run ``directory`` under the hashes ``hlo``
-    and ``stablehlo``; None: there is no such text. A text that is missing, unreadable or too large gets no
+    """Return the links between a program's StableHLO and HLO texts and the user's source: which line of a
+    text comes from which source lines. The arguments ``hlo`` and ``stablehlo`` are the hashes of the texts in
+    the run ``directory``; None: there is no such text. A text that is missing, unreadable or too large has no
     links."""
     texts = []
     for blob in (hlo, stablehlo):
@@ -78,10 +78,9 @@ def of_run(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Links:
 
 
 def in_pieces(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Iterator[tuple[str, Stage]]:
-    """Yield the links between a program's texts and the user's source, as ``of_run`` returns them, in pieces
-    of PIECE lines: (``stablehlo`` or ``hlo``, the links of these lines). ``joined`` merges the pieces.
-    Another process runs this function and sends the pieces; receiving one large object would block all
-    threads of this process."""
+    """Yield what ``of_run`` returns in pieces of at most PIECE lines: (``stablehlo`` or ``hlo``, links of
+    these lines). Use ``joined`` to merge them. A worker process sends the pieces, because receiving one large
+    object would block all threads of the view."""
     found = of_run(directory, hlo, stablehlo)
     for name in ("stablehlo", "hlo"):
         stage: Stage = getattr(found, name)
@@ -101,8 +100,8 @@ def joined(pieces: Iterable[tuple[str, Stage]]) -> Links:
 
 
 def of_texts(hlo: str, stablehlo: str) -> Links:
-    """Return the links of the lines of both texts of a program, ``hlo`` and ``stablehlo``, to the user's
-    source lines. A text that cannot be read has no links. Never raises."""
+    """Return which lines of the program texts ``hlo`` and ``stablehlo`` come from which source lines. A text
+    that cannot be parsed has no links; no exception is raised."""
     return Links(_safely(_stablehlo, stablehlo), _safely(_hlo, hlo))
 
 

@@ -48,8 +48,7 @@ class Paragraphs(Static):
         self._fit()
 
     def _fit(self) -> None:
-        """Request a new layout of the screen if the text needs another height, or if the widget has no fixed
-        width and becomes as wide as its text."""
+        """Request a new layout if the text needs another height, or if the widget is as wide as its text."""
         size = self.size
         wide = self.styles.width is not None and self.styles.width.is_auto
         if self.styles.auto_dimensions and (

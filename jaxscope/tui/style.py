@@ -33,8 +33,8 @@ LIGHT = {
 
 
 class Rules(Stylesheet):
-    """A Textual stylesheet that parses its rules once. Textual parses all rules again for each new screen,
-    although no rule changed. This takes 20 ms, sometimes several times for one key."""
+    """A Textual stylesheet that parses its rules only once. Textual would parse all rules again for each new
+    screen, which takes 20 ms each time."""
 
     def __init__(self, *, variables: dict[str, str] | None = None) -> None:
         super().__init__(variables=variables)
@@ -56,8 +56,8 @@ class Rules(Stylesheet):
 
 
 def is_light(environ: Mapping[str, str] | None = None) -> bool:
-    """Return whether the terminal has a light background, according to the environment variable ``COLORFGBG``
-    (``0;15``; set by rxvt, Konsole and iTerm)."""
+    """Return whether the terminal has a light background according to ``COLORFGBG``. Some terminals set this
+    variable, for example to ``0;15``: rxvt, Konsole and iTerm."""
     known = os.environ if environ is None else environ
     return known.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15")
 

@@ -29,9 +29,9 @@ FILTER_S = 0.01  # seconds of filtering at a time, for which a key may have to w
 
 
 class TableView(LineView, Generic[T]):
-    """Show items in columns. When items are added, removed or moved, the cursor stays on its item, and that
-    item stays at its place on the screen. ``ident`` takes an item and returns its id, which differs from the
-    ids of all other items."""
+    """Show items in columns. When items are added, removed or moved, the selected item stays selected and
+    keeps its place on the screen. ``ident`` takes an item and returns its id, which is unique among the
+    items."""
 
     BINDINGS: ClassVar[list[Binding]] = bindings("table")
     SCOPES: ClassVar[tuple[str, ...]] = ("table", "lines")
@@ -82,7 +82,7 @@ class TableView(LineView, Generic[T]):
         self._arrange()
 
     def select(self, ident: str | None) -> bool:
-        """Put the cursor on the item with the id ``ident``. Return False if the table does not show that
+        """Put the cursor on the item with the id ``ident``. Return False if the table does not show this
         item."""
         for line, item in enumerate(self.items):
             if self.ident(item) == ident:
@@ -92,8 +92,8 @@ class TableView(LineView, Generic[T]):
         return False
 
     def _arrange(self) -> None:
-        """Filter and sort the items, and put the cursor back on the item on which it was. A filter that takes
-        long works for a few milliseconds at a time."""
+        """Filter and sort the items, and keep the cursor on its item. A long filter works in portions of a
+        few milliseconds."""
         if not self.needle:
             self._filtering, self._again = None, False
             self._put(self._all)
@@ -179,17 +179,16 @@ class TableView(LineView, Generic[T]):
     # -- drawing ----------------------------------------------------------------------------------
 
     def shown(self, width: int) -> list[tuple[Column[T], int]]:
-        """Return the columns for which there is room, each with its width in characters. The result is
-        computed again when rows, columns or ``width`` change."""
+        """Return the columns for which there is room, each with its width in characters."""
         key = width, self._version, self.columns
         if self._widths[0] != key:
             self._widths = key, self._fit(width)
         return self._widths[1]
 
     def _fit(self, width: int) -> list[tuple[Column[T], int]]:
-        """Return the columns that fit into ``width`` characters, each with its own width in characters. A
-        column has at least the width that it states. It becomes wider if its cells need more and other
-        columns leave room. If there is too little room, columns whose cells are all empty are left out."""
+        """Return the columns that fit into ``width`` characters, each with its width in characters. A column
+        gets at least its stated width, and more if its cells need more and there is room. If space is short,
+        columns with only empty cells are omitted."""
         measured = self.items[:MEASURED]
         bar = int(BAR_SHARE * width)
         needs = [
@@ -243,8 +242,8 @@ class TableView(LineView, Generic[T]):
         return Strip(segments)
 
     def under_cursor(self) -> str:
-        """Return the full text of the current row's cells that are cut on the screen, and why other cells of
-        the row are ``?``. Empty if no cell is cut or unknown."""
+        """Return the full text of the cells of the current row that are cut on the screen, and the reason for
+        each ``?`` in the row. Empty if there is neither."""
         item = self.current
         if item is None:
             return ""
@@ -296,7 +295,7 @@ class TableView(LineView, Generic[T]):
 
 
 def _sorted(items: Sequence[T], column: Column[T]) -> list[T]:
-    """Return ``items`` in the order of ``column``, unknown values last in either direction."""
+    """Return ``items`` sorted by ``column``; items with an unknown value are last in either direction."""
     assert column.order is not None
     values = list(map(column.order, items))
     known = [n for n, value in enumerate(values) if value is not None]

@@ -62,7 +62,7 @@ class TextView(LineView):
 
     @property
     def margin_columns(self) -> int:
-        """Return the number of characters before the text, which are for a mark and the line number."""
+        """Return the number of characters before the text, for the mark and the line number."""
         return (len(str(max(1, self.line_count))) + 3) if self._numbers else 2
 
     def show(self, text: Lined, spans: tokens.Tokens = tokens.plain, *, name: object = None) -> None:
@@ -88,7 +88,7 @@ class TextView(LineView):
 
     def link(self, lines: Collection[int], *, follow: bool = True) -> None:
         """Mark ``lines``, which correspond to the current line of another pane. With ``follow``, move the
-        cursor to the first of these lines, unless it is already on one of them."""
+        cursor to the first of ``lines``, unless it is on one of them."""
         changed = {*lines} ^ {*self.linked}
         self.linked = lines
         top = self.scroll_offset.y
@@ -156,8 +156,8 @@ class TextView(LineView):
         self.forget()
 
     def _seek(self, *, more: bool = False) -> None:
-        """Start the search from the beginning of the text; with ``more``, search only the lines that were
-        added at the end."""
+        """Start the search from the beginning of the text. With ``more``, search only the lines added since
+        the last search, unless old lines were dropped."""
         first = 0
         if more and self._dropped == getattr(self.text, "dropped", 0):
             first = max(0, self._looked - 1)  # the last line may have been incomplete
@@ -169,9 +169,8 @@ class TextView(LineView):
         self._go_on(self._search)
 
     def _go_on(self, search: Iterator[list[int]] | None) -> None:
-        """Continue ``search`` for SEARCH_S seconds. If it is not finished then, continue it later, so that
-        keys are handled and the screen is drawn in between. ``search`` yields numbers of matching lines;
-        None: there is nothing to search for."""
+        """Continue ``search`` for SEARCH_S seconds, and set a timer to continue it later if it is not
+        finished. ``search`` yields numbers of matching lines; None: there is nothing to search for."""
         if search is None or search is not self._search:
             return
         end = time.monotonic() + SEARCH_S
@@ -195,8 +194,8 @@ class TextView(LineView):
             self.post_message(self.Sought(self))
 
     def position(self) -> str:
-        """Return the position among the matches of the search, as ``3/412``, with ``…`` at the end while the
-        search continues; empty without a search."""
+        """Return the position among the matches of the search, as ``3/412``, or ``not found``. While the
+        search continues, the text ends in ``…``. Empty without a search."""
         if not self.needle:
             return ""
         at = bisect_right(self.found, self.cursor)
@@ -211,8 +210,8 @@ class TextView(LineView):
         self.go_to(self.found[at % len(self.found)])
 
     def action_next_linked(self, by: int) -> None:
-        """Go to the next marked line, or to the previous one if ``by`` is negative; after the last comes the
-        first."""
+        """Go to the next marked line, or to the previous one if ``by`` is negative. After the last one comes
+        the first."""
         lines = sorted(self.linked)
         if lines:
             at = bisect_right(lines, self.cursor) if by > 0 else bisect_left(lines, self.cursor) - 1

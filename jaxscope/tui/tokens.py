@@ -1,7 +1,7 @@
 """Choose the colors of a line of HLO, StableHLO, Python or program output.
 
 A tokenizer is a function that takes a line and returns spans (start, end, kind). The kind is one of KINDS,
-such as ``op`` and ``comment``, or in a comparison one of BESIDE. Text between the spans has no color. A
+for example ``op``; in the text of a comparison, it is one of BESIDE. Text between the spans has no color. A
 tokenizer takes linear time, whatever the line contains.
 """
 

@@ -1,7 +1,7 @@
 """Run functions in another process, so that they do not delay the thread that draws the screen.
 
-This does not use multiprocessing: its helper processes inherit ``sys.stderr`` by file descriptor, and under
-Textual ``sys.stderr`` has none.
+This module does not use multiprocessing, because that needs the file descriptor of ``sys.stderr``. Under
+Textual, ``sys.stderr`` has none.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import jaxscope
 
 
 class Others:
-    """Starts worker processes: one for each call of the methods ``call`` and ``each``. The method ``stop``
-    ends those that still run."""
+    """Runs functions in worker processes, a new one for each call of ``call`` or ``each``. ``stop`` ends the
+    processes that still run."""
 
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[bytes]] = set()
@@ -36,8 +36,8 @@ class Others:
         return answer
 
     def each(self, work: Any, *arguments: Any) -> Iterator[Any]:
-        """Run the generator ``work(*arguments)`` in another process and yield its items. Unpickling an item
-        blocks all other threads, so a generator should divide a large result into several items.
+        """Run the generator ``work(*arguments)`` in another process and yield its items. Receiving an item
+        blocks all threads of this process, so a generator should divide a large result into several items.
 
         Raises:
           RuntimeError: the generator failed in the other process, or ``stop`` ended that process.

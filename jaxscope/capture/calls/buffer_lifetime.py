@@ -20,8 +20,8 @@ MAX_PENDING = 64  # calls that wait for a check; if there are more, the oldest i
 
 
 class BufferLifetimes:
-    """Finds out what became of the array arguments of calls: whether they were deleted (donated) or released,
-    or are still alive. ``bool()`` of this object is True while there are calls to check.
+    """Finds out whether the array arguments of calls were deleted (donated) or released, or are still alive.
+    ``bool()`` of this object is True while there are calls to check.
 
     Args:
       emit: is called with the event ``ArgumentFate`` of each call that was checked.
@@ -41,8 +41,9 @@ class BufferLifetimes:
         return bool(self._pending)
 
     def expect(self, call: int, refs: list[tuple[str, weakref.ref[Any]]]) -> None:
-        """Add the call number ``call``, whose array arguments the next ``look`` is to check. ``refs`` has one
-        pair for each of these arrays: (path of the argument, weak reference to the array)."""
+        """Add the call number ``call``, so that the next ``look`` checks its array arguments. ``refs`` has
+        (path of the argument, weak reference to the array) of each. If more than MAX_PENDING calls wait, the
+        oldest is dropped."""
         if refs:
             self._pending.append((call, threading.get_ident(), refs))
             self.fresh = True
@@ -51,17 +52,17 @@ class BufferLifetimes:
                 self._pending.pop(0)
 
     def forget(self) -> None:
-        """Discard all calls added so far, so that their arguments are not checked."""
+        """Discard all calls added so far: their arguments are not checked."""
         self._pending = []
 
     def look(self, seen: str, running: set[int]) -> None:
-        """Check the array arguments of calls that are over. For each call, write an event ``ArgumentFate``:
-        which arrays were deleted, which were released, and which are still alive. At exit the calls of all
-        threads are checked, else only those of this thread.
+        """Check the array arguments of calls that are over. For each call, log the event ``ArgumentFate``:
+        which arrays were deleted, released, or are still alive. At exit the calls of all threads are checked,
+        else only those of this thread.
 
         Args:
           seen: the occasion of this check, for the event: ``next_call``, ``next_event`` or ``exit``.
-          running: the numbers of the calls in progress, which are not checked before exit.
+          running: the numbers of the calls in progress. They are checked at exit only.
         """
         here = threading.get_ident()
         self.fresh = False

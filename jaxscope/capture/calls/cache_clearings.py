@@ -23,8 +23,8 @@ class Clearings:
         self._misses = -1
 
     def look(self, traces: bool) -> dict[str, tuple[int, int]]:
-        """Check, at the beginning of a call, whether JAX's caches were cleared since the previous ``look``,
-        and increase ``count`` if so. Return the caches that are nearly full: name -> (entries, capacity).
+        """Check, at the beginning of a call, whether JAX's caches were cleared since the previous check, and
+        increase ``count`` if so. Return the caches that are nearly full: name -> (entries, capacity).
 
         ``traces`` is whether this call will trace its function, which adds one to JAX's count of misses.
         """

@@ -34,15 +34,15 @@ INNER = ("__wrapped__", "fun", "f", "func", "fn", "_fun", "fn_", "_original_fn")
 
 
 class Layers(NamedTuple):
-    """The user's function, and what it was wrapped in before it was passed to jit.
+    """The user's function, and its wrappers: what it was wrapped in before it was passed to jit.
 
     Attributes:
+      function: the user's function.
       wrappers: the names of the wrappers, outermost first: ``["jax.vmap", "functools.partial"]``.
       form: what was wrapped: def, lambda, partial, method or callable (an object with ``__call__``).
-      bound: the values that the wrappers add to a call. For a partial, keyword or position -> value: ``{"0":
-        model, "lr": 0.1}``. For a method of an object: ``self.loss`` -> the object's attribute ``loss``, for
-        each attribute that is or contains a function; and ``self`` -> the object's class, if this class
-        inherits the method.
+      bound: the values that the wrappers add to a call. Of a partial: ``{"0": model, "lr": 0.1}``. Of a
+        method: the attributes of its object that are or contain functions, ``{"self.loss": squared}``. If the
+        class of the object inherits the method, ``"self"`` is this class.
     """
 
     function: Any
@@ -52,8 +52,8 @@ class Layers(NamedTuple):
 
 
 class Serials:
-    """Numbers objects in the order in which they are first seen, so that two objects can be distinguished in
-    the log. When an object dies, no other object gets its number."""
+    """Numbers objects in the order in which they are first seen, so that the log can distinguish two objects.
+    A number is never given to a second object."""
 
     def __init__(self) -> None:
         self._next = itertools.count(1)
@@ -63,8 +63,8 @@ class Serials:
         self._latest: dict[tuple[str, type], tuple[weakref.ref[Any], int]] = {}
 
     def class_name(self, kind: type) -> str:
-        """Return the full name of the class ``kind``: ``carry.State``. A second class of this name, from a
-        notebook cell that was run again, is ``carry.State (class #2)``."""
+        """Return the full name of the class ``kind``: ``carry.State``. If another class with this name was
+        seen before, the result is ``carry.State (class #2)``: a notebook cell may have been run again."""
         name = kind_name(kind)
         known = self._classes.setdefault(name, [])
         for number, ref in enumerate(known, 1):
@@ -74,12 +74,12 @@ class Serials:
         return name if len(known) == 1 else f"{name} (class #{len(known)})"
 
     def equal_with_another_hash(self, path: str, value: Any, hashed: int | None) -> bool:
-        """Return whether the class of ``value`` has a ``__hash__`` that contradicts its ``__eq__``: ``value``
-        is equal to the value of the same class that was seen before at ``path`` in the arguments, but has
-        another hash. JAX's cache then misses although the values are equal.
+        """Return whether ``value`` equals the value of its class that was last seen at ``path``, but has
+        another hash. JAX's cache then misses although the values are equal: the class's ``__hash__``
+        contradicts its ``__eq__``.
 
-        ``hashed`` is the hash of ``value``, or None if ``value`` has no hash. This calls an ``__eq__`` that
-        the value's class defines in Python, as JAX has done before.
+        ``hashed`` is the hash of ``value``; None: it has none, and the result is False. This calls the
+        class's own ``__eq__``, as JAX has done before.
         """
         kind = type(value)
         if hashed is None or not isinstance(getattr(kind, "__eq__", None), FunctionType):
@@ -93,8 +93,8 @@ class Serials:
             return False
 
     def number(self, value: Any) -> int | None:
-        """Return the number of the object ``value``. A new number is given when the object is first seen.
-        Return None if the object cannot have weak references."""
+        """Return the number of the object ``value``, which is a new one if it was not seen before. Return
+        None if the object cannot have weak references."""
         known = self._seen.get(id(value))
         if known is not None and known[0]() is value:
             return known[1]
@@ -111,14 +111,14 @@ class Serials:
 
 
 def defined_in(function: Any) -> str:
-    """Return the name of the module in which the function's code was defined. ``functools.wraps`` does not
-    change it, unlike ``__module__``."""
+    """Return the name of the module whose code ``function`` runs; empty if unknown. Unlike ``__module__``,
+    this is not changed by ``functools.wraps``."""
     return str(getattr(function, "__globals__", {}).get("__name__", ""))
 
 
 def _label(layer: Any) -> str:
-    """Return the public name of ``layer``, a wrapper around the user's function: ``"jax.grad"`` for the
-    function ``grad_f`` that ``jax.grad`` returns."""
+    """Return the public name of ``layer``, a wrapper around the user's function: ``jax.grad`` for the
+    function that ``jax.grad`` returns (``grad_f``)."""
     if defined_in(layer) == jax_internals.TRIMS_TRACEBACKS:
         # This is JAX's api_boundary. The transform, such as grad_f, is in its closure.
         inside = [
@@ -159,8 +159,8 @@ def _is_users(value: Any) -> bool:
 
 
 def _held(layer: Any) -> list[Any]:
-    """Return the callables that ``layer``, a wrapper, refers to: in its closure, or in the attributes that
-    ``INNER`` lists (``__wrapped__``, ``fun``, ...). One of these callables may be the user's function."""
+    """Return the callables to which the wrapper ``layer`` refers in its closure or in the attributes that
+    INNER lists. One of them may be the user's function."""
     values = []
     for cell in getattr(layer, "__closure__", None) or ():
         try:
@@ -176,9 +176,8 @@ def _held(layer: Any) -> list[Any]:
 
 
 def _step_in(layer: Any) -> tuple[Any, str] | None:
-    """Remove one wrapper. Return (the object that ``layer`` wraps, the name of ``layer``); the name of a
-    bound method is empty. Return None if ``layer`` wraps nothing, which means that it is the user's function.
-    """
+    """Remove one wrapper. Return (the object that ``layer`` wraps, the name of ``layer``); the name is empty
+    for a bound method. Return None if ``layer`` is the user's function, or no function is found in it."""
     if isinstance(layer, functools.partial):
         return layer.func, "functools.partial"
     if isinstance(layer, MethodType):
@@ -208,9 +207,9 @@ def _step_in(layer: Any) -> tuple[Any, str] | None:
 
 
 def unwrap(function: Any) -> Layers:
-    """Remove the wrappers (partials, methods, transforms, library wrappers) from ``function``, an object that
-    was passed to jit. Return, as Layers, the user's function inside, the names of the wrappers, and the
-    values that the wrappers add to a call."""
+    """Return the user's function inside ``function``, an object that was passed to jit. The Layers also have
+    the names of the removed wrappers (partials, methods, transforms, library wrappers), and the values that
+    they add to a call."""
     wrappers: list[str] = []
     bound: dict[str, Any] = {}
     form = "def"
@@ -240,13 +239,12 @@ def unwrap(function: Any) -> Layers:
 
 
 def _place(code: Any, line: int | None) -> int | str | None:
-    """Return the part of a function's id that distinguishes the function from others in its file.
-
-    This is its first line: ``12``. For a lambda, the column is added: ``"12:8"``. For code that was run by
-    ``exec``, a hash of the code is added: ``"1#1f0c9a"``.
+    """Return the part of a function's id that distinguishes it from others in its file: its first line
+    ``12``, for a lambda ``"12:8"`` with the column, for code run by ``exec`` ``"1#1f0c9a"`` with a hash of
+    the code.
 
     Args:
-      code: the function's code; None: unknown.
+      code: the function's code; None: unknown, the result is ``line``.
       line: the function's first line; None: unknown.
     """
     if code is None:
@@ -262,13 +260,11 @@ def _place(code: Any, line: int | None) -> int | str | None:
 
 def is_jitted_where_defined(function: Any) -> bool:
     """Return whether the name of ``function``, in its module, class or object, refers to a jitted function,
-    as after ``@jax.jit``. Then the author of ``function`` passed it to jit, and not the author of the code
-    that calls it.
+    as after ``@jax.jit``. If so, the author of ``function`` has jitted it, and not its caller.
 
-    If JAX defines ``function``, the result is also True if its name refers to an object that is neither a
-    plain function nor a class, such as a ufunc: this object may contain the jitted function. The result is
-    False for a function that is defined inside another function (``<locals>``), because its name cannot be
-    looked up from outside.
+    For a function of JAX, the name may also refer to another object that is no plain function or class, such
+    as a ufunc. The result is False for a function defined inside another function (``<locals>``), because its
+    name cannot be looked up.
     """
     if isinstance(function, MethodType):
         own = vars(function.__self__) if hasattr(function.__self__, "__dict__") else {}
@@ -299,12 +295,11 @@ def _is_jitted(value: Any) -> bool:
 
 
 def is_defined(pattern: str) -> bool:
-    """Return whether this process has a Python function with the name ``pattern``, so that a message can
-    report a misspelled name.
+    """Return whether this process has a Python function with the name ``pattern``. This visits all objects of
+    the process, so call it only for a message at the end of a test or a block.
 
     ``pattern`` is a name, the end of a dotted name, or a shell pattern such as ``train_*``. For the id of a
-    function (with ``@``), the result is always True. This function visits all objects of the process, so call
-    it only for a message that ends a test or a block.
+    function (with ``@``), the result is always True.
     """
     wanted = pattern.strip()
     if "@" in wanted:
@@ -329,8 +324,8 @@ def function_id(
       file: the file that defines it; None: unknown.
       line: its first line: ``12``, or ``"12:8"`` for a lambda at column 8; None: unknown.
       wrappers: the names of the wrappers around the function: ``["jax.vmap"]``.
-      captured: a text that describes the functions in the closure, equal for equal functions. If it is not
-        empty, the id contains a hash of it.
+      captured: a text that describes the functions in the closure (``_code_of``). Unless it is empty, its
+        hash is appended to the id.
     """
     around = "".join(f" | {w}" for w in wrappers)
     digest = f" | captures {hashlib.sha256(captured.encode()).hexdigest()[:8]}" if captured else ""
@@ -338,8 +333,7 @@ def function_id(
 
 
 def captures(function: Any) -> dict[str, Any]:
-    """Return the variables that ``function`` captures from the functions around its definition: name ->
-    value."""
+    """Return the closure variables of ``function`` that have a value: name -> value."""
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
     found = {}
     for name, cell in zip(names, getattr(function, "__closure__", None) or (), strict=False):
@@ -349,15 +343,14 @@ def captures(function: Any) -> dict[str, Any]:
 
 
 def _code_of(value: Any, seen: list[Any]) -> str:
-    """Return a text that shows which functions a captured value is or contains. Two values with the same
-    functions have the same text; for a value without functions, the text is empty.
+    """Return a text that shows which functions ``value``, a captured value, is or contains; empty if none.
+    Functions are compared by code, callable objects by class; lists and tuples are searched; other data does
+    not count.
 
-    Functions are compared by their code, callable objects by their class; lists and tuples are searched.
-    Numbers, arrays and other data do not count. So a function that is defined again with another learning
-    rate counts as the same function, but a function that is defined again with another loss function counts
-    as a new one.
+    So a function defined again with another learning rate counts as the same function, but with another loss
+    function as a new one.
 
-    ``seen`` has the values read so far, to which ``value`` is added; at most MAX_CAPTURED are read.
+    ``seen`` has the values read so far, to which ``value`` is added. At most MAX_CAPTURED are read.
     """
     if len(seen) >= MAX_CAPTURED or any(s is value for s in seen):
         return ""
@@ -381,8 +374,7 @@ def _code_of(value: Any, seen: list[Any]) -> str:
 
 def _functions_of(instance: Any) -> dict[str, Any]:
     """Return the attributes stored in ``instance`` that are or contain functions: ``{"self.loss": squared}``.
-    A method of ``instance`` that is stored in it (bound or jitted) is left out, because it belongs to the
-    class."""
+    Its own methods (bound or jitted) are left out, because they belong to the class."""
     attributes = slot(instance, "__dict__")
     found = {}
     for name, value in itertools.islice(
@@ -408,8 +400,8 @@ def _name_of(value: Any) -> str:
 
 
 class _Default:
-    """A default value in the text of a signature. Its repr is the value's own repr for a number, a string or
-    None, and ``<ClassName>`` for any other value, whose own repr might print an array."""
+    """A default value in the text of a signature. Its repr is that of ``value`` for a number, a string or
+    None, else ``<ClassName>``: any other repr might print an array."""
 
     def __init__(self, value: Any) -> None:
         plain = isinstance(value, (str, int, float, bool, type(None)))
@@ -425,7 +417,7 @@ def _signature_text(function: Any, inner: Any) -> str | None:
 
     Args:
       function: what was passed to jit.
-      inner: the user's function in it.
+      inner: the user's function inside it.
     """
     # The functions that a transform of haiku returns have other parameters than the user's function.
     try:
@@ -441,8 +433,8 @@ def _signature_text(function: Any, inner: Any) -> str | None:
 
 
 def _own_code(function: Any) -> CodeType | None:
-    """Return the code object of ``function``, or of the method ``__call__`` of a callable object. Return None
-    if it has no Python code."""
+    """Return the code object of ``function``, or of ``__call__`` if it is a callable object; None if it has
+    no Python code."""
     code = getattr(function, "__code__", None)
     if code is None and not isinstance(function, (type, BuiltinFunctionType)):
         code = getattr(type(function).__dict__.get("__call__"), "__code__", None)
@@ -450,11 +442,11 @@ def _own_code(function: Any) -> CodeType | None:
 
 
 def _users_class(layers: Layers, module: str | None) -> type | None:
-    """Return the user's class whose method was passed to jit, if the class inherits the method from a
-    library: flax defines ``apply``, the user defines ``Actor``. Return None in all other cases.
+    """Return the user's class that inherits the jitted method from a library, as ``Actor`` inherits flax's
+    ``apply``. Return None in all other cases.
 
     Args:
-      layers: the function that was passed to jit, without its wrappers.
+      layers: the user's function and its wrappers.
       module: the module that defines the method; None: unknown.
     """
     owner = layers.bound.get("self") if layers.form == "method" and frames.is_library(module) else None
@@ -462,8 +454,8 @@ def _users_class(layers: Layers, module: str | None) -> type | None:
 
 
 def describe(function: Any, extra_wrappers: list[str] | None = None) -> FunctionSeen:
-    """Return the event ``FunctionSeen`` (an entry of the log) that describes the user's function inside
-    ``function``: id, name, file, line, wrappers, signature.
+    """Return the event ``FunctionSeen`` that describes the user's function inside ``function``, an object
+    passed to jit: id, name, file, line, wrappers, signature. The event is not logged.
 
     ``extra_wrappers`` are names of further wrappers around ``function``, which the event lists first.
     """
@@ -508,9 +500,8 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
 
 
 def describe_traced(jaxpr: Any) -> FunctionSeen:
-    """Return the event ``FunctionSeen`` (an entry of the log) that describes the function that was traced to
-    ``jaxpr``. It is used where the function object is unknown: under grad and vmap, or in a lowering ahead of
-    time."""
+    """Return the event ``FunctionSeen`` that describes the function that was traced to ``jaxpr``. It is used
+    if the function object is unknown: under grad and vmap, or in a lowering ahead of time."""
     name, file, line = jax_internals.function_source(jaxpr)
     library = frames.library_of(file)
     return FunctionSeen(

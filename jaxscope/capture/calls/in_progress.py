@@ -31,20 +31,20 @@ Place = tuple[int, int]  # id() of a call's frame and of its function, valid whi
 
 def place(frame: FrameType | None) -> Place:
     """Return (``id()`` of ``frame``, ``id()`` of its function), which identifies the call at ``frame``; (0,
-    0) if there is no frame. Two calls, one after the other, may have frames with the same address, but rarely
-    also the same function."""
+    0) if ``frame`` is None. A later call may get a frame with the same address, but rarely for the same
+    function."""
     if frame is None:
         return 0, 0
     return id(frame), jax_internals.function_identity(frame)
 
 
 def how_entered(frame: FrameType | None, nested: bool, key: Key | None) -> str:
-    """Return how a call of a jitted function was made: ``nested`` (inside another trace), ``aot`` (ahead of
-    time), ``transform`` (under grad or vmap) or ``call`` (directly). The field ``entry`` of the event
-    ``Missed`` has this text.
+    """Return how a jitted function was called: ``nested`` (inside another trace), ``aot`` (lowered or
+    compiled ahead of time), ``transform`` (under grad or vmap) or ``call`` (directly). This is the field
+    ``entry`` of the event ``Missed``.
 
     Args:
-      frame: the frame of the call; None: the call lowers or compiles ahead of time.
+      frame: the frame of the call; None: ahead of time.
       nested: whether the call was made inside another trace.
       key: the cache key of the call; None: it could not be read.
     """
@@ -67,18 +67,18 @@ class Call:
       number: the number of the call in the log.
       frame: what identifies the call: (``id()`` of its frame, ``id()`` of its function).
       function: the id of the function in the log.
-      detail: whether the function is the user's. Only then is the compiled text of the program stored.
-      keeps_lowered: whether the lowered text is stored: for a function of the user, and for one of a library
-        other than JAX, which may contain the user's code (a model, a loss).
+      detail: whether the function is the user's. Only then the compiled text of the program is stored.
+      keeps_lowered: whether the lowered text is stored: if the function is the user's, or of a library other
+        than JAX that may run the user's code (a model, a loss).
       paths: the paths of the flat arguments; None: unknown.
       rank: the position of the call's latest event in the order trace, miss, lowering, compilation
         (``RANKS``).
       retraced: whether the Python function was run.
       trace_written: whether the end of the trace is in the log.
-      ending: how the end of the trace is detected, if JAX does not announce it (``nested_traces.Ending``).
+      ending: detects the end of a trace that JAX does not announce (``nested_traces.Ending``); None: there is
+        no trace whose end is to be detected.
       cache: ``hit`` or ``miss`` in the persistent cache; None: JAX has not announced it.
-      later: whether the program was traced or lowered ahead of time, so that this call only continues that
-        work.
+      later: whether the next phase continues an earlier trace or lowering that was made ahead of time.
     """
 
     number: int
@@ -111,12 +111,13 @@ class Calls(threading.local):
 
     def find(self, frame: FrameType, rank: int) -> Call | None:
         """Return the call in progress to which an event of JAX belongs; None if the event begins a new call.
+        The calls that have ended meanwhile are passed to ``over``.
 
         Args:
           frame: the frame of the call for which JAX announced the event.
           rank: the position of the event in the order of a call's events (TRACE_RANK, MISS_RANK, ...). If the
-            known call at ``frame`` has had this event or a later one already, that call is over, and
-            ``frame`` belongs to a new call.
+            call known at ``frame`` has had this event or a later one, it has ended, and ``frame`` is that of
+            a new call.
         """
         here = place(frame)
         for i in range(len(self.open) - 1, -1, -1):
@@ -131,8 +132,8 @@ class Calls(threading.local):
         return None
 
     def tracing(self, frame: FrameType | None) -> Call | None:
-        """Return the call at ``frame`` if JAX has announced a trace of the call's Python function but has not
-        run this function yet; else None."""
+        """Return the call at ``frame`` if JAX has announced its trace but has not run its Python function
+        yet; else None."""
         here = place(frame)
         for call in reversed(self.open):
             if frame is not None and call.frame == here:
@@ -140,14 +141,14 @@ class Calls(threading.local):
         return None
 
     def begin(self, call: Call, frame: FrameType | None) -> None:
-        """Add ``call``, which was made at ``frame``, to the calls in progress. First end the calls whose
-        frames are no longer among the callers of ``frame``, because they have returned or raised."""
+        """Add ``call``, made at ``frame``, to the calls in progress. First end the calls whose frames are not
+        among the callers of ``frame`` (``prune``)."""
         self.prune(frame)
         self.open.append(call)
 
     def prune(self, frame: FrameType | None) -> None:
-        """End the calls whose frames are no longer among the callers of ``frame``, because they have returned
-        or raised."""
+        """End the calls whose frames are not among the callers of ``frame``: these calls have returned or
+        raised. None: end all calls."""
         names = jax_internals.call_frames()
         on_stack = {
             place(f)
@@ -157,8 +158,7 @@ class Calls(threading.local):
         self._keep([c for c in self.open if c.frame in on_stack])
 
     def _keep(self, calls: list[Call]) -> None:
-        """Make ``calls`` the calls in progress. All other calls are over: pass each to ``over``, the
-        innermost first."""
+        """Make ``calls`` the calls in progress. Pass all others to ``over``, the innermost first."""
         before, self.open = self.open, calls
         for call in reversed(before):
             if call not in calls:

@@ -28,8 +28,8 @@ UNREADABLE = ev.FunctionSeen(function="?", name="?", qualname="?", library=True)
 
 
 class Introductions:
-    """Writes each function, each JAX configuration and the backend to the log when they first occur. The
-    events are ``FunctionSeen``, ``ContextSeen`` and ``BackendSeen``."""
+    """Writes each function, each JAX configuration and the backend to the log when it first occurs, as
+    ``FunctionSeen``, ``ContextSeen`` or ``BackendSeen``."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -46,13 +46,11 @@ class Introductions:
         self._files: set[str] = set()
 
     def describe(self, function: Any, user: UserCall | None = None) -> ev.FunctionSeen:
-        """Return the event ``FunctionSeen``, which describes an object that was passed to jit. The event is
-        not written to the log.
+        """Return the event ``FunctionSeen`` that describes ``function``, an object that was passed to jit.
+        The event is not logged.
 
-        Args:
-          function: the object.
-          user: if a library's wrapper such as ``nnx.jit`` made ``function``, the user's call of this wrapper.
-            The event then describes the user's function. None: no such wrapper.
+        If a library's wrapper such as ``nnx.jit`` made ``function``, ``user`` is the user's call of this
+        wrapper, and the event describes the user's function. None: no wrapper made it.
         """
         subject = user.function if user is not None else function
         around = user.wrapper if user is not None else ""
@@ -65,23 +63,24 @@ class Introductions:
         return known[around]
 
     def traced(self, jaxpr: Any) -> ev.FunctionSeen:
-        """Return the event ``FunctionSeen``, which describes the function that was traced to ``jaxpr``. Write
-        it to the log, unless the log already describes a function with the same file, line and name."""
+        """Return the event ``FunctionSeen`` that describes the function that was traced to ``jaxpr``. If the
+        log already describes a function with the same file, line and name, return that event. Otherwise write
+        the new event to the log."""
         seen = functions.describe_traced(jaxpr)
         return self._by_place.get((seen.file, seen.line, seen.name)) or self.introduce(seen)
 
     def wrapped(self, function: Any, seen: ev.FunctionSeen) -> None:
-        """Remember that ``function``, a wrapper of a library, runs the user's function, which the event
-        ``seen`` describes. Under a transform such as grad, JAX shows only the name and the line of
-        ``function``. From now on, ``traced`` returns ``seen`` for a jaxpr with this name and line."""
+        """Remember that ``function``, a wrapper of a library, runs the user's function that ``seen``
+        describes. From now on, ``traced`` returns ``seen`` for a jaxpr of ``function``. Under a transform
+        such as grad, JAX shows only its name and line."""
         code = getattr(function, "__code__", None)
         if code is not None:
             name = str(function.__qualname__).rpartition(".")[2]
             self._by_place[code.co_filename, code.co_firstlineno, name] = seen
 
     def jitted_by_user(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
-        """Return a copy of ``seen`` in which ``library`` is False, so that the function counts as the user's.
-        Write it to the log the first time. ``seen`` describes a function of a library that the user passed to
+        """Return a copy of ``seen`` in which ``library`` is False: its function counts as the user's. Write
+        the copy to the log the first time. ``seen`` describes a function of a library that the user passed to
         jit."""
         users = msgspec.structs.replace(seen, library=False)
         if seen.function not in self._users:
@@ -92,8 +91,8 @@ class Introductions:
         return users
 
     def introduce(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
-        """Return ``seen``, the event that describes a function. Write it to the log, unless the log already
-        has an event for this function."""
+        """Return ``seen``, the event that describes a function. Write it to the log, unless the log has an
+        event for this function already."""
         if seen.function not in self._functions:
             self._functions.add(seen.function)
             self._by_place.setdefault((seen.file, seen.line, seen.name), seen)
@@ -101,9 +100,9 @@ class Introductions:
         return seen
 
     def sources(self, names: Iterable[str | None]) -> None:
-        """Write an event ``SourceSeen`` for each file in ``names`` for which none was written yet; None in
-        ``names`` is ignored. The event has a checksum of the file's content. For a notebook cell, which has
-        no file, the event also has the cell's text."""
+        """Log an event ``SourceSeen``, with a checksum of the content, for each file in ``names`` that has
+        none yet. None in ``names`` is ignored. For a notebook cell, which has no file, the event also has the
+        cell's text."""
         for name in names:
             if name is not None and name not in self._files:
                 self._files.add(name)
@@ -120,7 +119,7 @@ class Introductions:
 
     def context(self) -> str:
         """Return the id in the log, such as ``c1``, of JAX's present configuration: the settings that JAX's
-        trace cache compares. When these settings first occur, write them to the log (``ContextSeen``)."""
+        trace cache compares. If they are new, write them to the log (``ContextSeen``)."""
         settings = jax_internals.context_settings()
         content = tuple(sorted(settings.items()))
         known = self._contexts.get(content)
@@ -130,9 +129,9 @@ class Introductions:
         return known
 
     def backend(self, stack: dict[str, FrameType]) -> None:
-        """Write the platform and its devices (``BackendSeen``) to the log and call ``on_backend``, as soon as
-        a frame of JAX refers to a backend, and only once. Because only frames are read, jaxscope never starts
-        a backend itself. ``stack`` has JAX's frames by function name."""
+        """Log the platform and its devices (``BackendSeen``) and call ``on_backend``, once, as soon as a
+        frame of JAX refers to a backend. Because only frames are read, jaxscope never starts a backend
+        itself. ``stack`` has JAX's frames by function name."""
         if self._backend:
             return
         backend = jax_internals.backend(stack)
@@ -142,8 +141,8 @@ class Introductions:
             shield.attempt("backend", self._write_backend, backend)
 
     def _write_backend(self, backend: Any) -> None:
-        """Write the platform and the devices of ``backend``. If the devices belong to several processes, call
-        ``of_job``, a function that starts the comparison of these processes."""
+        """Log the platform and the devices of ``backend``. If the devices belong to several processes, call
+        ``of_job``."""
         devices = texts.devices(backend)
         processes = len({d.process_index for d in devices})
         self._writer.process_index = index = int(backend.process_index())
@@ -161,9 +160,8 @@ class Introductions:
 
 
 def _unused_plugins(platform: str) -> list[str]:
-    """Return the names of the installed accelerator packages, such as ``libtpu``, if the ``platform`` is the
-    CPU although the user did not choose it (``jax_platforms``). JAX has then tried these accelerators and
-    failed. Otherwise return an empty list."""
+    """Return the installed accelerator packages, such as ``libtpu``, that JAX tried in vain: the ``platform``
+    is the CPU although the program did not choose it (``jax_platforms``). Otherwise return an empty list."""
     import jax
 
     if platform != "cpu" or getattr(jax.config, "jax_platforms", None):

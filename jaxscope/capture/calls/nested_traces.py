@@ -1,11 +1,11 @@
 """Detect the end of traces that JAX does not announce: those inside another trace, and those under a
 transform such as grad or vmap.
 
-For each of these traces, the event ``Traced`` or ``PhaseFailed`` is written when JAX next sends an event.
+The end of such a trace is written to the log (``Traced`` or ``PhaseFailed``) when JAX next sends an event.
 
 To find out whether a trace returned or raised an exception, a weak reference is made to an object that only a
 local variable of the trace's frame refers to. If the frame returns, the object dies at once, while the
-caller's frame is running. If the frame raises, the traceback keeps the object alive: it dies later, while
+caller's frame is running. If the frame raises, the traceback keeps the object alive. It dies later, while
 another frame is running.
 """
 
@@ -29,8 +29,8 @@ from jaxscope.schema import events as ev
 
 
 class Ending(NamedTuple):
-    """Tells later whether a call returned or raised an exception: it returned if the object of ``ref`` died
-    while the caller's code was running.
+    """Tells whether a call returned or raised: it returned if the object of ``ref`` died while the code
+    ``caller`` ran.
 
     Attributes:
       ref: a weak reference to an object that only the call's frame refers to.
@@ -52,9 +52,9 @@ class Endings:
         self._left: defaultdict[weakref.ref[Any], CodeType] = defaultdict(functools.partial(next, codes))
 
     def watch(self, frame: FrameType, local: Any) -> Ending | None:
-        """Begin to watch the call at ``frame``. Return an ``Ending``, to be passed to ``returned`` later;
-        None if the call cannot be watched. ``local`` is an object that only ``frame`` refers to, so that it
-        dies when the frame does."""
+        """Begin to watch the call at ``frame``. Return an ``Ending`` for ``returned``; None if the call
+        cannot be watched. ``local`` is an object that only ``frame`` refers to, so that it dies when the
+        frame does."""
         if local is None or frame.f_back is None:
             return None
         try:
@@ -67,18 +67,17 @@ class Endings:
         return Ending(ref, frame.f_back.f_code)
 
     def returned(self, ending: Ending) -> bool | None:
-        """Return True if a call returned, False if it raised an exception, and None if it is still running or
-        its exception is still alive. ``ending`` is what ``watch`` returned for the call."""
+        """Return True if the call of ``ending`` returned, and False if it raised. Return None if the call is
+        still running or its exception is still alive."""
         code = self._left.pop(ending.ref, None)
         return None if code is None else code is ending.caller
 
 
 class NestedTraces:
-    """Watches calls of jitted functions whose end of trace JAX does not announce, and writes these ends to
-    the log.
+    """Watches the traces whose end JAX does not announce, and writes their ends to the log.
 
     Args:
-      ended: is called at the end of such a trace with the number of the call, and with True if the trace
+      ended: is called at the end of each such trace with the number of the call, and with True if the trace
         returned or False if it raised.
     """
 
@@ -89,8 +88,8 @@ class NestedTraces:
         self.waiting = 0  # watched calls whose end of trace is not in the log yet
 
     def begins(self, call: Call, trace_frame: FrameType) -> None:
-        """Watch ``call``, whose Python function is about to run, and write that its trace begins.
-        ``trace_frame`` is the frame of the function of JAX that traces it."""
+        """Watch ``call``, whose Python function is about to run, and log that its trace begins.
+        ``trace_frame`` is the frame of JAX that traces it. Do nothing if it cannot be watched."""
         call.ending = self._endings.watch(trace_frame, jax_internals.held_by_trace(trace_frame))
         if call.ending is not None:
             self.waiting += 1
@@ -103,15 +102,15 @@ class NestedTraces:
             self.waiting -= 1
 
     def settle(self, calls: list[Call]) -> None:
-        """For each of ``calls``, the calls in progress, write the end of its trace if the trace has ended."""
+        """For each of ``calls``, log the end of its trace if the trace has ended."""
         for call in calls:
             if call.ending is not None:
                 self._settled(call, self._endings.returned(call.ending))
 
     def over(self, call: Call) -> None:
-        """Write the end of the trace of ``call``, whose frame is no longer on the stack. If the trace has not
-        returned, it has raised an exception. If the call could not be watched, write ``Traced`` all the same:
-        it is known only that the call's Python function ran."""
+        """Log the end of the trace of ``call``, whose frame is no longer on the stack. A trace that has not
+        returned has raised an exception. For a call that could not be watched, log ``Traced`` if its Python
+        function ran."""
         if call.ending is not None:
             self._settled(call, bool(self._endings.returned(call.ending)))
         elif call.retraced and not call.trace_written:
@@ -119,9 +118,8 @@ class NestedTraces:
             self._writer.emit(ev.Traced(call=call.number))
 
     def _settled(self, call: Call, returned: bool | None) -> None:
-        """Write the end of the trace of ``call``. ``returned`` is how it ended: True (it returned: write
-        ``Traced``), False (it raised an exception: write ``PhaseFailed``) or None (not known yet: do
-        nothing)."""
+        """Log the end of the trace of ``call``: ``Traced`` if ``returned`` is True, ``PhaseFailed`` if it is
+        False. None means that the trace has not ended: do nothing."""
         if returned is not None:
             call.ending = None
             self.waiting -= 1

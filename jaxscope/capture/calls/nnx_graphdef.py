@@ -21,8 +21,8 @@ def is_definition(value: Any) -> bool:
 
 def attributes(definition: Any) -> list[tuple[str, Any]]:
     """Return (path inside the definition, value) of the static attributes of ``definition``, an
-    ``nnx.GraphDef``: ``(".encoder.rate", 0.1)``. The list is empty if the form of the definition is unknown.
-    """
+    ``nnx.GraphDef``: ``(".encoder.rate", 0.1)``. Return an empty list if the definition has an unknown
+    form."""
     try:
         nodes = iter(list(definition.nodes))
         items = iter(list(definition.attributes)[:MAX_ATTRIBUTES])
@@ -34,8 +34,8 @@ def attributes(definition: Any) -> list[tuple[str, Any]]:
 
 
 def _read(node: Any, nodes: Any, items: Any, path: str, found: list[tuple[str, Any]], depth: int) -> None:
-    """Add to ``found`` the static attributes of ``node``, a node of a graph definition, and of the nodes
-    inside it, as (path, value) pairs.
+    """Add (path, value) of the static attributes of ``node``, a node of a graph definition, and of the nodes
+    inside it, to ``found``.
 
     Args:
       nodes: an iterator over the nodes that follow ``node`` in the definition.
@@ -44,7 +44,7 @@ def _read(node: Any, nodes: Any, items: Any, path: str, found: list[tuple[str, A
       depth: the number of nodes around ``node``.
 
     Raises:
-      ValueError: the definition has another form.
+      ValueError: the definition has an unknown form.
     """
     if depth > MAX_DEPTH:
         raise ValueError("too deep")

@@ -20,15 +20,14 @@ UNCHANGED = 3
 
 
 class Repeat(NamedTuple):
-    """The calls with one jaxpr that missed JAX's fast path (the C++ cache) and are described in the log. The
-    fields decide whether the next such call is described too, or only counted.
+    """The calls with one jaxpr that missed JAX's fast path (the C++ cache) and are described in the log.
 
     Attributes:
       jaxpr: a weak reference to the jaxpr.
-      types: the types of the arguments in the last of these calls.
+      types: the types of the arguments of the latest call.
       function: the id of the function.
-      misses: counts the further calls of the function, which are not described.
-      same: how many calls in a row, up to the last one, had the same types as the call before.
+      misses: the counter of the later calls, which are not described.
+      same: how many times in a row the argument types were the same as in the call before.
     """
 
     jaxpr: weakref.ref[Any]
@@ -39,14 +38,13 @@ class Repeat(NamedTuple):
 
 
 class RepeatedMisses:
-    """Decides whether a call that misses JAX's fast path (the C++ cache) is described in the log. Of calls in
-    a row with the same jaxpr and the same argument types, only the first ones are described; all further ones
-    are counted by function.
+    """Decides whether a call that misses JAX's fast path (the C++ cache) is described in the log. In a row of
+    calls with the same jaxpr and the same argument types, only the first few are described. All others are
+    counted by function.
 
     Attributes:
-      known: ``id`` of a jaxpr -> its Repeat, for those jaxprs whose next call is only counted if its
-        arguments have the same types. The id of a jaxpr that died can be used again: compare
-        ``Repeat.jaxpr``, too.
+      known: ``id`` of a jaxpr -> its Repeat, if the next call with the same argument types is only counted.
+        The id of a dead jaxpr can be used again, so compare ``Repeat.jaxpr``, too.
     """
 
     def __init__(self, writer: Writer) -> None:
@@ -57,9 +55,9 @@ class RepeatedMisses:
 
     def counted(self, jaxpr: Any, arguments: tuple[Any, ...]) -> str | None:
         """Count a call that missed JAX's fast path (the C++ cache), if the log already describes enough calls
-        in a row with the same ``jaxpr`` and the same types of ``arguments``. Return the id of its function.
+        in a row with the same ``jaxpr`` and argument types. Return the id of its function.
 
-        Return None if the call was not counted: the caller then has to describe it in the log.
+        Return None if the call was not counted. The caller then has to describe it in the log.
         """
         repeat = self.known.get(id(jaxpr))
         if repeat is None or repeat.jaxpr() is not jaxpr or repeat.types != (*map(type, arguments),):
@@ -68,9 +66,9 @@ class RepeatedMisses:
         return repeat.function
 
     def note(self, jaxpr: Any, arguments: tuple[Any, ...], function: str) -> None:
-        """Remember a call that missed JAX's fast path (the C++ cache) and was described in the log: its
-        ``jaxpr``, its ``arguments``, and the id of its ``function``. After UNCHANGED repetitions in a row
-        with the same types of arguments, further calls are only counted (``counted``)."""
+        """Remember a call that missed JAX's fast path (the C++ cache) and was described in the log. Its
+        ``jaxpr`` and ``arguments`` determine whether ``counted`` counts the next call. ``function`` is the id
+        of its function."""
         number, types = id(jaxpr), (*map(type, arguments),)
         repeat = self.known.pop(number, None) or self._described.pop(number, None)
         if repeat is None or repeat.jaxpr() is not jaxpr:

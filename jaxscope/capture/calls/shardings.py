@@ -14,8 +14,7 @@ MAX_REPR = 300  # characters of a sharding whose class has no fields in the log
 
 
 class Shardings:
-    """A table of shardings, each of which is stored once. Events refer to a sharding by its position in the
-    table."""
+    """A table that has each sharding once. Events refer to a sharding by its position in the table."""
 
     def __init__(self) -> None:
         self.table: list[Sharding] = []
@@ -40,8 +39,8 @@ class Shardings:
         return known
 
     def _add(self, sharding: Any) -> int:
-        """Convert ``sharding`` to data, add this to the table if nothing equal is there, and return its
-        position in the table."""
+        """Return the position in the table of ``sharding`` as data. Add the data if nothing equal is in the
+        table."""
         fact = read_sharding(sharding)
         name = repr(fact)
         known = self._by_fact.get(name)
@@ -52,8 +51,9 @@ class Shardings:
 
 
 def read_sharding(sharding: Any) -> Sharding:
-    """Return ``sharding``, an object of JAX, as data. If the class of the sharding is not known, only its
-    text and devices are read."""
+    """Return ``sharding``, an object of JAX, as data: class, text, devices in order, mesh axes,
+    PartitionSpec, memory kind. The axes and the PartitionSpec are None if it has no mesh or no
+    PartitionSpec."""
     kind = type(sharding).__name__
     memory_kind = getattr(sharding, "memory_kind", None)
     mesh = getattr(sharding, "mesh", None)

@@ -32,7 +32,7 @@ class Read(NamedTuple):
 
     Attributes:
       key: the cache key.
-      refs: (position among ``key.arguments``, weak reference) of each jax.Array.
+      refs: (position in ``key.arguments``, weak reference) of each jax.Array.
     """
 
     key: Key
@@ -40,11 +40,11 @@ class Read(NamedTuple):
 
 
 def type_name(value: Any) -> str:
-    """Return the type of ``value``, an argument, as text for the log: ``jax.Array``, ``Tracer``, ``float``,
+    """Return the type of the argument ``value`` as text for the log: ``jax.Array``, ``Tracer``, ``float``,
     ``numpy.ndarray``.
 
-    In ``f.lower()``, JAX replaces the arguments by its own objects. For such an object, the result is the
-    type of the argument that it replaces.
+    In ``f.lower()``, JAX replaces arguments by objects of its own. For such an object, the result is the type
+    of the replaced argument.
     """
     import jax
 
@@ -101,8 +101,8 @@ def leaf(path: str, value: Any, shardings: Shardings) -> Leaf:
 
 @functools.lru_cache(256)
 def dtype_name(dtype: Any) -> str:
-    """Return ``str(dtype)``. The texts are cached, because NumPy takes 5 us for one, and the leaves of a
-    model have hundreds of equal dtypes."""
+    """Return ``str(dtype)``, from a cache: NumPy takes 5 us for one text, and a model has hundreds of leaves
+    with equal dtypes."""
     return str(dtype)
 
 
@@ -123,8 +123,8 @@ def _bool(value: object) -> bool | None:
 
 def parameter_names(signature: inspect.Signature | None, count: int) -> list[str]:
     """Return names for the first ``count`` positional arguments of a function: ``["x", "args[0]"]``. An
-    argument is named after its parameter in ``signature``. Arguments that go to ``*args``, and all arguments
-    if ``signature`` is None, are named ``args[0]``, ``args[1]``, ..."""
+    argument is named after its parameter in ``signature``, and ``args[0]``, ``args[1]``, ... if it goes to
+    ``*args``. If ``signature`` is None, all are named ``args[0]``, ``args[1]``, ..."""
     names: list[str] = []
     variadic = "args"
     for p in signature.parameters.values() if signature is not None else ():
@@ -137,8 +137,8 @@ def parameter_names(signature: inspect.Signature | None, count: int) -> list[str
 
 
 def keyword_name(signature: inspect.Signature | None, name: str) -> str:
-    """Return the name of a keyword argument in a path: ``name`` if ``signature`` has this parameter, and
-    ``kwargs['name']`` if the argument goes to ``**kwargs``."""
+    """Return the name of a keyword argument in a path: ``kwargs['name']`` if the argument goes to
+    ``**kwargs``, else ``name`` itself."""
     for p in signature.parameters.values() if signature is not None else ():
         if p.name == name and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
             return name
@@ -149,7 +149,7 @@ def keyword_name(signature: inspect.Signature | None, name: str) -> str:
 
 
 def call_form(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """Return how ``args`` and ``kwargs``, the arguments of a call, were passed: ``2 positional, keywords:
+    """Return how the arguments ``args`` and ``kwargs`` of a call were passed: ``2 positional, keywords:
     mask``."""
     form = f"{len(args)} positional"
     return f"{form}, keywords: {', '.join(sorted(kwargs))}" if kwargs else form
@@ -170,8 +170,8 @@ def is_array(value: Any) -> bool:
 
 
 def options(info: JitInfo) -> dict[str, str] | None:
-    """Return those options in ``info`` that were passed to jit and differ from the default: name -> value as
-    text, such as ``{"donate_argnums": "(0,)"}``. Return None if the options cannot be read."""
+    """Return the options in ``info`` that differ from jit's defaults, as text: ``{"donate_argnums":
+    "(0,)"}``. Return None if they cannot be read."""
     given = {name: getattr(info, name) for name in JitInfo.names}
     if not all(map(known, given.values())):
         return None
@@ -203,7 +203,7 @@ def options(info: JitInfo) -> dict[str, str] | None:
 
 
 def _option_sharding(value: Any) -> str:
-    """Return ``value`` as text. It is one element of jit's in_shardings, out_shardings, in_layouts or
+    """Return as text ``value``, one element of jit's in_shardings, out_shardings, in_layouts or
     out_layouts."""
     if value is None or "Unspecified" in type(value).__name__:
         return "unspecified"
@@ -214,8 +214,8 @@ def _option_sharding(value: Any) -> str:
 
 
 def statics_of(info: JitInfo | JitOptions, args: tuple[Any, ...]) -> tuple[set[int], set[str]]:
-    """Return which arguments of a call of a jitted function are static: ({their positions}, {their
-    keywords}). ``info`` has the options of jit, ``args`` the positional arguments of the call.
+    """Return which arguments of a call are static: ({their positions}, {their keywords}). ``info`` has the
+    options of jit, ``args`` the positional arguments of the call.
 
     Raises:
       LookupError: the options cannot be read in the installed JAX.
@@ -233,8 +233,9 @@ class Flat(NamedTuple):
       names: the names of all positional arguments, static ones too.
       leaves: (path, value) of each leaf, in JAX's order.
       tree: the PyTreeDef of ((positional, ...), {keyword: ...}).
-      roots: (name, value) of each dynamic argument as it was passed, in the tree's order.
-      keys: JAX's key path of each leaf; the first two entries of a key path lead to the argument.
+      roots: (name, value) of each dynamic argument as it was passed, in the order of ``tree``.
+      keys: JAX's key path of each leaf. Its first two entries lead to the argument, the others to the leaf in
+        it.
     """
 
     names: list[str]
@@ -246,7 +247,7 @@ class Flat(NamedTuple):
 
 def flatten(info: JitInfo | JitOptions, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Flat:
     """Flatten the dynamic (not static) arguments of ``jit(f)(*args, **kwargs)`` as JAX does. ``info`` has the
-    options of jit, which tell which of ``args`` and ``kwargs`` are static."""
+    options of jit, which determine the static arguments."""
     import jax
 
     signature = known_or_none(info.fun_signature)
@@ -293,8 +294,8 @@ def of_call(
 
     Args:
       info: the options of jit.
-      user: the user's call, if a library's wrapper such as ``nnx.jit`` called ``jit(function)``. The
-        arguments then get their names in the user's call. None: no such wrapper.
+      user: the user's call, if a library's wrapper such as ``nnx.jit`` called ``jit(function)``. Arguments
+        then get their names in the user's call. None: no wrapper made the call.
       serials: numbers objects that are compared by identity.
       context: the id in the log of JAX's configuration at this call; None: unknown.
     """
@@ -346,7 +347,7 @@ def _static_arguments(
 
     Args:
       names: the names of all positional arguments.
-      info: the options of jit, which tell which of ``args`` and ``kwargs`` are static.
+      info: the options of jit, which determine the static arguments among ``args`` and ``kwargs``.
       serials: numbers objects that are compared by identity.
     """
     numbers, keywords = statics_of(info, args)
@@ -357,13 +358,13 @@ def _static_arguments(
 def _leaves(
     call: Flat, users_names: dict[paths.Identity, list[str]], shardings: Shardings
 ) -> tuple[list[Leaf], list[tuple[int, weakref.ref[Any]]]]:
-    """Return (the leaves of a call's arguments as data, the jax.Arrays among them). Each array is given as
-    (position among the leaves, weak reference).
+    """Return (the leaves of a call's arguments as data, (position among the leaves, weak reference) of each
+    jax.Array).
 
     Args:
       call: the flattened arguments of the call.
-      users_names: for a call by a library's wrapper: what identifies an array (``paths.identity``) -> the
-        array's paths in the user's own call. Leaves that are not in this dict keep JAX's paths.
+      users_names: ``paths.identity`` of an array -> the array's paths in the user's own call, if a library's
+        wrapper made ``call``. All other leaves keep JAX's paths.
       shardings: the table to which the shardings of the leaves are added.
     """
     leaves: list[Leaf] = []
@@ -378,8 +379,7 @@ def _leaves(
 
 
 def _tree_text(tree: Any) -> str | None:
-    """Return ``tree``, a PyTreeDef, as text of limited length; None if the repr of something in it raises an
-    exception."""
+    """Return ``tree``, a PyTreeDef, as text of limited length; None if a repr in it raises an exception."""
     try:
         return limited(ADDRESS.sub("", str(tree)))
     except Exception:  # the repr of a class's aux data
@@ -395,14 +395,13 @@ def _behind_wrapper(
     serials: Serials,
 ) -> tuple[paths.Found, list[Static]]:
     """Find the user's arguments in a call of jit that a library's wrapper such as ``nnx.jit`` made. Return
-    (the paths of the arrays in the user's arguments, a description of each static value). The static values
-    are those in the user's arguments that the wrapper passes to jit as static, and the wrapper's own static
-    arguments, which may contain values that are not in the user's arguments.
+    (the paths of the arrays in them, descriptions of the static values: those of the user and those of the
+    wrapper).
 
     Args:
       call: the flattened arguments that the wrapper passes to jit.
       user: the user's call of the wrapper.
-      info: the options of jit, which tell which of ``args`` and ``kwargs`` are static.
+      info: the options of jit, which determine the static arguments among ``args`` and ``kwargs``.
       args, kwargs: the arguments that the wrapper passes to jit.
       serials: numbers objects that are compared by identity.
     """
@@ -420,12 +419,8 @@ def _behind_wrapper(
 
 
 def _users_names(user: UserCall, hashed: Hashed) -> paths.Found:
-    """Return the paths of the arrays and other values in the arguments of the user's call of a library's
-    wrapper such as ``nnx.jit``.
-
-    A value that JAX compares as one object is not searched, because what is inside it does not matter for
-    JAX's cache. ``hashed`` tells which values these are.
-    """
+    """Return the paths of the arrays and other values in the arguments of ``user``, the user's call of a
+    library's wrapper. Values that JAX compares as one object (``hashed.whole``) are not searched."""
     roots = list(zip(parameter_names(user.signature, len(user.args)), user.args, strict=True))
     roots += [(keyword_name(user.signature, k), v) for k, v in user.kwargs.items()]
     return paths.walk(roots, is_array, whole=hashed.whole)
@@ -441,13 +436,13 @@ def _is_concrete(value: Any) -> bool:
 def of_flat(
     values: list[Any], names: list[str] | tuple[str, ...] | None, context: str | None, serial: int | None
 ) -> Read:
-    """Return the cache key of a call of which only the flat arguments are known, with weak references to the
+    """Return the cache key of a call of which only the flat arguments are known, and weak references to its
     arrays. This is used for a call under a transform (grad, vmap), and for a call that was lowered ahead of
     time.
 
     Args:
       values: the flat arguments.
-      names: the names of the flat arguments; None: unknown.
+      names: their names; None: unknown.
       context: the id in the log of JAX's configuration at this call; None: unknown.
       serial: the number of the function object (``Serials``); None: unknown.
     """
@@ -472,13 +467,13 @@ def of_flat(
 def of_source(
     source: dict[str, Any], user: UserCall | None, serials: Serials, context: str | None
 ) -> Read | None:
-    """Return the cache key of the call in progress, with weak references to its arrays; None if the arguments
-    cannot be read.
+    """Return the cache key of the call in progress, and weak references to its arrays; None if JAX's frames
+    do not show the arguments.
 
     Args:
       source: what JAX's frames show of the call: function, options of jit, arguments
         (``jax_internals.source``).
-      user: the user's call, if a library's wrapper such as ``nnx.jit`` made this call; None: no such wrapper.
+      user: the user's call, if a library's wrapper such as ``nnx.jit`` made this call; None: no wrapper did.
       serials: numbers objects that are compared by identity.
       context: the id in the log of JAX's configuration at this call; None: unknown.
     """

@@ -224,7 +224,8 @@ def _plain_fields(value: Any) -> str:
 
 def parts(path: str, value: Any, serials: Serials) -> list[Static]:
     """Return the log's entries for the static value at ``path``: one for the value, and for a partial one
-    more for each bound value, with a path of its own: ``f.keywords['n']``.
+    more for each bound value, or for each item of a bound dict. So each of them has a path of its own:
+    ``f.keywords['n']``, ``f.args[0]['lr']``.
 
     For a graph definition of flax, there is one more for each of its attributes. ``serials`` numbers objects
     that are compared by identity.
@@ -241,8 +242,9 @@ def parts(path: str, value: Any, serials: Serials) -> list[Static]:
 
 
 def _items(path: str, value: Any) -> list[tuple[str, Any]]:
-    """Return the items of ``value``, a dict at ``path``, each with its own path: ``path['n']``. Return only
-    (path, value) if it is no dict, is empty, or has more than MAX_BOUND items."""
+    """Return (path, item) for the items of ``value``, a dict at ``path``, whose keys are numbers or strings:
+    ``path['n']``. Return only (``path``, ``value``) if there are none, or if ``value`` is no dict or has more
+    than MAX_BOUND items."""
     if type(value) is not dict or not 0 < len(value) <= MAX_BOUND:
         return [(path, value)]
     return [(f"{path}[{k!r}]", v) for k, v in value.items() if type(k) in (int, str)] or [(path, value)]

@@ -31,7 +31,7 @@ Below = tuple[tuple[Any, ...], Any]  # the key path of a leaf, and its value
 
 
 class Nodes:
-    """The containers in the arguments of a call, and the static data of those that are custom pytree nodes.
+    """The containers in the arguments of a call, and the static data of custom pytree nodes.
 
     Attributes:
       kinds: path of a container -> the name of its class: ``dict``, ``list``, ``None``, ``optax.EmptyState``.
@@ -46,7 +46,7 @@ class Nodes:
 
     def read(self, path: str, tree: Any, value: Any, leaves: list[Below], depth: int = 0) -> None:
         """Add the container at ``path`` and all containers below it, each with its static data. Do nothing
-        for a leaf.
+        for a leaf, or if there are MAX_NODES containers already.
 
         Args:
           tree: the container's PyTreeDef.
@@ -92,14 +92,14 @@ class Nodes:
             self._static(path, kind, aux, value, steps)
 
     def _static(self, path: str, kind: type, aux: Any, value: Any, traced: set[str]) -> None:
-        """Add the static data of the custom pytree node at ``path`` to the static values of the call.
+        """Add the static data of the custom pytree node at ``path`` to ``static``.
 
         Args:
           kind: the class of the node.
           aux: the static data, which the flatten function of ``kind`` returned.
           value: the object that was flattened. The parts of ``aux`` are named after its attributes.
-          traced: the steps that lead from the node to its children, such as ``.w``. These attributes are left
-            out, because JAX traces the children.
+          traced: the steps from the node to its children, such as ``.w``. These attributes are not static
+            data.
         """
         if nnx_graphdef.is_definition(value):
             parts = [(step[1:], held) for step, held in nnx_graphdef.attributes(value)]
@@ -113,9 +113,9 @@ class Nodes:
         self.static.append(msgspec.structs.replace(whole, type=paths.kind_name(kind)))
 
     def _add(self, path: str, value: Any, depth: int) -> None:
-        """Add a static value at ``path``. A tuple that contains anything but numbers and strings is added
-        item by item, and so are tuples inside it, up to MAX_DEPTH levels deep. ``depth`` is the number of
-        tuples around ``value``."""
+        """Add the static value at ``path``. A tuple that contains more than numbers and strings is added item
+        by item, also inside other tuples, down to MAX_DEPTH. ``depth`` is the number of tuples around
+        ``value``."""
         if len(self.static) >= MAX_STATICS:
             return
         kind = type(value)
@@ -129,7 +129,7 @@ class Nodes:
 
 def _plain(value: Any) -> bool:
     """Return whether ``value`` is a number or a string, or a tuple of these only. The log shows such a tuple
-    as a whole, because this is easier to read than item by item."""
+    as a whole."""
     if type(value) is tuple:
         return all(_plain(v) for v in value[:MAX_STATICS])
     return issubclass(type(value), paths.PLAIN)
@@ -137,15 +137,15 @@ def _plain(value: Any) -> bool:
 
 def attributes(value: Any) -> list[tuple[str, Any]]:
     """Return (name, value) of the attributes that are stored in ``value`` itself, in their order. Properties
-    are left out: no code of the value's class runs."""
+    are not among them: no code of the value's class runs."""
     found = paths.children(value)
     return [(step[1:], held) for step, held in found or () if step.startswith(".")]
 
 
 def named_parts(aux: Any, named: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Name the parts of ``aux``, the static data that flattening an object has given, after the attributes of
-    this object. Return (name, part) for each part that is also the value of an attribute: ``[("rate", 0.1)]``
-    if ``aux`` is ``("relu", 0.1)`` and the attribute ``rate`` of the object is 0.1.
+    """Name the parts of ``aux``, an object's static data, after the object's attributes with the same values.
+    Return (name, part) for each part that has such an attribute: ``[("rate", 0.1)]`` if ``aux`` is ``("relu",
+    0.1)`` and the attribute ``rate`` is 0.1.
 
     Args:
       aux: the static data. Containers in it are searched too.
@@ -157,9 +157,8 @@ def named_parts(aux: Any, named: list[tuple[str, Any]]) -> list[tuple[str, Any]]
 
 
 def _take(value: Any, left: list[tuple[str, Any]], found: list[tuple[str, Any]], depth: int) -> None:
-    """Find the attribute of an object that has the value ``value``, a part of the object's static data, and
-    move it from ``left`` to ``found``. If there is no such attribute and ``value`` is a container, do the
-    same for each item of ``value``.
+    """Move the attribute with the value ``value``, a part of an object's static data, from ``left`` to
+    ``found``. If there is none and ``value`` is a container, do the same for each of its items.
 
     Args:
       left: (name, value) of the attributes that are not found yet.
@@ -181,11 +180,11 @@ def _take(value: Any, left: list[tuple[str, Any]], found: list[tuple[str, Any]],
 
 def key_path(value: Any, keys: tuple[Any, ...], leaf: Any) -> str:
     """Return the path from the argument ``value`` to its leaf ``leaf`` as text: ``['params'].w``. ``keys`` is
-    JAX's key path.
+    JAX's key path to the leaf.
 
     This is ``jax.tree_util.keystr(keys)`` with one difference. JAX numbers the children of a class that was
     registered without keys: ``[<flat index 1>]``. Here such a child gets the name of the attribute that leads
-    to the same leaf (``.w``); if there is no such attribute, the number stays.
+    to the leaf: ``.w``. Without such an attribute, the number stays.
     """
     import jax
 
@@ -199,14 +198,13 @@ def key_path(value: Any, keys: tuple[Any, ...], leaf: Any) -> str:
 
 
 def _child(value: Any, keys: tuple[Any, ...], leaf: Any) -> tuple[str, Any]:
-    """Take the first key of ``keys`` from the pytree node ``value``. Return the text of this key and the
-    child that it leads to: ``(".w", array)``. The child is None if it cannot be read.
+    """Follow the first key of ``keys`` from the pytree node ``value``. Return (the key as text, the child):
+    ``(".w", array)``. The child is None if it cannot be read.
 
     Args:
       keys: the key path from ``value`` to ``leaf``.
-      leaf: the leaf at the end of ``keys``. It is needed if the first key is only a number, because the node
-        has no names for its children: the child is then the attribute of ``value`` that is this leaf, or
-        contains it.
+      leaf: the leaf at the end of ``keys``. A key that is only a number stands for the attribute of ``value``
+        that is this leaf or contains it.
     """
     import jax
 
@@ -222,8 +220,8 @@ def _child(value: Any, keys: tuple[Any, ...], leaf: Any) -> tuple[str, Any]:
 
 
 def _numbered(value: Any, index: int) -> list[tuple[str, Any]]:
-    """Return (name, value) of those attributes of ``value`` that may be its child number ``index``. JAX only
-    numbers the children of a class that is registered without keys."""
+    """Return (name, value) of the attributes of ``value`` that may be its child number ``index``. ``value``
+    is of a class that is registered without keys."""
     if issubclass(type(value), functools.partial):
         return [("args", value.args), ("keywords", value.keywords)][index : index + 1]
     return attributes(value)
@@ -241,11 +239,11 @@ def _leads(value: Any, keys: tuple[Any, ...], leaf: Any) -> bool:
 
 
 def _fallback(kind: type, aux: Any, index: int) -> str:
-    """Return the step of a path from a pytree node to one of its children: ``['opt']`` or ``[2]``. This is
-    used for a child without leaves, such as an empty dict, because no key path leads to such a child.
+    """Return the step of a path to a child without leaves, such as an empty dict, to which no key path leads:
+    ``['opt']`` or ``[2]``.
 
     Args:
-      kind: the class of the node.
+      kind: the class of the pytree node that has the child.
       aux: the static data of the node; for a dict, its keys.
       index: the number of the child.
     """
@@ -262,8 +260,8 @@ def _fallback(kind: type, aux: Any, index: int) -> str:
 
 
 def _follow(value: Any, key: Any) -> Any:
-    """Return the child of ``value`` to which ``key``, one entry of a key path, leads; None if the child
-    cannot be read without running code of the user, such as a property."""
+    """Return the child of ``value`` to which ``key``, one entry of a key path, leads; None if reading the
+    child would run code of the user, such as a property."""
     kind = type(value)
     try:
         if hasattr(key, "name"):  # GetAttrKey

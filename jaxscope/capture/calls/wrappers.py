@@ -39,13 +39,13 @@ class UserCall(NamedTuple):
     """A call of a library's wrapper around jit, such as ``nnx.jit``, as the user wrote it.
 
     Attributes:
-      function: the user's function, which the wrapper passes to jit in a changed form.
+      function: the user's function.
       args, kwargs: the arguments that the user passed.
       signature: the signature of the function; None: unknown.
       wrapper: the name of the wrapper: ``flax.nnx.jit``.
       options_are_its_own: whether the wrapper chose the options of jit, not the user.
-      flattened: which arguments of the user's call are static. This is set only for a wrapper that passes the
-        leaves of ``args`` and ``kwargs`` to jit in their order (``jax.pmap``); None for other wrappers.
+      flattened: the options that name the static arguments, for a wrapper that passes the leaves of ``args``
+        and ``kwargs`` to jit in their order (``jax.pmap``). None for all other wrappers.
     """
 
     function: Any
@@ -58,8 +58,8 @@ class UserCall(NamedTuple):
 
 
 def _nnx(frame: FrameType) -> UserCall | None:
-    """Return the user's function and arguments, read from ``frame``, a frame of ``nnx.jit``; None if the
-    frame cannot be read."""
+    """Return the call of ``nnx.jit`` that ``frame``, a frame of its wrapper, runs; None if the frame cannot
+    be read."""
     local = frame_reading.read(frame, ("self", "args", "kwargs"))
     if len(local) != 3:
         return None
@@ -70,8 +70,8 @@ def _nnx(frame: FrameType) -> UserCall | None:
 
 
 def _filter_jit(frame: FrameType) -> UserCall | None:
-    """Return the user's function and arguments, read from ``frame``, a frame of ``eqx.filter_jit``; None if
-    the frame cannot be read."""
+    """Return the call of ``eqx.filter_jit`` that ``frame``, a frame of its wrapper, runs; None if the frame
+    cannot be read."""
     local = frame_reading.read(frame, ("jit_wrapper", "args", "kwargs"))
     if len(local) != 3:
         return None
@@ -88,8 +88,8 @@ def _filter_jit(frame: FrameType) -> UserCall | None:
 
 
 def _pmap(frame: FrameType) -> UserCall | None:
-    """Return the user's function and arguments, read from ``frame``, a frame of ``jax.pmap``; None if the
-    frame cannot be read."""
+    """Return the call of ``jax.pmap`` that ``frame``, a frame of its wrapper, runs; None if the frame cannot
+    be read."""
     found = jax_internals.pmap_call(frame)
     if found is None:
         return None
@@ -132,10 +132,10 @@ LOOK = 12  # how many frames further out than the call of the jitted function th
 def jitted_by_user(function: object, frame: FrameType | None) -> bool:
     """Return whether the user passed ``function`` to jit, and not the library that defines ``function``.
 
-    Two conditions must hold. First, a line of the user calls the jitted function, perhaps through a wrapper
-    of jit or a transform of JAX. Second, the library itself has no jitted function of this name. A call that
-    comes from no Python line (``atexit``) counts as the user's. If there is no line of the user on the stack,
-    a line of an installed package counts as the user's.
+    This is so if a line of the user calls the jitted function, perhaps through a wrapper of jit or a
+    transform of JAX, and if the library has no jitted function of this name. A call from no Python line
+    (``atexit``) counts as the user's. If no line of the user is on the stack, a line of an installed package
+    counts as the user's.
 
     Args:
       function: the function; None: unknown, because the call is under a transform.
@@ -159,8 +159,8 @@ def jitted_by_user(function: object, frame: FrameType | None) -> bool:
 
 
 def _wrapper_call(frame: FrameType, module: str) -> UserCall | None:
-    """If ``frame`` is the frame of a known library wrapper such as ``nnx.jit``, return the user's function
-    and arguments; else None. ``module`` is the module whose code the frame runs."""
+    """Return the user's call if ``frame`` is that of a known library wrapper such as ``nnx.jit``; else None.
+    ``module`` is the module of the frame's code."""
     for owner, _, endings, adapter in ADAPTERS:
         if module == owner and frame.f_code.co_qualname.endswith(endings):
             return adapter(frame)
@@ -168,8 +168,8 @@ def _wrapper_call(frame: FrameType, module: str) -> UserCall | None:
 
 
 def _librarys(call: UserCall | None) -> object:
-    """Return the function of ``call`` if an installed package defines it. Return None if the user defines it,
-    or if ``call`` is None."""
+    """Return the function of ``call`` if an installed package defines it. Return None if the user does, or if
+    ``call`` is None."""
     code = getattr(functions.unwrap(call.function).function, "__code__", None) if call is not None else None
     return call.function if call is not None and code and frames.is_library_file(code.co_filename) else None
 
@@ -180,9 +180,8 @@ _AROUND = frozenset({OWN_ROOT, "jaxtyping", "beartype", "typeguard"})
 
 
 def _made_by(function: object) -> tuple[str, str]:
-    """Return (module, qualified name) with which ``function`` was defined. They are read from its globals and
-    its code, because ``functools.wraps`` replaces ``__module__`` and ``__qualname__``. For an object without
-    code, return those of its class."""
+    """Return (module, qualified name) of ``function``, or of its class if it has no code. They are read from
+    its globals and its code, because ``functools.wraps`` replaces ``__module__`` and ``__qualname__``."""
     while functions.defined_in(function) == jax_internals.TRIMS_TRACEBACKS:
         function = getattr(function, "__wrapped__", None)  # JAX's api_boundary, which only trims tracebacks
     code = getattr(function, "__code__", None)
@@ -192,8 +191,8 @@ def _made_by(function: object) -> tuple[str, str]:
 
 
 def user_call(function: object, frame: FrameType | None) -> UserCall | Missing | None:
-    """Return the call that the user wrote, if the user called a known library wrapper such as ``nnx.jit`` and
-    this wrapper called ``jit(function)`` at ``frame``.
+    """Return the user's call of a known library wrapper such as ``nnx.jit``, if this wrapper called
+    ``jit(function)`` at ``frame``.
 
     Return None if no such wrapper made the call, and a ``Missing`` if the frame of the wrapper cannot be
     read.
@@ -211,12 +210,12 @@ def user_call(function: object, frame: FrameType | None) -> UserCall | Missing |
 
 
 class Hashed:
-    """The static values that JAX compares when it looks up a call in its cache: the static arguments, the
-    static data of the arguments' tree, and what is inside these. ``value in hashed`` tells whether a value is
-    one of them.
+    """The values that JAX compares when it looks up a call in its cache: the static arguments, the static
+    data of the arguments' tree, and their contents. ``value in hashed`` tells whether a value is one of them.
 
-    Containers and other objects that are compared by their contents are taken apart, also those of a
-    library's wrapper (graph definitions, partitions). An object that is compared by identity is not.
+    The contents of containers and of other objects that are compared by value belong to these values, also
+    those of a library's objects (graph definitions, partitions). The contents of an object that is compared
+    by identity do not.
 
     Args:
       tree: the PyTreeDef of the arguments.
@@ -242,23 +241,22 @@ class Hashed:
 
     def __contains__(self, value: Any) -> bool:
         """Return whether ``value`` can be a part of JAX's cache key. Numbers and strings are looked up by
-        type and value, other objects by identity. True for any value if the key had too many values to
-        examine."""
+        type and value, other objects by identity. If the key had more than MAX_HASHED values, return True for
+        any value."""
         if self.cut:
             return True
         kind = type(value)
         return (kind, value) in self._plain if kind in paths.PLAIN else id(value) in self._objects
 
     def whole(self, value: Any) -> bool:
-        """Return whether ``value`` is a static value of the call that JAX compares without looking inside it:
-        a function, or an object that is equal only to itself. A search for arrays then skips the contents of
-        ``value``."""
+        """Return whether ``value`` is a static value of the call that JAX compares without its contents: a
+        function, or an object that is equal only to itself. A search for arrays then skips its contents."""
         return id(value) in self._objects and _whole(value)
 
 
 def _hashed_with(value: Any) -> list[Any]:
-    """Return the parts of ``value`` that are compared when ``value`` is compared: the children and the static
-    data of a PyTreeDef, the items of a container, the attributes of an object."""
+    """Return the values that are compared together with ``value``: the children and the static data of a
+    PyTreeDef, the items of a container, the attributes of an object."""
     kind = type(value)
     if kind.__name__ == "PyTreeDef" and kind.__module__.partition(".")[0] == "jaxlib":
         data = value.node_data()
@@ -271,13 +269,9 @@ def _hashed_with(value: Any) -> list[Any]:
 
 
 def _whole(value: Any) -> bool:
-    """Return whether JAX compares the static value ``value`` as a whole, and not by what is inside it. This
-    is so for a number, a string, a function, and an object that is compared by identity because its class has
-    no ``__eq__``.
-
-    For an object of a library, such as a module of flax, the result is False, so that its attributes are
-    searched.
-    """
+    """Return whether JAX compares ``value`` without its contents: a number, a string, a function, or an
+    object whose class has no ``__eq__``. False for an object of a library, such as a flax module, so that it
+    is searched."""
     kind = type(value)
     if issubclass(kind, (*paths.PLAIN, *paths.CODE)):
         return True

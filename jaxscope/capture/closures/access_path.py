@@ -31,11 +31,11 @@ _METHODS = (FunctionType, staticmethod, classmethod)
 
 
 def target(function: Any) -> tuple[FunctionType | None, list[Any], dict[str, Any]]:
-    """Return (the user's function inside ``function``, the positional arguments, the keyword arguments).
-    ``function`` is an object that was passed to jit. The arguments are those that partials and methods around
-    the user's function pass to it in each call, such as ``self``.
+    """Return (the user's function inside ``function``, positional arguments, keyword arguments). The
+    arguments are those that partials and methods around the user's function add to each call, such as
+    ``self``. ``function`` is an object that was passed to jit.
 
-    If no function of the user is inside, return (None, [], {}).
+    Return (None, [], {}) if ``function`` contains no function of the user.
     """
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
@@ -67,8 +67,8 @@ def target(function: Any) -> tuple[FunctionType | None, list[Any], dict[str, Any
 
 
 def _one_inside(function: Any) -> Any:
-    """Return the callable that ``function`` wraps directly; None if nothing is found. Only one wrapper is
-    removed at a time, so that a partial between two wrappers is not skipped."""
+    """Return the callable that ``function`` wraps; None if there is none. Only one wrapper is removed, so
+    that a partial between two wrappers is not skipped."""
     for inner in (getattr(function, "__wrapped__", None), jax_internals.given_to_jit(function)):
         if callable(inner) and inner is not function:
             return inner
@@ -84,7 +84,8 @@ def step(value: Any, how: str, key: Any) -> Any:
       how: the kind of the step: ``attribute``, ``item``, ``inside`` (from a wrapper to the user's function in
         it), ``self`` (from a bound method to its object), ``global`` or ``closure`` (from a function to a
         variable).
-      key: the name of the attribute or global, the key of the item, or the number of the closure cell.
+      key: the name of the attribute or global, the key of the item, or the number of the closure cell. It is
+        not used for ``inside`` and ``self``.
     """
     if how == bytecode.ATTRIBUTE:
         return attribute(value, key)
@@ -107,8 +108,8 @@ def step(value: Any, how: str, key: Any) -> Any:
 
 
 def attribute(value: Any, name: str) -> Any:
-    """Return ``value.name`` without calling code: it is looked up in the object's dictionary, its slots and
-    its class. Return MISSING if it is not found there."""
+    """Return ``value.name``, read from the object's dictionary, its slots and its class without calling code.
+    Return MISSING if it is a property or is not found."""
     kind = type(value)
     if issubclass(kind, ModuleType):
         return ModuleType.__getattribute__(value, "__dict__").get(name, MISSING)
@@ -130,8 +131,8 @@ def attribute(value: Any, name: str) -> Any:
 
 
 def dictionary(value: Any) -> dict[str, Any] | None:
-    """Return the ``__dict__`` of ``value``. Return None if ``value`` has none, or if its class defines
-    ``__dict__`` as a property: reading a property would run code of the program."""
+    """Return the ``__dict__`` of ``value``; None if there is none, or if the class of ``value`` defines
+    ``__dict__`` as a property. Reading a property would run code of the program."""
     descriptor = of_class(type(value), "__dict__")
     if type(descriptor) is not GetSetDescriptorType:
         return None
@@ -144,7 +145,7 @@ def dictionary(value: Any) -> dict[str, Any] | None:
 
 def of_class(kind: type, name: str) -> Any:
     """Return the attribute ``name`` as the class ``kind`` or one of its bases stores it, without calling
-    code. Return MISSING if there is none."""
+    code. Return MISSING if no class has it."""
     for holder in type.__getattribute__(kind, "__mro__"):
         space = type.__getattribute__(holder, "__dict__")
         if name in space:
@@ -154,7 +155,7 @@ def of_class(kind: type, name: str) -> Any:
 
 def item(value: Any, key: Any) -> Any:
     """Return ``value[key]`` of a dict, list or tuple, without calling a ``__getitem__`` of a derived class.
-    Return MISSING if there is no such item, or for another type."""
+    Return MISSING if there is no such item, or if ``value`` is of another type."""
     kind = type(value)
     try:
         if issubclass(kind, dict):
@@ -169,8 +170,7 @@ def item(value: Any, key: Any) -> Any:
 
 
 def resolve(function: FunctionType, bound: dict[str, Any], place: Place) -> Any:
-    """Follow the path ``place`` from ``function``, and return the value that is at its end now. Return
-    MISSING if there is none.
+    """Return the value to which the path ``place`` leads from ``function`` now; MISSING if it leads to none.
 
     Args:
       bound: name -> a function without parameters that returns the value, for the arguments of ``function``

@@ -3,8 +3,7 @@
 
 The bytecode is followed with a simulated stack, which has names in place of values. Only code objects are
 examined: nothing is called, and no value is read. The instruction sets are those of Python 3.11 to 3.13. At
-an unknown instruction, the names on the simulated stack count as read, and what happens to them is not
-followed further.
+an unknown instruction, the names on the simulated stack count as read and are then removed.
 """
 
 from __future__ import annotations
@@ -93,8 +92,9 @@ _EFFECTS = {
 
 
 class _Scan:
-    """Follows the bytecode of one function, and adds to ``found`` the expressions that the code reads and
-    assigns, such as ``config['lr']``. A simulated stack has these expressions in place of their values.
+    """Follows the bytecode of one function with a simulated stack, which has expressions such as
+    ``config['lr']`` in place of values. The expressions that the code reads and assigns are added to
+    ``found``.
 
     Args:
       local: parameter of the function -> the Name (expression) that is recorded when the code reads the
@@ -142,25 +142,23 @@ class _Scan:
         self._forget()
 
     def _pop(self) -> _Entry:
-        """Remove the topmost entry from the simulated stack (expressions such as ``config['lr']`` in place of
-        values), and return it. Return None for a value without an expression, or if the stack is empty."""
+        """Remove the topmost entry from the simulated stack and return it. Return None for a value without an
+        expression, or if the stack is empty."""
         return self.stack.pop() if self.stack else None
 
     def _use(self, count: int) -> None:
-        """Remove ``count`` entries from the simulated stack (expressions such as ``config['lr']`` in place of
-        values), and record that the code reads the values of these entries."""
+        """Remove ``count`` entries from the simulated stack, and record that the code reads their values."""
         for _ in range(count):
             self._read(self._pop())
 
     def _forget(self) -> None:
-        """Empty the simulated stack (expressions such as ``config['lr']`` in place of values), and record
-        that the code reads the values of all its entries. This is done where it is unknown what the code does
-        with them, such as at a jump."""
+        """Empty the simulated stack, and record that the code reads the values of all its entries. This is
+        done where it is unknown what the code does with them, such as at a jump."""
         self._use(len(self.stack))
 
     def _read(self, entry: _Entry) -> None:
         """Record that the code reads the value of ``entry``, an entry of the simulated stack. Do nothing if
-        the entry is not a Name (the expression by which the value was read, such as ``config['lr']``)."""
+        it is not a Name (an expression such as ``config['lr']``), or if it is only a parameter."""
         if isinstance(entry, Name):
             if entry.kind == PARAMETER and not entry.steps:
                 return  # an argument that is passed on
@@ -169,21 +167,21 @@ class _Scan:
                 self.found.read[entry] = (self.line, self.straight)
 
     def _write(self, entry: _Entry) -> None:
-        """Record that the code assigns to ``entry``, an entry of the simulated stack. Do nothing if the entry
-        is not a Name (an expression such as ``config['lr']``)."""
+        """Record that the code assigns to ``entry``, an entry of the simulated stack. Do nothing if it is not
+        a Name (an expression such as ``config['lr']``)."""
         if isinstance(entry, Name):
             self.found.written.add(entry)
 
     def _variable(self, name: str) -> Name | None:
-        """Return the expression that was assigned to the local or closure variable ``name``, as a Name:
-        ``self.layer`` after ``layer = self.layer``. Return None if it is unknown."""
+        """Return the expression that was assigned to the local or closure variable ``name``: ``self.layer``
+        after ``layer = self.layer``. None: unknown."""
         if name in self.code.co_freevars:
             return self.outer.get(name)
         return self.local.get(name)
 
     def _step(self, op: str, arg: int, value: object) -> None:
         """Follow one instruction of the bytecode. ``op`` is its name, such as ``LOAD_ATTR``, ``arg`` its
-        numeric argument, and ``value`` what this argument refers to, such as the attribute's name."""
+        numeric argument, and ``value`` what this argument stands for, such as the attribute's name."""
         stack = self.stack
         if op in ("LOAD_GLOBAL", "LOAD_NAME"):
             if op == "LOAD_GLOBAL" and arg & 1:
@@ -231,9 +229,9 @@ class _Scan:
             self._other(op, arg)
 
     def _other(self, op: str, arg: int) -> None:
-        """Follow an instruction, such as ``CALL``, that reads and removes entries of the simulated stack
-        (expressions in place of values) and adds values without an expression. At a jump or an unknown
-        instruction, empty the stack. ``op`` is the name of the instruction, ``arg`` its numeric argument."""
+        """Follow an instruction, such as ``CALL``, that reads and removes entries of the simulated stack and
+        adds values without an expression. At a jump or an unknown instruction, empty the stack. ``op``: its
+        name; ``arg``: its argument."""
         if op == "CALL":
             taken, put = arg + 2, 1
         elif op == "CALL_KW":
@@ -257,9 +255,8 @@ class _Scan:
             self.straight = False
 
     def _fast(self, op: str, value: object) -> None:
-        """Follow the instruction ``op`` that loads or stores the local variable ``value``, such as
-        ``STORE_FAST``. From Python 3.13 on, one instruction may load or store two variables; ``value`` is
-        then a tuple of two names."""
+        """Follow the instruction ``op``, such as ``STORE_FAST``, that loads or stores the local variable
+        ``value``. From Python 3.13 on, it may load or store two: ``value`` is then a tuple."""
         names = [str(v) for v in value] if isinstance(value, tuple) else [str(value)]
         verbs = [part.strip("_") for part in op.split("FAST")[:-1]]  # of STORE_FAST_LOAD_FAST both
         for verb, name in zip(verbs, names, strict=False):
@@ -283,9 +280,9 @@ class _Scan:
         self.found.attributes.update(str(k) for how, k in entry.steps if how == ATTRIBUTE)
 
     def _attribute(self, op: str, arg: int, name: str) -> None:
-        """Follow the instruction ``op`` (``LOAD_ATTR`` or ``LOAD_METHOD``), which reads the attribute
-        ``name`` of the topmost entry of the simulated stack (expressions in place of values). ``arg``, the
-        instruction's numeric argument, shows whether a method is loaded."""
+        """Follow ``op`` (``LOAD_ATTR`` or ``LOAD_METHOD``): replace the topmost entry of the simulated stack
+        by its attribute ``name``. ``arg``, the instruction's numeric argument, shows whether a method is
+        loaded."""
         self.found.attributes.add(name)
         base = self._pop()
         if op == "LOAD_METHOD" or (METHODS_ARE_ATTRIBUTES and arg & 1):
@@ -296,8 +293,8 @@ class _Scan:
             self.stack.append(None)
 
     def _item(self, base: _Entry, key: _Entry) -> Name | None:
-        """Return the expression ``base[key]``, such as ``config['lr']``, if ``base`` is an expression and
-        ``key`` is a constant. Otherwise record that the code reads both, and return None."""
+        """Return the expression ``base[key]``, such as ``config['lr']``. If ``base`` is no expression or
+        ``key`` no constant, record that the code reads both, and return None."""
         if isinstance(base, Name) and isinstance(key, _Const) and type(key.value) in KEYS:
             return base._replace(steps=(*base.steps, (ITEM, key.value)))
         self._read(base)

@@ -74,8 +74,8 @@ def named_roots(function: Any) -> list[tuple[str, str, Any]]:
 
 
 def _may_capture(value: Any) -> bool:
-    """Return whether ``value`` is a function, a method, a partial, or a wrapper of a library around a
-    function (for example, a jitted function)."""
+    """Return whether ``value`` is a function, a method, a partial, or a library's wrapper around a function,
+    such as a jitted function."""
     if isinstance(value, (FunctionType, MethodType, functools.partial)):
         return True
     kind = type(value)
@@ -83,8 +83,9 @@ def _may_capture(value: Any) -> bool:
 
 
 def _reached(function: FunctionType) -> list[tuple[str, str, Any]]:
-    """Return (variable, where, value) of the closure cells, globals and default values of one Python
-    function. ``where`` is ``closure``, ``global`` or ``default``."""
+    """Return (variable, where, value) of the closure cells, globals and default values of ``function``.
+    ``where`` is ``closure``, ``global`` or ``default``. For a module or class, the attributes that the code
+    may read are added."""
     code, space = function.__code__, function.__globals__
     captured = functions.captures(function)
     values: list[tuple[str, str, Any]] = [(name, "closure", value) for name, value in captured.items()]
@@ -101,13 +102,12 @@ def _reached(function: FunctionType) -> list[tuple[str, str, Any]]:
 
 
 def _attributes(name: str, where: str, owner: Any, wanted: set[str]) -> list[tuple[str, str, Any]]:
-    """Return (name, kind, value) of those attributes of ``owner``, a module or class, that some code may
+    """Return (name, ``where``, value) of the attributes of ``owner``, a module or class, that some code may
     read: ``("config.lr", "global", 0.1)``.
 
     Args:
       name: the name of ``owner`` in the code.
-      where: the kind of the variable that refers to ``owner``: closure, global or attribute. Each attribute
-        gets the same kind.
+      where: the kind of the variable that refers to ``owner``: closure, global or attribute.
       wanted: the attribute names that occur in the code.
     """
     found: dict[str, Any] = {}
@@ -129,15 +129,16 @@ def _global_names(code: CodeType) -> set[str]:
 
 
 class Drawn(NamedTuple):
-    """The random keys from which a traced function draws random numbers. Each field is None if it is unknown.
+    """The random keys from which a traced function draws random numbers. A field is None if it is unknown.
 
     Attributes:
-      constants: positions, among the captured constants, of keys from which each call draws the same numbers:
-        they are not combined with an argument, as by ``jax.random.fold_in(key, argument)``.
+      constants: positions, among the captured constants, of keys that are not combined with an argument.
+        (They are combined by ``jax.random.fold_in(key, argument)``.) Each call draws the same numbers from
+        them.
       arguments: positions, among the flat arguments, of keys that are not combined with another argument.
       of: the number of flat arguments.
       on_devices: positions, among the flat arguments, of keys from which all devices of a shard_map draw
-        equal numbers, and combine them element by element with an array that is split over the devices, as in
+        equal numbers and combine them element by element with an array that is split over the devices, as in
         a dropout mask.
     """
 
@@ -148,8 +149,8 @@ class Drawn(NamedTuple):
 
 
 def keys_drawn_from(jaxpr: Any) -> Drawn:
-    """Return which captured constants and which arguments of ``jaxpr`` are random keys that it draws numbers
-    from. Only public parts of the jaxpr (``jax.extend.core``) are read. The equations are read only if a
+    """Return which captured constants and which arguments of ``jaxpr`` are random keys from which it draws
+    numbers. Only public parts of the jaxpr (``jax.extend.core``) are read, and the equations only if a
     constant or an argument can be a key."""
     body = getattr(jaxpr, "jaxpr", jaxpr)
     first = len(body.constvars)  # the arguments are numbered after the constants
@@ -172,13 +173,13 @@ def keys_drawn_from(jaxpr: Any) -> Drawn:
 
 
 def _draws_alike(body: Any, keys: dict[int, int], found: set[int]) -> None:
-    """Find random keys from which all devices of a shard_map draw equal numbers, and combine them with an
-    array that is split over the devices. Add to ``found`` the positions of the arguments that are such keys.
+    """Add to ``found`` the positions of the arguments that are random keys from which all devices of a
+    shard_map draw equal numbers and combine them with an array that is split over the devices.
 
     Args:
       body: a jaxpr, which may contain a shard_map.
-      keys: for the variables of ``body`` that are arguments and may be keys: ``id()`` of the variable -> the
-        position of the argument.
+      keys: ``id()`` of a variable of ``body`` -> the position of the argument that it is, for arguments that
+        may be keys.
     """
     for equation in body.eqns if keys else ():
         if equation.primitive.name == "shard_map":
@@ -200,8 +201,8 @@ class _Uniform(NamedTuple):
 
     Attributes:
       sources: positions of the operands of the shard_map from which the value is computed.
-      drawn: the size of the largest array of random numbers from which the value is computed; 0: it is
-        computed from none.
+      drawn: the size of the largest array of random numbers from which the value is computed; 0: there is
+        none.
     """
 
     sources: frozenset[int] = frozenset()
@@ -222,18 +223,17 @@ def _draws_on_split(
     body: Any, operands: list[_Uniform | None], found: set[frozenset[int]]
 ) -> list[_Uniform | None]:
     """Find random numbers in a shard_map that are equal on all devices but are combined element by element
-    with a part of a split array, as in a dropout mask. This is usually a mistake. Return for each result of
-    ``body`` whether it is equal on all devices (a _Uniform) or not (_SPLIT).
+    with a part of a split array. Return for each result of ``body`` a _Uniform if it is equal on all devices,
+    else _SPLIT.
 
-    An array of random numbers counts only if it is at least as large as the part of the split array. Smaller
-    ones are meant to be equal on all devices: noise for weights that all devices have, an order, a random
+    An array of random numbers counts only if it is at least as large as the part of the split array, as in a
+    dropout mask. Smaller ones are meant to be equal on all devices: noise for weights, an order, a random
     projection.
 
     Args:
       body: the jaxpr of a shard_map, or a jaxpr inside it.
       operands: for each argument of ``body``, a _Uniform or _SPLIT.
-      found: for each such array of random numbers, its ``sources`` (the operands of the shard_map from which
-        it is computed) are added to this set.
+      found: the ``sources`` of each such array (operands of the shard_map) are added to this set.
     """
     known: dict[int, _Uniform | None] = dict(zip(map(id, body.invars), operands, strict=False))
     for equation in body.eqns:
@@ -259,7 +259,7 @@ def _draws_on_split(
 
 def _may_be_key(aval: Any) -> bool:
     """Return whether an array with the abstract value ``aval`` may be a random key: a typed key, or a raw one
-    (uint32[..., 2] or [..., 4])."""
+    (uint32[..., 2] or uint32[..., 4])."""
     if not hasattr(aval, "dtype") or not hasattr(aval, "shape"):  # a token, a reference
         return False
     dtype, shape = str(aval.dtype), tuple(aval.shape)
@@ -267,13 +267,13 @@ def _may_be_key(aval: Any) -> bool:
 
 
 def _draws(body: Any, known: dict[int, frozenset[int]], found: set[frozenset[int]]) -> None:
-    """Find the operations in ``body`` that draw random numbers. For each, add to ``found`` the positions of
-    the random keys from which the operation's key is made.
+    """For each operation in ``body`` that draws random numbers, add to ``found`` the positions of the random
+    keys from which its key is made.
 
     Args:
       body: a jaxpr.
-      known: for each variable that is computed from nothing but random keys and literals: ``id()`` of the
-        variable -> the positions of these keys in [*constants, *arguments] of the outermost jaxpr.
+      known: ``id()`` of a variable that is computed only from random keys and literals -> the positions of
+        these keys in [*constants, *arguments] of the outermost jaxpr.
     """
     for equation in body.eqns:
         sources = [known.get(id(v)) for v in equation.invars]
@@ -301,8 +301,8 @@ def _bodies(equation: Any) -> Iterator[Any]:
 
 
 def inner_programs(jaxpr: Any, left: int = MAX_INNER) -> Iterator[Any]:
-    """Yield the jaxprs of those jitted functions called in ``jaxpr`` that have captured arrays of their own.
-    Calls inside calls are searched up to ``left`` levels."""
+    """Yield the jaxprs of the jitted functions called in ``jaxpr`` that have captured arrays of their own.
+    Calls inside calls are searched, too, up to ``left`` levels."""
     for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns if left else ():
         if equation.primitive.name in CALLING:
             for value in equation.params.values():
@@ -315,14 +315,15 @@ def inner_programs(jaxpr: Any, left: int = MAX_INNER) -> Iterator[Any]:
 def of_trace(
     function: Any, constants: list[Any], is_array: Any, jaxpr: Any = None, drawn: frozenset[int] | None = None
 ) -> list[Captured]:
-    """Describe the arrays that a trace of ``function`` captured: name and kind of the variable, shape, dtype
-    and bytes. The largest array comes first.
+    """Return, for each array that a trace of ``function`` captured, the name and kind of its variable (None
+    if none is found), shape, dtype and bytes. The largest array comes first; at most MAX_REPORTED are
+    returned.
 
     Args:
       constants: the arrays that ``function`` itself captured.
       is_array: a function that returns whether an object is an array.
       jaxpr: the result of the trace, in which arrays captured by inner jitted functions are searched; None:
-        these arrays are left out.
+        these arrays are not in the result.
       drawn: positions among ``constants`` of random keys from which the trace draws; None: unknown.
     """
     if jaxpr is not None:

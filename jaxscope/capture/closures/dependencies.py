@@ -48,8 +48,8 @@ class Found(NamedTuple):
       place: the path to the value from the traced function.
       name: the expression in the code, such as ``config['lr']``.
       where: the kind of the variable with which ``name`` begins: ``closure``, ``global`` or ``static`` (an
-        argument that stays the same from call to call). ``global of helper`` is a global that is read by
-        ``helper``, a function that the traced function calls.
+        argument that stays the same from call to call). ``global of helper`` is a global that the code of
+        ``helper`` reads, a function that the traced function calls.
       value: the present value.
       line: the first line that reads the value.
       certain: whether every run of the traced function executes that line.
@@ -64,13 +64,13 @@ class Found(NamedTuple):
 
 
 class _Walk:
-    """Collects the values that a function reads besides its arguments. If the function calls functions of the
-    user, the values that these read are collected, too.
+    """Collects the values that a function reads besides its arguments, and those that the user's functions
+    called by it read.
 
     Args:
       function: the function.
-      bound: arguments of ``function`` that are the same in all calls, such as ``self``, and are collected,
-        too: name -> a function without arguments that returns the value.
+      bound: name -> a function that returns the value, for arguments of ``function`` that stay the same from
+        call to call, such as ``self``. These values are collected, too.
     """
 
     def __init__(self, function: FunctionType, bound: dict[str, Any]) -> None:
@@ -99,8 +99,8 @@ class _Walk:
         return [f for place, f in self.found.items() if not self._is_written(place)]
 
     def _is_written(self, place: Place) -> bool:
-        """Return whether the searched code assigns to the value at the path ``place``, or to an object on
-        this path."""
+        """Return whether the searched code assigns to the value at the path ``place``, or to an object on the
+        way to it."""
         return any(place[:n] in self.written for n in range(1, len(place) + 1))
 
     def _function(self, function: FunctionType, place: Place, bound: dict[str, Variable]) -> None:
@@ -108,8 +108,8 @@ class _Walk:
 
         Args:
           place: the path to ``function`` from the traced function.
-          bound: parameter of ``function`` -> its value (a Variable), for the parameters whose values are
-            known, such as ``self``.
+          bound: parameter of ``function`` -> its value (a Variable), for parameters with a known value, such
+            as ``self``.
         """
         receiver = next(iter(bound.values()))[0] if bound else None
         if (id(function), receiver) in self.seen:
@@ -134,12 +134,12 @@ class _Walk:
         self, function: FunctionType, place: Place, bound: dict[str, Variable], name: bytecode.Name
     ) -> Variable | None:
         """Return the variable with which an expression begins: ``config`` for ``config.lr``. Return None if
-        the variable has no value, or if it is an argument that may be different in each call.
+        it has no value, or if it is an argument that may be different in each call.
 
         Args:
           function: the function whose code has the expression.
           place: the path to ``function`` from the traced function.
-          bound: parameter -> variable, for those parameters of ``function`` whose values are known.
+          bound: parameter -> variable, for the parameters of ``function`` with a known value.
           name: the expression.
         """
         if name.kind == bytecode.PARAMETER:
@@ -160,8 +160,8 @@ class _Walk:
         at: Frame,
         certain: bool,
     ) -> None:
-        """Follow an expression such as ``config.lr`` step by step from ``variable``, with which it begins,
-        and add the value that the line ``at`` reads to the result.
+        """Follow an expression such as ``config.lr`` step by step from ``variable``, its first name, and
+        collect the value to which it leads.
 
         Args:
           variable: the variable and its value.
@@ -196,15 +196,14 @@ class _Walk:
         self._leaf(Found(place, name, where, value, at, certain), 0)
 
     def _call(self, function: FunctionType, place: Place, receiver: Variable) -> None:
-        """Queue ``function``, a method that the code calls, so that the values that it reads are collected
-        too. ``place`` is its path from the traced function, and ``receiver`` the value of its first
-        parameter, ``self``."""
+        """Queue ``function``, a method that the code calls, so that what it reads is collected too. ``place``
+        is its path from the traced function; ``receiver`` is the value of its parameter ``self``."""
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
         self.queue.append((function, place, {names[0]: receiver} if names else {}))
 
     def _leaf(self, found: Found, depth: int) -> None:
-        """Add the value ``found`` to the result. If it is a function or a callable object, also collect what
-        its code reads. ``depth`` is the number of containers around the value."""
+        """Collect the value ``found``. If it is a function or a callable object, also collect what its code
+        reads. ``depth`` is the number of containers around the value."""
         value, kind = found.value, type(found.value)
         if found.place in self.found or _is_code(value):
             return
@@ -230,7 +229,7 @@ class _Walk:
             self.whole.append((found, depth))
 
     def _follow_method(self, found: Found) -> None:
-        """Collect what the function of ``found`` reads. ``found`` is a bound method that the code reads."""
+        """Collect what the function of ``found``, a bound method, reads."""
         method = found.value
         if type(method.__func__) is FunctionType and _is_users(method.__func__):
             owner = (*found.place, (SELF, None))
@@ -240,9 +239,8 @@ class _Walk:
             )
 
     def _children(self, found: Found, depth: int) -> None:
-        """Add the parts of an object to the result, because the code reads the object as a whole: the items
-        of a container, or those attributes of another object whose names occur in the code. ``found`` is the
-        object, and ``depth`` the number of containers around it."""
+        """Collect the parts of ``found``, an object that the code reads as a whole: the items of a container,
+        else the attributes whose names occur in the code. ``depth`` is the number of containers around it."""
         value = found.value
         kind = type(value)
         pairs: list[tuple[Step, str, Any]] = []
@@ -283,14 +281,14 @@ def _is_users(function: FunctionType) -> bool:
 
 
 def _belongs_to_user(module: object) -> bool:
-    """Return whether the module with the name ``module`` is part of the user's program: not of a library, and
-    not of Python's standard library."""
+    """Return whether the module named ``module`` is part of the user's program, and not of a library or
+    Python's standard library."""
     return module == "__main__" or not (frames.is_library(module) or frames.root(module) in _STDLIB)
 
 
 def _calls_on(value: Any) -> bool:
-    """Return whether ``value`` is a wrapper around a function: a jitted function, a partial, the result of
-    ``jaxscope.watch``."""
+    """Return whether ``value`` is a wrapper of a library around a function (a jitted function, a partial) or
+    a function wrapped by ``jaxscope.watch``."""
     kind = type(value)
     if of_class(kind, WATCHED) is not MISSING:
         return True
@@ -299,7 +297,7 @@ def _calls_on(value: Any) -> bool:
 
 
 def _is_code(value: Any) -> bool:
-    """Return whether ``value`` is a module, or a library's function or class. Such values are left out,
+    """Return whether ``value`` is a module, or a library's function or class. These values are not collected,
     because programs do not change them."""
     kind = type(value)
     if kind in (ModuleType, BuiltinFunctionType, MethodDescriptorType) or issubclass(kind, ModuleType):
@@ -315,8 +313,7 @@ _known: weakref.WeakKeyDictionary[Any, bytecode.Reads] = weakref.WeakKeyDictiona
 
 
 def reads_of(function: FunctionType) -> bytecode.Reads:
-    """Return the names that the code of ``function`` reads and assigns. They are determined once for each
-    code object."""
+    """Return the names that the code of ``function`` reads and assigns, from a cache by code object."""
     code = function.__code__
     reads = _known.get(code)
     if reads is None:
@@ -325,11 +322,11 @@ def reads_of(function: FunctionType) -> bytecode.Reads:
 
 
 def walk(function: FunctionType, bound: dict[str, Any]) -> list[Found]:
-    """Return the values that ``function`` reads and that are not its arguments, without those that its code
-    assigns itself.
+    """Return the values that ``function`` reads and that are not its arguments. Values that its own code
+    assigns are not among them.
 
     Args:
       bound: name -> a function that returns the value, for arguments that stay the same from call to call: a
-        static ``self``, values bound by a partial.
+        static ``self``, values bound by a partial. These values are among the result.
     """
     return _Walk(function, bound).run()

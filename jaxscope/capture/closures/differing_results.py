@@ -1,6 +1,6 @@
-"""Find results of a shard_map that are not equal on several devices although ``out_specs`` declares them
-equal, because a ``psum`` or ``pmean`` is missing. Only shard_maps with ``check_vma=False`` are examined:
-otherwise JAX itself raises an error."""
+"""Find results of a shard_map that differ between devices although ``out_specs`` declares them equal, because
+a ``psum`` or ``pmean`` is missing. Only shard_maps with ``check_vma=False`` are examined: for others, JAX
+itself raises an error."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _SAME: _Differs = frozenset()
 
 
 class Differing(NamedTuple):
-    """A result of a shard_map that differs along mesh axes, although ``out_specs`` declares it equal along
-    these axes.
+    """A result of a shard_map that differs between devices along some mesh axes, although ``out_specs``
+    declares it equal.
 
     Attributes:
       result: the position of this result among the results of the jitted function; None: the function does
         not return it unchanged.
       aval: shape and dtype of one device's part of the result, as text: ``float32[3]``.
-      axes: the names of these mesh axes.
+      axes: the names of the mesh axes along which it differs.
     """
 
     result: int | None
@@ -46,16 +46,16 @@ class Differing(NamedTuple):
 
 def find(jaxpr: Any) -> list[Differing]:
     """Return the results of shard_maps in ``jaxpr``, the trace of a jitted function, that differ between
-    devices although ``out_specs`` declares them equal. At most MOST are returned. Only public parts of the
-    jaxpr (``jax.extend.core``) are read."""
+    devices although ``out_specs`` declares them equal; at most MOST. Only public parts of the jaxpr
+    (``jax.extend.core``) are read."""
     body = getattr(jaxpr, "jaxpr", jaxpr)
     return list(_in(body, {id(v): n for n, v in enumerate(body.outvars)}))[:MOST]
 
 
 def _in(body: Any, results: dict[int, int]) -> Iterator[Differing]:
     """Yield the results of shard_maps in ``body``, a jaxpr, that differ between devices although
-    ``out_specs`` declares them equal. ``results`` has ``id()`` of a variable -> position, for each variable
-    of ``body`` that is a result of the jitted function."""
+    ``out_specs`` declares them equal. ``results``: ``id()`` of a variable that is a result of the jitted
+    function -> its position."""
     for equation in body.eqns:
         name, params = equation.primitive.name, equation.params
         if name == "shard_map" and params.get("check_vma") is False:
@@ -86,9 +86,9 @@ def _axes_of(spec: Any) -> frozenset[str]:
 
 
 def _results(body: Any, operands: Sequence[_Differs]) -> list[_Differs]:
-    """Return for each result of ``body`` the mesh axes along which the result differs between devices.
-    ``body`` is the jaxpr of a shard_map, or a jaxpr inside it; ``operands`` has these axes for each argument
-    of ``body``."""
+    """Return, for each result of ``body``, the mesh axes along which it differs between devices; None:
+    unknown. ``body`` is the jaxpr of a shard_map or a jaxpr inside it. ``operands`` has the axes of its
+    arguments."""
     known: dict[int, _Differs] = dict(zip(map(id, body.invars), operands, strict=True))
     for equation in body.eqns:
         values = [known.get(id(v), _SAME) for v in equation.invars]
@@ -98,8 +98,8 @@ def _results(body: Any, operands: Sequence[_Differs]) -> list[_Differs]:
 
 
 def _of_equation(equation: Any, values: list[_Differs]) -> list[_Differs]:
-    """Return for each result of ``equation`` the mesh axes along which the result differs between devices.
-    ``values`` has these axes for each operand."""
+    """Return, for each result of ``equation``, the mesh axes along which it differs between devices; None:
+    unknown. ``values`` has the axes of each operand."""
     name, params, n = equation.primitive.name, equation.params, len(equation.outvars)
     if name in _OTHER:
         return [None] * n
@@ -138,13 +138,12 @@ def _of_equation(equation: Any, values: list[_Differs]) -> list[_Differs]:
 
 
 def _repeated(body: Any, values: list[_Differs], constants: int, carried: int) -> list[_Differs]:
-    """Return for each result of a loop the mesh axes along which the result differs between devices.
-
-    An iteration can only add axes, so the iterations are repeated until no axis is added.
+    """Return, for each result of a loop, the mesh axes along which it differs between devices; None: unknown.
+    An iteration can only add axes, so iterations are repeated until none is added.
 
     Args:
       body: the jaxpr of one iteration.
-      values: the axes for each argument of ``body``: first the constants, then the carried values, then
+      values: the axes of each argument of ``body``: first the constants, then the carried values, then
         slices.
       constants: the number of arguments that are the same in all iterations.
       carried: the number of arguments that come from the iteration before.
@@ -162,8 +161,8 @@ def _repeated(body: Any, values: list[_Differs], constants: int, carried: int) -
 
 
 def _joined(values: Sequence[_Differs]) -> _Differs:
-    """Return the mesh axes along which a value differs between devices if it is computed from several other
-    values. ``values`` has these axes for each of the other values. The axes are None if they are unknown."""
+    """Return the mesh axes along which a value differs between devices if it is computed from several values.
+    ``values`` has the axes of each; None: unknown, and the result is then None, too."""
     found: frozenset[str] = frozenset()
     for v in values:
         if v is None:
@@ -173,9 +172,8 @@ def _joined(values: Sequence[_Differs]) -> _Differs:
 
 
 def _each(values: list[_Differs], n: int) -> list[_Differs]:
-    """Return, for each of the ``n`` results of a collective operation, the mesh axes along which its operand
-    differs between devices. ``values`` has these axes for each operand. If there are more or fewer operands
-    than results, each result gets the axes of all operands."""
+    """Return the axes in ``values`` (of each operand of a collective operation) for its ``n`` results. If
+    there are more or fewer operands than results, each result gets the axes of all operands."""
     return values if len(values) == n else [_joined(values)] * n
 
 

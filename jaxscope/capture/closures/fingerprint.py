@@ -31,14 +31,14 @@ class Mark:
     """A remembered value, with which a later value can be compared.
 
     Attributes:
-      ref: a function that returns the remembered object, or None when it is dead. The object is compared only
-        by ``is``.
+      ref: a function that returns the remembered object while it is alive, later None. Values are compared
+        with this object by ``is`` only.
       text: the value as text of limited length.
       code: the code, if the value is a Python function; else None.
       facts: data that is equal for equal values, such as (type, value) or the keys of a dict; None: the value
         is equal only to itself.
       crc: checksum of the contents of a NumPy array; None: the contents are not compared.
-      watched: whether ``ref`` refers to the object, so that another object is noticed. False for a list or a
+      watched: whether ``ref`` can return the object, so that another object is noticed. False for a list or a
         dict, which can have no weak reference.
     """
 
@@ -60,8 +60,8 @@ class Mark:
                 self.watched = False
 
     def same(self, value: Any) -> bool:
-        """Return whether ``value`` is the remembered object or equal to it. Return True also if this cannot
-        be determined, so that no false change is reported."""
+        """Return whether ``value`` is the remembered object or equal to it. If this cannot be determined,
+        return True, so that no false change is reported."""
         if self.watched and self.ref() is value:
             return True
         if self.code is not None:
@@ -78,14 +78,14 @@ class Mark:
         return not self.watched
 
     def contents(self, value: Any) -> bool:
-        """Return whether ``value``, the remembered NumPy array, still has the same contents. Return True also
-        if the contents are not compared, or if ``value`` is not the remembered object."""
+        """Return whether ``value``, the remembered NumPy array, still has the same contents. Return True if
+        the contents are not compared, or if ``value`` is another object."""
         return self.crc is None or self.ref() is not value or checksum(value) == self.crc
 
 
 def _facts(value: Any) -> Any:
     """Return data of builtin types that is equal for equal values: (type, value) of a number, (list, length)
-    of a list. Return None if the value is equal only to itself."""
+    of a list. None if ``value`` is equal only to itself."""
     kind = type(value)
     if kind in (str, bytes) and len(value) > MAX_KEPT:
         data = value if kind is bytes else value.encode("utf-8", "surrogatepass")
@@ -113,8 +113,8 @@ def _facts(value: Any) -> Any:
 
 
 def checksum(value: Any) -> int | None:
-    """Return a checksum of the contents of ``value``, a NumPy array. Return None for an array that is larger
-    than MAX_BYTES or contains Python objects, and for any other value."""
+    """Return a checksum of the contents of ``value``, a NumPy array. Return None if it is no NumPy array, is
+    larger than MAX_BYTES, or contains Python objects."""
     if not issubclass(type(value), np.ndarray) or value.nbytes > MAX_BYTES or value.dtype.hasobject:
         return None
     plain = np.ndarray.view(value, np.ndarray)
@@ -122,7 +122,7 @@ def checksum(value: Any) -> int | None:
 
 
 def shown(value: Any) -> str:
-    """Return a short text that shows ``value``. For a small NumPy array, this includes its first items:
+    """Return ``value`` as short text. For a small NumPy array of numbers, this includes its first items:
     ``float32[3] [1, 2, 3]``."""
     kind = type(value)
     if hasattr(kind, "aval") and hasattr(kind, "dtype"):

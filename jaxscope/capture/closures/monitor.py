@@ -5,8 +5,8 @@ remembered, most of them by weak reference. After calls of the function, it is c
 have another object now. At the ends of training steps, at growing intervals, the contents of NumPy arrays are
 compared, too.
 
-If a jitted function calls the watched function, no Python runs when JAX executes the compiled program, so
-jaxscope does not see these calls. Then all checks are made at the ends of steps.
+If a jitted function calls the watched function, no Python runs when JAX executes the compiled program. Then
+jaxscope does not see the calls, and all checks are made at the ends of steps.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Guard:
 
     Attributes:
       function: the id of the watched function.
-      inside: True if the watched function is not jitted itself but is called by a jitted function. When JAX
-        runs the compiled program, no Python runs, so jaxscope does not see these calls.
+      inside: True if the watched function is not jitted itself but is called by a jitted function. jaxscope
+        does not see its calls then, because no Python runs when JAX executes the compiled program.
       static: position of an argument, such as a static ``self``, for each of whose values the function is
         traced again; None: there is no such argument.
       snapshots: what the traces read: ``id()`` of a value of the argument at ``static`` -> (reference to this
@@ -74,7 +74,7 @@ class Guard:
     def look(self, args: tuple[Any, ...]) -> None:
         """Check whether the values that the watched function (``jaxscope.watch``) read from outside during
         its trace have changed, and decide after how many calls to check next. This is called after a call of
-        the function; ``args`` are the positional arguments of the call."""
+        the function with the positional arguments ``args``."""
         try:
             began = time.perf_counter_ns()
             if self.pending is not None:
@@ -109,8 +109,8 @@ class Guard:
             shield.switch_off("stale_captures", f"{type(e).__name__}: {str(e)[:300]}")
 
     def newest(self, args: tuple[Any, ...]) -> Snapshot | None:
-        """Return the Snapshot of the newest trace for the positional arguments ``args``: the values that this
-        trace read. Return None if there was no such trace."""
+        """Return the values (a Snapshot) that the newest trace for the positional arguments ``args`` read;
+        None if there was no such trace."""
         if self.static is None:
             key = 0
         elif self.static < len(args):
@@ -123,14 +123,14 @@ class Guard:
         return entry[1]
 
     def returned(self) -> None:
-        """Remember the values that the pending trace read. This is called when the call in which the trace
-        began has returned."""
+        """Remember the values that the pending trace read, because the call in which the trace began has
+        returned. Do nothing in another thread than that of the trace."""
         pending = self.pending
         if pending is not None and pending.thread == threading.get_ident():
             self.take(pending, set())
 
     def take(self, pending: Pending, constants: set[paths.Identity]) -> None:
-        """Remember the values that the finished trace ``pending`` read, in a Snapshot. ``constants``
+        """Remember, in a Snapshot, the values that the finished trace ``pending`` read. ``constants``
         identifies the arrays that the trace captured as constants (``paths.identity``)."""
         if self.pending is pending:
             self.pending = None
@@ -160,12 +160,11 @@ class Guard:
             self.monitor.check_soon()
 
     def compare(self, snapshot: Snapshot, read: Read, seen: str) -> None:
-        """Compare one value that the trace read with the present value of its variable. If they are not
-        equal, report a change.
+        """Compare one value that the trace read with the present value of its variable, and report a change.
 
         Args:
           snapshot: all values that the trace read.
-          read: the value to compare, one of those in ``snapshot``.
+          read: the one to compare.
           seen: the occasion: CALL, STEP or EXIT.
         """
         function = snapshot.function()
@@ -180,12 +179,12 @@ class Guard:
             read.remember(value)  # another object with an equal value: compare with this one from now on
 
     def report(self, snapshot: Snapshot, read: Read, value: Any, seen: str, how: str) -> None:
-        """Write the event ``CaptureChanged``: a captured value is different now. From then on this value is
-        not checked any more.
+        """Log the event ``CaptureChanged``: a captured value is different now. From then on, this value is
+        not checked.
 
         Args:
           snapshot: the values that the trace read.
-          read: the value among them that has changed.
+          read: the one that has changed.
           value: the present value.
           seen: the occasion: CALL, STEP or EXIT.
           how: ``rebound`` (the variable has another object) or ``in place`` (the contents of the array
@@ -216,7 +215,7 @@ class Guard:
 
     def contents(self, snapshot: Snapshot, seen: str) -> None:
         """Compare the contents of the NumPy arrays that a trace read with their contents at the trace, and
-        report changes. ``snapshot`` has the values that the trace read; ``seen`` is the occasion: CALL, STEP
+        report changes. ``snapshot`` has the values that the trace read. ``seen`` is the occasion: CALL, STEP
         or EXIT."""
         snapshot.calls = self.counter.value
         for read in list(snapshot.arrays):
@@ -225,8 +224,8 @@ class Guard:
                 self.report(snapshot, read, value, seen, "in place")
 
     def step_ended(self) -> bool:
-        """Make, at the end of a training step, the checks that are not made after calls. Return whether this
-        method has to be called at the ends of later steps, too."""
+        """At the end of a training step, make the checks that are not made after calls. Return whether this
+        method is to be called again at the ends of later steps."""
         current = self._current()
         tracker = self.monitor.tracker
         if not self.inside and tracker is not None and tracker.caller is self.counter:
@@ -241,15 +240,15 @@ class Guard:
         return (self.inside and bool(current)) or any(s.arrays for s in current)
 
     def exit(self) -> None:
-        """At the end of the recording, compare the contents of the captured NumPy arrays if there were calls
+        """At the end of the recording, compare the contents of the captured NumPy arrays, if there were calls
         since the last comparison."""
         for snapshot in self._current():
             if snapshot.calls != self.counter.value:
                 self.contents(snapshot, EXIT)
 
     def _current(self) -> list[Snapshot]:
-        """Return those Snapshots (the values that one trace read) whose function and static argument are
-        still alive."""
+        """Return the Snapshots (the values that one trace read) whose function and static argument are still
+        alive."""
         return [
             s
             for owner, s in list(self.snapshots.values())
@@ -258,14 +257,14 @@ class Guard:
 
 
 class Pending:
-    """A trace that has begun and not ended, of a function wrapped by ``jaxscope.watch``.
+    """A trace, of a function wrapped by ``jaxscope.watch``, that has begun and not ended.
 
     Args:
       function: the user's function.
       bound: name -> a function that returns the value, for arguments that stay the same from call to call.
       static: position of an argument, such as a static ``self``, for each of whose values the function is
-        traced again; None: there is none.
-      owner: a function that returns the value of that argument; None: there is no such argument.
+        traced again; None: there is no such argument.
+      owner: a function that returns the value of the argument at ``static``; None if ``static`` is None.
       call: the number of the call in which the trace began.
     """
 
@@ -282,7 +281,7 @@ class Pending:
 class ClosureMonitor:
     """Checks whether values that functions read from outside (closures, globals) have changed since the
     trace. Only functions wrapped by ``jaxscope.watch`` are checked, each by one Guard. ``bool()`` of this
-    object is True if there are such functions.
+    object is True if there is such a function.
 
     Attributes:
       tracker: the StepTracker, which counts training steps; None: steps are not counted.
@@ -298,9 +297,9 @@ class ClosureMonitor:
         return bool(self._by_function.values())
 
     def guard(self, watched: Any, counter: Counter) -> Guard | None:
-        """Create and return a Guard for ``watched``, an object wrapped by ``jaxscope.watch``. The Guard
-        checks the values that the function in ``watched`` captures. Return None if ``watched`` contains no
-        function of the user. ``counter`` counts the calls of ``watched``."""
+        """Return a new Guard for ``watched``, an object wrapped by ``jaxscope.watch``. It checks the values
+        that the user's function in ``watched`` captures. Return None if there is no function of the user.
+        ``counter`` counts the calls of ``watched``."""
         inner, positional, _ = access_path.target(watched)
         if inner is None:
             return None
@@ -316,8 +315,8 @@ class ClosureMonitor:
         return guard
 
     def began(self, call: int, source: dict[str, Any], frame: FrameType | None) -> None:
-        """Record that the trace of the call number ``call`` begins, in the Guards of the traced function. Do
-        nothing if the function is not watched (``jaxscope.watch``).
+        """Tell the Guards of a traced function that the trace of the call number ``call`` begins. Do nothing
+        if the function is not watched (``jaxscope.watch``).
 
         Args:
           source: the function, options of jit and arguments of the call, as read from JAX's frames
@@ -357,9 +356,9 @@ class ClosureMonitor:
             guard.counter.look_in(1)
 
     def traced(self, call: int, captured: Iterable[Any] = ()) -> None:
-        """Remember, at the end of a trace, the values that it read. The Guards of the traced function check
-        these values later. ``call`` is the number of the call that was traced; ``captured`` are the arrays
-        that the trace captured as constants."""
+        """At the end of a trace, remember the values that it read, so that they are checked later. ``call``
+        is the number of the call that was traced. ``captured`` has the arrays that the trace captured as
+        constants."""
         constants = {paths.identity(c) for c in captured}
         for guard in self._guards():
             pending = guard.pending
@@ -367,15 +366,15 @@ class ClosureMonitor:
                 guard.take(pending, constants)
 
     def ended(self, call: int, returned: bool) -> None:
-        """Call ``traced`` or ``failed`` at the end of a trace that JAX does not announce, such as one inside
-        another trace. ``call`` is the number of the call that was traced; ``returned`` is False if the trace
-        raised an exception."""
+        """Call ``traced`` (if ``returned``) or ``failed`` at the end of a trace that JAX does not announce,
+        such as one inside another trace. ``call`` is the number of the call that was traced. ``returned`` is
+        False if the trace raised an exception."""
         if self:
             (self.traced if returned else self.failed)(call)
 
     def failed(self, call: int) -> None:
-        """Record that the trace of the call number ``call`` raised an exception. The values that the previous
-        trace read are still checked."""
+        """Handle that the trace of the call number ``call`` raised an exception. The values that the trace
+        before it read are still checked."""
         for guard in self._guards():
             if guard.pending is not None and guard.pending.call == call:
                 guard.pending = None
@@ -391,26 +390,26 @@ class ClosureMonitor:
     # -- steps ----------------------------------------------------------------------------------------
 
     def check_soon(self) -> None:
-        """Let all Guards check, at the end of this step and then at the ends of later steps at growing
-        intervals, whether the values that their functions captured have changed.
+        """Let all Guards check, at the end of this step and at the ends of later steps at growing intervals,
+        whether the values that their functions captured have changed.
 
-        This is called after a trace in two cases: the trace captured NumPy arrays, which can change without a
-        call; or a jitted function calls the traced function, so that jaxscope does not see the calls.
+        This is called after a trace in two cases: it captured NumPy arrays, whose contents can change without
+        a call, or a jitted function calls the traced function, so that jaxscope does not see the calls.
         """
         if self.tracker is not None:
             self._since = self.tracker.ended
             self.tracker.look_after(1)
 
     def step_ended(self) -> None:
-        """Check, at the end of a training step, whether the values that the watched functions
-        (``jaxscope.watch``) have captured have changed, and schedule the next check."""
+        """At the end of a training step, check whether the values that the watched functions
+        (``jaxscope.watch``) captured have changed, and schedule the next check."""
         looked = [guard.step_ended() for guard in self._guards()]
         if any(looked) and self.tracker is not None:
             self.tracker.look_after(max(1, self.tracker.ended - self._since))
 
     def exit(self) -> None:
-        """Check a last time, before the recording ends, whether the values that the watched functions
-        (``jaxscope.watch``) have captured have changed."""
+        """Check a last time, before the recording ends, whether the NumPy arrays that the watched functions
+        (``jaxscope.watch``) captured have changed."""
         for guard in self._guards():
             guard.exit()
 
@@ -425,7 +424,7 @@ class ClosureMonitor:
 
 def _reference(value: Any) -> Any:
     """Return a function that returns ``value`` and keeps no array alive: a weak reference, or a plain
-    function for a number or a string. Return None if no weak reference to ``value`` is possible."""
+    function for a number or a string. None if ``value`` cannot have weak references."""
     if type(value) in paths.PLAIN:
         return lambda: value
     try:
@@ -435,8 +434,8 @@ def _reference(value: Any) -> Any:
 
 
 def _directly(function: Any) -> Any:
-    """Remove partials, bound methods and wrappers of ``jaxscope.watch`` from ``function``, and return the
-    function inside. Other wrappers are not removed."""
+    """Return the function inside the partials, bound methods and wrappers of ``jaxscope.watch`` around
+    ``function``. Other wrappers are not removed."""
     while type(function) in (functools.partial, MethodType) or hasattr(type(function), access_path.WATCHED):
         if type(function) is functools.partial:
             function = function.func

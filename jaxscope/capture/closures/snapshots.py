@@ -23,10 +23,10 @@ class Read:
     """One value that a trace read and that is not an argument.
 
     Attributes:
-      found: where the code reads the value; without the value itself.
+      found: where the code reads the value. Its field ``value`` is None, so that the value is not kept alive.
       constant: whether the value is among the arrays that the trace captured as constants.
       mark: the remembered value, with which the present one is compared.
-      ref: a function that returns the object while it is alive.
+      ref: a function that returns the object while it is alive, later None.
     """
 
     __slots__ = ("constant", "found", "mark", "ref")
@@ -47,7 +47,7 @@ class Snapshot:
 
     The variables in the function's own closure cells and globals are compared directly, other values by their
     path from the function. A snapshot refers to the cells, which may refer to the function. So only an object
-    that refers to the function anyway may refer to a snapshot; any other object would keep the function
+    that refers to the function anyway may refer to a snapshot. Any other object would keep the function
     alive.
 
     Args:
@@ -61,10 +61,10 @@ class Snapshot:
       calls: the number of calls of the function when the contents of arrays were last compared.
       contents_at: the number of the call after which the contents of arrays are compared next.
       reported: whether a change was written to the log.
-      reads: path -> value, for all values (each a Read).
+      reads: path -> value (a Read), for all values.
       cells: (closure cell, value) for the values in closure cells.
       names: (name, value) for the values in globals.
-      deep: the values that are reached through attributes or items.
+      deep: the values that are compared by their path.
       arrays: the values that are NumPy arrays whose contents are compared.
     """
 
@@ -107,14 +107,14 @@ class Snapshot:
                     self.arrays.append(read)
 
     def contents_later(self, calls: int) -> None:
-        """Schedule the next comparison of the contents of arrays, after they have just been compared.
-        ``calls`` is the number of calls so far. The interval doubles each time."""
+        """Schedule the next comparison of the contents of arrays, after one at the ``calls``-th call of the
+        function. The interval doubles each time."""
         self.contents_at = calls + self._gap
         self._gap *= 2
 
     def drop(self, read: Read) -> bool:
-        """Remove ``read`` from the values that are checked. Return True if it was removed, and False if
-        another thread had removed it already."""
+        """Stop checking the value ``read``. Return False if another thread has done this already, else
+        True."""
         if self.reads.pop(read.found.place, None) is None:
             return False
         self.cells = [c for c in self.cells if c[1] is not read]
@@ -124,10 +124,10 @@ class Snapshot:
         return True
 
     def differing(self) -> list[Read] | None:
-        """Return the values whose variables may refer to another object now; None if no variable does.
+        """Return the values whose variables may refer to another object now; None if there are none.
 
         The first EAGER checks compare all values. Each later check compares all values in closure cells and
-        globals, but only AT_ONCE of the values that are reached through attributes or items, in turn.
+        globals, but only AT_ONCE of the values in ``deep``, in turn.
         """
         differing: list[Read] | None = None
         for cell, read in self.cells:

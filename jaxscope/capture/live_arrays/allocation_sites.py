@@ -18,8 +18,8 @@ MAX_ARRAYS = 4000
 
 def line(stack: Any) -> Frame | None:
     """Return the innermost line of the user's code in ``stack``, the Python stack that jaxlib stores with
-    each array (``array.traceback``). If there is no such line, return a line of an installed package, or None
-    if there is none of these either."""
+    each array (``array.traceback``). If no line is the user's, return the innermost line of an installed
+    package (not JAX or a library around it); None if there is none either."""
     best, site = Standing.LIBRARY, None
     for f in stack.frames if stack is not None else ():
         standing = frames.file_standing(f.file_name)
@@ -31,8 +31,9 @@ def line(stack: Any) -> Frame | None:
 
 
 def lines_of(refs: list[tuple[int, weakref.ref[Any]]], count: int) -> tuple[list[Frame], list[int]]:
-    """Find the lines that created the arrays in a call's arguments. Return (these lines, for each leaf of the
-    arguments an index into these lines). The index is -1 if the line is unknown or the leaf is no jax.Array.
+    """Return (the lines that created the arrays in a call's arguments, for each leaf of the arguments the
+    index of its line). The index is -1 if the line is unknown or the leaf is no jax.Array. At most MAX_ARRAYS
+    arrays are examined.
 
     Args:
       refs: (position of the leaf, weak reference) of each array.

@@ -27,8 +27,8 @@ def _machine() -> int | None:
 
 
 def _group(file: str) -> int | None:
-    """Return the memory limit in bytes that ``file``, a file of a Linux control group, contains; None if
-    there is no limit."""
+    """Return the memory limit in bytes that ``file``, a file of a Linux control group, contains. Return None
+    if the group has no limit or the file cannot be read."""
     try:
         text = Path(file).read_text().strip()
     except (OSError, ValueError):

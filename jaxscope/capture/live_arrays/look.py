@@ -43,14 +43,13 @@ _STEPS = re.compile(r"\[[^\[\]]*\]|\.?[^.\[]+")  # the parts of a path: state, .
 
 
 class _Kind(msgspec.Struct, eq=False):
-    """The properties of live arrays that have equal shapes, dtypes, shardings, layouts and committedness.
+    """The properties that a group of live arrays has in common.
 
     Attributes:
-      bytes: the size of one of these arrays over all devices, replicas counted once; None: unknown.
-      device_bytes: the size of one of these arrays on each device that has a shard of it, with padding; None:
-        unknown.
-      sharding: the position of the sharding in the snapshot's table of shardings.
-      layout: the order of the dimensions in memory, as text.
+      bytes: the size of one array over all devices, replicas counted once; None: unknown.
+      device_bytes: the size of one array on each device that has a shard of it, with padding; None: unknown.
+      sharding: the position of the sharding in the snapshot's table of shardings; None: the array has none.
+      layout: the order of the dimensions in memory, as text; None: unknown.
       committed: whether the arrays are committed to their devices; None: unknown.
     """
 
@@ -64,8 +63,8 @@ class _Kind(msgspec.Struct, eq=False):
 
 
 class Look:
-    """One snapshot of the live arrays. Creating a ``Look`` only counts the arrays (``count``), which is
-    cheap. ``take`` then reads their properties and finds the variables that lead to them."""
+    """One snapshot of the live arrays. The constructor only counts the arrays (``count``), which is cheap.
+    ``take`` then reads their properties and finds the variables that lead to them."""
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()
@@ -76,19 +75,17 @@ class Look:
 
     @property
     def seconds(self) -> float:
-        """The CPU time of this thread since this snapshot of the live arrays began, in seconds, without
-        garbage collections.
+        """The CPU time that this thread has spent since the snapshot began, in seconds, without garbage
+        collections.
 
-        CPU time does not grow while other processes occupy the cores of a busy machine. The objects of a
-        snapshot may start a garbage collection, which visits all objects of the program. The program would
-        have started this collection itself a little later, so it does not count as a cost of the snapshot.
+        CPU time does not grow while other processes occupy the cores of a busy machine. Garbage collections
+        do not count, because the program would have started them itself a little later.
         """
         return (time.thread_time_ns() - self._began - self._collecting) / 1e9
 
     def _collection(self, phase: str, _: dict[str, int]) -> None:
-        """Measure the CPU time of a garbage collection during this snapshot of the live arrays, if it runs in
-        the same thread. Python calls this at the beginning and at the end of each collection
-        (``gc.callbacks``); ``phase`` is ``start`` or ``stop``."""
+        """Measure the CPU time of a garbage collection in the thread of this snapshot. Python calls this
+        (``gc.callbacks``) with the ``phase`` ``start`` or ``stop``."""
         if threading.get_ident() == self._thread:
             now = time.thread_time_ns()
             self._collecting += -now if phase == "start" else now
@@ -157,20 +154,20 @@ class Look:
 
 
 def unnamed_key(kind: _Kind | ArrayGroup, origin: Frame | None) -> UnnamedKey:
-    """Return (shape, dtype, ``origin``). Arrays to which no variable leads are recognized by this key in
-    several snapshots. ``kind`` has the shape and the dtype; ``origin`` is the line that created the arrays,
-    None if unknown."""
+    """Return (shape, dtype, ``origin``). By this key, arrays to which no variable leads are recognized in
+    several snapshots. ``kind`` has the shape and the dtype. ``origin`` is the line that created the arrays;
+    None: unknown."""
     return kind.shape, kind.dtype, origin
 
 
 class _Batch:
-    """Live arrays with equal properties that were created by one Python stack.
+    """Live arrays with equal properties that were created with one Python stack.
 
     Attributes:
       arrays: the ``id()`` of each array.
       kind: the properties.
       origin: the user's line that created the arrays; None: unknown.
-      devices: the ids of the devices that hold the arrays and belong to this process.
+      devices: the ids of this process's devices that hold the arrays.
     """
 
     __slots__ = ("arrays", "devices", "kind", "origin")
@@ -185,14 +182,14 @@ class _Batch:
 class _Kinds:
     """Groups the live arrays by their properties. The arrays are kept alive until ``groups`` returns.
 
-    Some live arrays are only shards in the memory of another array. ``addressable_shards``, ``float``,
-    ``np.asarray`` or a reshard has made them from that array, which refers to them in C++ (JAX 0.10: up to
-    two per device after one ``np.asarray``; 0.12: one). No variable leads to such shards. They are counted in
-    ``parts`` and are in no group.
+    JAX makes some arrays that are only shards in the memory of another array, for example in
+    ``addressable_shards`` or ``np.asarray``. They are kept alive in C++ (JAX 0.10: up to two per device after
+    one ``np.asarray``; 0.12: one), and no variable leads to them. They are counted in ``parts`` and are in no
+    group.
 
     Attributes:
       shared: which of the arrays share memory.
-      parts: the number of arrays that are such shards.
+      parts: the number of arrays that are only shards in the memory of another array.
       lengths: path of a container that leads to arrays -> the number of its items.
       bounded: the paths of those containers that have a largest length, such as ``deque(maxlen=...)``.
     """
@@ -211,8 +208,8 @@ class _Kinds:
         self._arrays: list[Any] = []
 
     def add(self, live: list[Any]) -> None:
-        """Add the arrays ``live``, each to the batch of arrays with its properties. Deleted arrays are left
-        out."""
+        """Add each of the arrays ``live`` to the batch of arrays with its properties. Deleted arrays are not
+        added."""
         batches, makeup, keep = self._batches, jax_internals.makeup, self._arrays.append
         for array in live:
             try:
@@ -232,8 +229,8 @@ class _Kinds:
         return {n for batch in self._batches.values() for n in batch.arrays}
 
     def find_shared(self, named: variable_paths.VariablePaths) -> None:
-        """Find the arrays that share the memory of other arrays, and record them in ``shared``. ``named``
-        contains the ids of the arrays to which a variable leads."""
+        """Find the arrays that share memory, and record them in ``shared``. ``named`` contains the ids of the
+        arrays to which a variable leads."""
         sizes = [
             shared_buffers.SameSize(b.devices, b.kind.device_bytes or 0, b.arrays)
             for b in self._batches.values()
@@ -241,12 +238,12 @@ class _Kinds:
         self.shared.search(self._arrays, sizes, named)
 
     def skip(self) -> set[int]:
-        """Return the ids of jaxscope's own containers that contain the live arrays. The search for variables
-        must not enter these containers."""
+        """Return the ids of jaxscope's own containers of live arrays, which the search for variables must not
+        enter."""
         return {id(self._arrays)}
 
     def _new_batch(self, array: Any, sharding: Any, key: tuple[Any, ...]) -> _Batch:
-        """Return a new batch, still without arrays, for live arrays with the properties of ``array``.
+        """Return a new batch for arrays with the properties of ``array``. The batch is still empty.
 
         Args:
           sharding: the sharding of ``array``.
@@ -276,8 +273,8 @@ class _Kinds:
     def groups(
         self, named: variable_paths.VariablePaths, suspects: Collection[UnnamedKey] = ()
     ) -> list[ArrayGroup]:
-        """Return the live arrays in groups, by properties and path, the largest group first. If there are
-        more than MAX_GROUPS, the smallest groups are merged.
+        """Return the live arrays in groups by properties and path, the largest group first. If there are more
+        than MAX_GROUPS groups, the smallest ones are merged.
 
         Args:
           named: the paths of the arrays to which variables lead.
@@ -300,8 +297,8 @@ class _Kinds:
     def _unnamed_groups(
         self, counts: list[_Counted], holders: dict[UnnamedKey, str | None]
     ) -> list[ArrayGroup]:
-        """Return those arrays to which no variable leads, in groups by properties and by the line that
-        created them. Shards in the memory of other arrays are in no group, but are counted in ``parts``.
+        """Return the arrays to which no variable leads, grouped by properties and by the line that created
+        them. Shards in the memory of other arrays are in no group; their number is added to ``parts``.
 
         Args:
           counts: all live arrays, counted by path.
@@ -320,14 +317,13 @@ class _Kinds:
         ]
 
     def _count(self, named: variable_paths.VariablePaths, most: int | None) -> list[_Counted] | None:
-        """Count the live arrays by the path of the variable that leads to them: one entry for each batch
-        (arrays with equal properties and one origin). Return None if there are more than ``most`` different
-        paths.
+        """Count the live arrays by the path of the variable that leads to them. Return one entry for each
+        batch; None if there are more than ``most`` different pairs of properties and path.
 
         Args:
           named: the paths of the arrays to which variables lead.
-          most: the largest number of paths. None: there is no limit, and numbers in paths are written ``*``
-            so that there are fewer paths.
+          most: the largest number of pairs. None: there is no limit, and each number in a path is replaced by
+            ``*`` so that there are fewer paths.
         """
         counts: list[_Counted] = []
         distinct: set[tuple[_Kind, str]] = set()
@@ -347,9 +343,9 @@ class _Kinds:
     def _holders(
         self, counts: list[_Counted], suspects: Collection[UnnamedKey]
     ) -> dict[UnnamedKey, str | None]:
-        """Describe, for each suspected leak, the object that refers to its arrays. Return (shape, dtype,
-        origin) -> description, such as ``a list of 40``, or None if unknown. At most MAX_SUSPECTS arrays of a
-        leak are examined.
+        """Return, for each suspected leak, (shape, dtype, origin) of its arrays -> a description of the
+        object that refers to them, such as ``a list of 40``. The description is None if it failed. At most
+        MAX_SUSPECTS arrays of a leak are examined.
 
         Args:
           counts: all live arrays, counted by path.
@@ -371,13 +367,12 @@ class _Kinds:
 
 
 class _Counted(NamedTuple):
-    """The arrays of one batch (with equal properties and one origin), counted by the path of the variable
-    that leads to them.
+    """The arrays of one batch, counted by the path of the variable that leads to them.
 
     Attributes:
       paths: path -> the number of arrays.
-      shared: path -> the number of arrays that share the memory of other arrays.
-      unnamed: ids of arrays to which no variable leads.
+      shared: path -> how many of these arrays share the memory of other arrays.
+      unnamed: ids of the arrays to which no variable leads.
     """
 
     batch: _Batch
@@ -387,9 +382,8 @@ class _Counted(NamedTuple):
 
 
 def _named_groups(counts: list[_Counted]) -> list[ArrayGroup]:
-    """Return those of the arrays in ``counts`` to which variables lead, in groups: one group for each
-    combination of properties and path. The ``origin`` of a group is None if several lines created its
-    arrays."""
+    """Return the arrays in ``counts`` to which variables lead: one group for each combination of properties
+    and path. Its ``origin`` is None if several lines created its arrays."""
     totals: collections.Counter[tuple[_Kind, str]] = collections.Counter()
     shared: collections.Counter[tuple[_Kind, str]] = collections.Counter()
     origins: dict[tuple[_Kind, str], Frame | None] = {}
@@ -404,8 +398,8 @@ def _named_groups(counts: list[_Counted]) -> list[ArrayGroup]:
 
 
 def _largest_first(g: ArrayGroup) -> tuple[int, str]:
-    """Return a sort key for ``g``, a group of arrays: the group with the most bytes comes first, groups with
-    equal bytes are in the order of their paths."""
+    """Return a key that sorts groups of arrays: the group with the most bytes first, groups with equal bytes
+    by path."""
     return -(g.bytes or 0), g.path or ""
 
 
@@ -449,15 +443,14 @@ def _first_steps(path: str) -> str:
 
 
 def _no_path(path: str) -> str:
-    """Return ``…`` for any path. ``_merged`` uses this so that all groups with the same sharding are
-    merged."""
+    """Return ``…`` for any path. If ``_merged`` uses this function, it merges all groups with equal
+    shardings."""
     return "…"
 
 
 def _merged(groups: list[ArrayGroup], shorten: Callable[[str], str]) -> list[ArrayGroup]:
-    """Merge those of ``groups`` that have the same sharding and the same path, and return all groups. Before
-    that, ``shorten`` shortens each path, so that more paths are equal. Groups with different shardings are
-    not merged, because the bytes on each device would become unknown."""
+    """Shorten the path of each of ``groups`` by ``shorten``, merge the groups with equal paths and shardings,
+    and return the resulting groups. The path of a group that is not merged stays as it was."""
     merged: dict[tuple[Any, ...], list[ArrayGroup]] = {}
     for g in groups:
         merged.setdefault((g.path if g.path is None else shorten(g.path), g.sharding), []).append(g)
@@ -465,8 +458,8 @@ def _merged(groups: list[ArrayGroup], shorten: Callable[[str], str]) -> list[Arr
 
 
 def _sum(path: str | None, members: list[ArrayGroup]) -> ArrayGroup:
-    """Return one group, at ``path``, for all arrays of the groups ``members``. A property that is not equal
-    in all members is None."""
+    """Return one group, at ``path``, for all arrays of the groups ``members``. A property is None if it
+    differs between members. A sum is None if one of its terms is unknown."""
 
     def common(name: str) -> Any:
         values = {getattr(g, name) for g in members}
@@ -489,15 +482,13 @@ def _bytes(array: Any) -> int:
 
 
 def _device_bytes(array: Any) -> int | None:
-    """Return the bytes of ``array`` on each device that has a shard of it, with tiles and padding.
-
-    ``on_device_size_in_bytes`` is the size of one shard times the number of devices (checked on jaxlib 0.10.2
-    and 0.12.0.1: 2176 for a 17x4 float32 replicated on 8 devices). Return None for the token of an ordered
-    effect, which is a live bool[0] "with no defined byte size".
-    """
+    """Return the bytes of ``array`` on each device that has a shard of it, with tiles and padding. Return
+    None for the token of an ordered effect, which has no size."""
     try:
+        # The size of one shard times the number of devices (checked on jaxlib 0.10.2 and 0.12.0.1: 2176 for a
+        # 17x4 float32 replicated on 8 devices).
         size = int(array.on_device_size_in_bytes())
-    except RuntimeError as e:
+    except RuntimeError as e:  # a token is a live bool[0] "with no defined byte size"
         if "UNIMPLEMENTED" not in str(e):
             raise
         return None
@@ -510,9 +501,9 @@ def _device_ids(sharding: Any) -> tuple[int, ...]:
 
 
 def _stacks(frame: FrameType | None, trace: Any) -> list[list[FrameType]]:
-    """Return the user's frames whose variables are searched for arrays: one list for each stack, innermost
-    frame first. The stacks are those of the traceback ``trace`` (if it is not None), of ``frame`` and its
-    callers, and of the other threads."""
+    """Return the frames whose variables are searched for arrays, one list for each stack, innermost frame
+    first: those of the traceback ``trace`` (None: no traceback), of ``frame`` and its callers, and of the
+    other threads."""
     raised = []
     while trace is not None:
         if frames.is_user(trace.tb_frame):
@@ -532,8 +523,8 @@ def _on_cpu() -> bool:
 
 
 def _memory() -> list[DeviceMemory]:
-    """Return, for each device of this process that reports them: the memory in use, its peak and the limit,
-    in bytes."""
+    """Return the memory in use, its peak and the limit, in bytes, of each device of this process that reports
+    them."""
     return [
         DeviceMemory(
             d.id, *(stats.get(name) for name in ("bytes_in_use", "peak_bytes_in_use", "bytes_limit"))

@@ -23,11 +23,12 @@ IN_C = "nothing that Python sees: a cache or an object in C++"
 
 
 def held_by(arrays: list[Any], ignored: Any = None) -> str | None:
-    """Describe the kind of object that most often refers to one of ``arrays``: ``a list of 40``,
-    ``a dict under 'x'``, ``a variable of a closure``. If Python sees no such object, say that a cache or an
-    object in C++ refers to the arrays.
+    """Describe the kind of object that most often refers to one of ``arrays``: ``a list of 40``, ``a dict
+    under 'x'``, ``a variable of a closure``. For a container to which an object of JAX refers, the
+    description names a jit cache. If Python sees no object, the description names a cache or an object in
+    C++.
 
-    ``ignored`` is jaxscope's own list of the arrays, which does not count.
+    ``ignored`` is an object that does not count: jaxscope's own list of the arrays.
     """
     ids = {id(a) for a in arrays}
     counts: collections.Counter[str] = collections.Counter()
@@ -47,7 +48,8 @@ def held_by(arrays: list[Any], ignored: Any = None) -> str | None:
 
 
 def _referrers(objects: list[Any]) -> list[Any]:
-    """Return the objects that refer to one of ``objects``, without jaxscope's own objects."""
+    """Return the objects that refer to one of ``objects``, except the list ``objects`` itself and jaxscope's
+    own frames."""
     arguments = tuple(objects)  # Python 3.13 reports the tuple of arguments as a referrer too
     ours = (id(objects), id(arguments))
     referrers = gc.get_referrers(*arguments)
@@ -61,7 +63,7 @@ def _is_our_frame(o: Any) -> bool:
 
 def _jax_class_around(container: Any) -> str | None:
     """Return the class name of an object of JAX that refers to ``container``, directly or through another
-    container; None if there is none. Such a container belongs to JAX, not to the program."""
+    container. Return None if there is none. If there is one, JAX made the container, not the program."""
     level = [container]
     for _ in range(MAX_LEVELS):
         above = _referrers(level)
@@ -76,7 +78,7 @@ def _jax_class_around(container: Any) -> str | None:
 
 def _description(holder: Any, ids: set[int]) -> str:
     """Describe ``holder``, an object that refers to arrays: ``a list of 40``, ``an object of class Trainer``,
-    ``a dict under 'x'``. ``ids`` has the ``id()`` of each array, to find the key of a dict."""
+    ``a dict under 'x'``. ``ids`` (the ``id()`` of each array) is needed to find the key in a dict."""
     kind = type(holder)
     if issubclass(kind, dict):
         key = next((k for k, v in list(holder.items()) if id(v) in ids), None)
@@ -93,8 +95,8 @@ def _description(holder: Any, ids: set[int]) -> str:
 
 
 def _owner(attributes: dict[Any, Any]) -> str | None:
-    """Return the class name of the object whose ``__dict__`` is the dict ``attributes``; None if it is the
-    ``__dict__`` of no object."""
+    """Return the class name of the object whose ``__dict__`` is ``attributes``; None if no object has this
+    ``__dict__``."""
     for holder in gc.get_referrers(attributes):
         if getattr(type(holder), "__dictoffset__", 0) and paths.slot(holder, "__dict__") is attributes:
             return paths.kind_name(type(holder))

@@ -34,12 +34,12 @@ class SameSize(msgspec.Struct, frozen=True, eq=False):
 
 
 class SharedBuffers:
-    """Which live arrays share memory, so that this memory is counted once.
+    """Which live arrays share memory, so that shared memory is counted once.
 
     Attributes:
-      within: ids of arrays that are entirely in the memory of other arrays.
-      overlap: device -> bytes of arrays that share the memory of another array on this device, but not on all
-        devices.
+      within: ids of arrays whose whole memory is already counted with other arrays.
+      overlap: id of a device -> bytes on this device that are already counted with other arrays, of arrays
+        that are not in ``within``.
     """
 
     def __init__(self) -> None:
@@ -47,11 +47,12 @@ class SharedBuffers:
         self.overlap: dict[int, int] = {}
 
     def search(self, live: Iterable[Any], sizes: Iterable[SameSize], named: Container[int]) -> None:
-        """Find the arrays of ``live`` that share memory, so that this memory is counted once.
+        """Find the arrays of ``live`` that share memory, and record them in ``within`` and ``overlap``.
 
-        Of several arrays that share memory, one counts as the owner: the one on the most devices, and among
-        equals one to which a variable leads. The ids of the other arrays are added to ``within``. If an array
-        shares memory on only some of its devices, its bytes there are added to ``overlap``, by device.
+        Of the arrays that share memory, one counts as the owner: the one on the most devices, and among
+        equals one to which a variable leads. The ids of the others are added to ``within``. If an array
+        shares memory on only some of its devices, its bytes on each of these devices are added to
+        ``overlap``.
 
         Args:
           live: the live arrays.
@@ -93,16 +94,15 @@ class SharedBuffers:
     def _without_addresses(
         self, array: Any, s: SameSize, unknown_shards: set[Any], named: Container[int]
     ) -> None:
-        """Find out whether ``array``, whose address is unknown, is a shard that was taken of another array,
-        and add it to ``within`` if so. It is such a shard if no variable leads to it, and if it has the same
-        stack object (JAX's record of where an array was created), dtype, shape and device as a shard of the
-        other array.
+        """Add ``array``, whose address is unknown, to ``within`` if it is probably a shard of an array on
+        several devices. That is, no variable leads to it, and its creation stack, dtype, shape and device
+        equal those of such a shard.
 
         Args:
           s: the size and the devices of ``array``.
-          unknown_shards: (``id()`` of the stack, dtype, shape, device) of each shard of arrays on several
-            devices whose addresses are unknown. If ``array`` itself is on several devices, its shards are
-            added here; such arrays are examined before those on one device.
+          unknown_shards: (``id()`` of the stack, dtype, shape, device) of each shard of the arrays on several
+            devices. If ``array`` is on several devices, its shards are added; ``search`` passes these arrays
+            first.
           named: contains the ids of the arrays to which a variable leads.
         """
         stack = id(jax_internals.made_at(array))

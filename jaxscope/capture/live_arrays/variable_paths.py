@@ -63,15 +63,15 @@ TEXT, KEY, ONE_OF_MANY = range(3)
 
 
 class VariablePaths:
-    """The paths from variables to live arrays: ``state.params['w']``. They are valid while these arrays are
-    alive.
+    """Searches for paths from variables to live arrays, such as ``state.params['w']``, and keeps them. They
+    are valid while these arrays are alive.
 
     The data of an array are entries in several dicts and not one object, because ten thousand new objects
     would start a full garbage collection (measured: 60 ms).
 
     Args:
       wanted: the ids (``id()``) of the arrays to search for.
-      skip: the ids of objects that are not searched; None: all are.
+      skip: the ids of objects that are not searched; None: all objects are searched.
 
     Attributes:
       cut: whether the search stopped at a limit.
@@ -101,12 +101,13 @@ class VariablePaths:
     def count(
         self, arrays: Iterable[int], most: int | None = None
     ) -> tuple[dict[str, int], list[int]] | None:
-        """Count arrays by path. Return (path -> number of arrays, the ids of the arrays without a path); None
-        if there are more than ``most`` paths.
+        """Count arrays by path. Return (path -> number of arrays, the ids of the arrays without a path).
+        Return None if there are more than ``most`` paths.
 
-        ``arrays`` has the ``id()`` of each array. Indices in paths are written ``[*]``: ``cache[*]``. If
-        ``most`` is None, all numbers in paths are written ``*``, so that there are fewer paths:
-        ``['block12']['w']`` -> ``['block*']['w']``.
+        In the returned paths, each index is replaced: ``cache[3]`` -> ``cache[*]``. If ``most`` is None,
+        there is no limit, and each number in a path is replaced: ``['block12']['w']`` -> ``['block*']['w']``.
+
+        ``arrays`` has the ``id()`` of each array.
         """
         counts: dict[str, int] = {}
         unnamed: list[int] = []
@@ -131,8 +132,8 @@ class VariablePaths:
         """Return the path from a variable to an object as text: ``state.params``.
 
         Args:
-          node: how the search reached the object (a chain of steps); None: the text is empty.
-          short: whether numbers are written ``*``.
+          node: the chain of steps to the object; None: the text is empty.
+          short: whether each number is replaced by ``*``.
         """
         texts = self._texts[short]
         unwritten: list[Node] = []
@@ -150,11 +151,12 @@ class VariablePaths:
         return text
 
     def lengths(self, short: bool) -> tuple[dict[str, int], list[str]]:
-        """Return (path -> number of items, the paths of bounded containers) for the containers that lead to
-        arrays. A container whose number of items grows may be a leak.
+        """Return (path -> number of items, the paths of the bounded containers) for the largest MOST_SIZED
+        containers that lead to arrays. A container whose number of items grows may be a leak.
 
-        For a bounded container (``deque(maxlen=...)``, ``lru_cache(maxsize=...)``), the number is the largest
-        length that it can have. If ``short``, numbers in paths are written ``*``.
+        A bounded container is a ``deque(maxlen=...)`` or a ``lru_cache(maxsize=...)``; its number of items is
+        the largest that it can have. The numbers of containers with equal paths are added up. If ``short``,
+        each number in a path is replaced by ``*``.
         """
         above: set[int] = set()
         for holder in self._holder.values():
@@ -173,9 +175,8 @@ class VariablePaths:
         return lengths, sorted(bounded)
 
     def _note_length(self, node: Node | None, value: Any, length: int) -> None:
-        """Remember the ``length`` of the container ``value``, or the largest length that it can have, if this
-        is at least SIZED. ``node`` is how the search reached it (a chain of steps); None: it has no path, so
-        nothing is remembered."""
+        """Remember the ``length`` of the container ``value``; for a bounded deque or lru_cache, the largest
+        possible length. Do nothing below SIZED, or if ``node`` (the chain of steps to ``value``) is None."""
         most = None
         if issubclass(type(value), collections.deque):
             most = collections.deque.maxlen.__get__(value)
@@ -191,9 +192,9 @@ class VariablePaths:
         """Return one step of a path as text: ``.params``, ``['w']``, ``[*]``.
 
         Args:
-          step: the step: a text, or the key of a dict; None: at some index.
+          step: the step as text, or the key of a dict; None: any index.
           raw: the kind of ``step``: TEXT, KEY (a key) or ONE_OF_MANY (a key of a large dict).
-          short: whether numbers are written ``*``.
+          short: whether each number is replaced by ``*``, and most keys of a large dict by ``[*]``.
         """
         if short and raw == ONE_OF_MANY and not (type(step) is str and _NUMBERED.fullmatch(step)):
             return "[*]"
@@ -209,9 +210,9 @@ class VariablePaths:
         return text
 
     def search(self, stacks: list[list[FrameType]]) -> None:
-        """Search for the arrays: first in the local variables of the frames in ``stacks``, then in the global
-        variables of their modules, then in those of all other modules of the user, and last inside functions.
-        ``stacks`` has the frames of each thread, innermost first."""
+        """Search for the arrays in this order: the local variables of the frames in ``stacks``, the global
+        variables of their modules, the global variables of the user's other modules, and what is inside
+        functions. ``stacks`` has the frames of each thread, innermost first."""
         main = sys.modules.get("__main__")
         main_globals = [main.__dict__] if main is not None else []
         if main is not None and "get_ipython" in main.__dict__:
@@ -238,8 +239,8 @@ class VariablePaths:
 
         Args:
           roots: (step of the path, value) pairs.
-          holder: how the search reached the object that refers to these values (a chain of steps); None: they
-            are values of variables.
+          holder: the chain of steps to the object that refers to these values; None: they are values of
+            variables.
         """
         queue: collections.deque[tuple[Node | None, Any, int]] = collections.deque()
         self._enqueue(queue, holder, roots, TEXT, 0)
@@ -273,12 +274,12 @@ class VariablePaths:
         raw: int,
         depth: int,
     ) -> None:
-        """Go through the children of one object. If a child is one of the arrays to find, record its path;
-        otherwise append it to ``queue``.
+        """Go through the children of one object. Record the path of each child that is one of the arrays to
+        find, and append every other child to ``queue``.
 
         Args:
           queue: what is still to be searched: (node, object, depth).
-          node: how the search reached the object (a chain of steps); None: the children are variables.
+          node: the chain of steps to the object; None: the children are values of variables.
           pairs: (step of the path, child) of each child.
           raw: the kind of these steps: TEXT, KEY or ONE_OF_MANY.
           depth: the number of objects on the path to the children.
@@ -297,11 +298,9 @@ class VariablePaths:
                 queue.append(((node, step, raw) if raw or step != "" else node, child, depth))
 
     def _children(self, node: Node | None, value: Any) -> Iterable[tuple[Any, Any]]:
-        """Return (step of the path, child) for the objects that ``value`` refers to; for a dict, (key,
-        value). The result is empty for a function, which is remembered in order to be searched later.
-
-        ``node`` is how the search reached ``value`` (a chain of steps).
-        """
+        """Return (step of the path, child) for each object to which ``value`` refers; for a dict, (key,
+        value). Return nothing for a large container of plain values, and for a function, which
+        ``_search_later`` remembers. ``node``: the chain of steps to ``value``."""
         kind = type(value)
         length = _length(value, kind)
         if length is not None:
@@ -333,8 +332,8 @@ class VariablePaths:
         return inner
 
     def _search_later(self, node: Node | None, value: Any) -> None:
-        """Remember ``value``, a callable or a generator, so that it is searched after all variables. Do
-        nothing if ``node`` is None. ``node`` is how the search reached ``value`` (a chain of steps)."""
+        """Remember ``value``, a callable or a generator, to search it after all variables. ``node`` is the
+        chain of steps to ``value``; None: nothing is remembered."""
         if node is not None:
             self._functions.append((node, value))
 
@@ -344,11 +343,8 @@ _NUMBERED = re.compile(r"[^0-9]*[0-9]+")
 
 
 def _step(step: Any, raw: bool) -> str:
-    """Return one step of a path as text, with ``[*]`` for each index.
-
-    ``step`` is the key of a dict if ``raw`` is True. Otherwise it is this text already (``.params``), or None
-    for any index of a sequence.
-    """
+    """Return one step of a path as text: ``.params``, ``['w']``, and ``[*]`` for any index. ``step`` is a key
+    of a dict if ``raw``; otherwise the step as text, or None for any index."""
     if step is None:
         return "[*]"
     if not raw:
@@ -359,8 +355,8 @@ def _step(step: Any, raw: bool) -> str:
 
 
 def _length(value: Any, kind: type) -> int | None:
-    """Return the length of ``value`` if it is a list, tuple, dict or deque, without calling code of the
-    program; None for anything else. ``kind`` is its type."""
+    """Return the length of ``value``, of type ``kind``, if it is a list, tuple, dict or deque; else None. No
+    code of the program is called."""
     for base in (dict, list, tuple, collections.deque):
         if issubclass(kind, base):
             return base.__len__(value)
@@ -368,15 +364,15 @@ def _length(value: Any, kind: type) -> int | None:
 
 
 def _holds_atoms(value: Any) -> bool:
-    """Return whether the first SAMPLE items of the container ``value`` are all numbers or strings. Such a
-    container is not searched for arrays."""
+    """Return whether the first SAMPLE items of the container ``value`` are all numbers, strings or None. If
+    so, it is not searched for arrays."""
     items = value.values() if issubclass(type(value), dict) else value
     return all(type(item) in _ATOMS for item, _ in zip(items, range(SAMPLE), strict=False))
 
 
 def _slots(value: Any, kind: type) -> list[tuple[str, Any]]:
-    """Return (step, value) of the attributes of ``value`` that its class ``kind`` and its bases name in
-    ``__slots__``: ``(".w", array)``."""
+    """Return (step, value) of the attributes of ``value`` that its class ``kind`` and its bases list in
+    ``__slots__``: ``(".w", array)``. Attributes without a value are not returned."""
     found = []
     for owner in kind.__mro__:
         names = owner.__dict__.get("__slots__", ())
@@ -392,12 +388,11 @@ def _slots(value: Any, kind: type) -> list[tuple[str, Any]]:
 
 
 def _held_in_c(value: Any, kind: type, attributes: bool) -> Iterable[tuple[Any, Any]]:
-    """Return (step of the path, child) for the objects to which ``value``, of type ``kind``, refers in
-    another way than by attributes: the items of an object array, the variables of a frame, what a C object
-    such as an iterator refers to.
+    """Return (step of the path, child) for the objects to which ``value``, of type ``kind``, refers other
+    than by attributes. Examples: items of an object array, variables of a frame, the list under an iterator.
 
-    For a C object, these are the objects that the garbage collector visits, which calls no code of the
-    program. They are only returned if the C object has no attributes (``attributes`` is False).
+    For any other C object, the children are those that the garbage collector visits, but only if
+    ``attributes`` is False (no attribute of the object was found). No code of the program is called.
     """
     if issubclass(kind, BaseException):
         return [
@@ -426,9 +421,8 @@ def _held_in_c(value: Any, kind: type, attributes: bool) -> Iterable[tuple[Any, 
 
 
 def _inside_function(f: Any) -> Iterator[tuple[str, Any]]:
-    """Yield (text, value) for each object to which ``f`` refers, such as the values of its closure. ``f`` is
-    a callable, a class or a generator. The text is what is written behind the name of ``f`` to name the
-    object: ``(".<closure>.scale", array)``."""
+    """Yield (step of the path, value) for each object to which ``f``, a callable, class or generator, refers:
+    ``(".<closure>.scale", array)``. The step is empty for a wrapped function."""
     kind = type(f)
     if issubclass(kind, functools.partial):
         yield from (("", f.func), (".args", f.args), (".keywords", f.keywords))
@@ -477,9 +471,9 @@ def _inside_python_function(f: FunctionType) -> Iterator[tuple[str, Any]]:
 
 @functools.lru_cache(256)
 def _exposes(code: CodeType) -> bool:
-    """Return whether ``code`` uses its local variables as a dict: by ``locals()``, ``vars()``, ``eval`` or
-    ``exec``. ``vars(args)`` and ``model.eval()`` do not count. Before Python 3.13, reading the variables of
-    such a frame would change this dict."""
+    """Return whether ``code`` uses ``locals()``, ``vars()``, ``eval``, ``exec`` or ``f_locals``.
+    ``vars(args)`` and ``model.eval()`` do not count. Before Python 3.13, reading a frame of this code would
+    change the program's dict."""
     names = ""
     for op in dis.get_instructions(code):
         if op.opname in ("PRECALL", "PUSH_NULL", "CACHE"):
@@ -493,9 +487,8 @@ def _exposes(code: CodeType) -> bool:
 
 
 def _locals(frame: FrameType) -> list[tuple[str, Any]]:
-    """Return (name, value) of the local variables in a function's frame. Return an empty list for the frame
-    of a module, whose variables are global, and for code that uses its local variables as a dict
-    (``locals()``)."""
+    """Return (name, value) of the local variables in a function's frame; empty for the frame of a module.
+    Before Python 3.13, also empty if the function uses ``locals()`` or the like (``_exposes``)."""
     code = frame.f_code
     if not code.co_flags & inspect.CO_OPTIMIZED:
         return []
@@ -510,17 +503,17 @@ def _locals(frame: FrameType) -> list[tuple[str, Any]]:
 
 
 def _in_notebook(stack: list[FrameType], variables: dict[str, Any]) -> list[FrameType]:
-    """Return the frames of ``stack`` (innermost first) up to the notebook's cell. The frames further out
-    belong to the notebook's kernel and refer to the same variables. If no cell is on the stack, return all
-    frames. ``variables`` are the global variables of the cells."""
+    """Return ``stack`` (innermost first) without the frames outside the notebook's cell, which belong to the
+    kernel. If no cell is on the stack, return all frames. ``variables`` are the global variables of the
+    cells."""
     cells = [n for n, frame in enumerate(stack) if frame.f_globals is variables]
     return stack[: cells[-1] + 1] if cells else stack
 
 
 def _namespace(namespace: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return (name, value) of the global variables of a module: ``("model.params", ...)``. ``namespace`` is
-    the dict that contains them. The names in ``__main__`` have no prefix. In a notebook, the names that
-    IPython gives to the results of cells come last."""
+    """Return (name, value) of the global variables in ``namespace``, the dict of a module: ``("model.params",
+    ...)``, or ``("params", ...)`` in ``__main__``. Modules and names with ``__`` in front are left out.
+    IPython's names for the results of cells come last."""
     name = namespace.get("__name__")
     prefix = f"{name}." if isinstance(name, str) and name != "__main__" else ""
     held = list(namespace.items())
@@ -530,7 +523,7 @@ def _namespace(namespace: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _user_modules() -> list[ModuleType]:
-    """Return the imported modules that belong to the user's program, whose global variables are searched."""
+    """Return the imported modules that belong to the user's program."""
     modules = []
     for name, module in list(sys.modules.items()):
         # A lazy module is of another class, and reading its attributes may load it: skip it.
@@ -543,7 +536,8 @@ def _user_modules() -> list[ModuleType]:
 
 def stacks(frame: FrameType | None) -> list[list[FrameType]]:
     """Return the user's frames, one list for each thread, innermost first. The first list has ``frame`` and
-    its callers, the others have the frames of the other threads."""
+    its callers, including frames of installed packages. Each further list has the frames of another thread;
+    threads without a frame of the user have no list."""
     own = [f for f in frames.walk(frame) if frames.is_user(f)]
     here = threading.get_ident()
     others = [

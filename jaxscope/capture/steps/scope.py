@@ -32,7 +32,7 @@ class Counter(Protocol):
 
 
 class Tracker(Protocol):
-    """The attributes of a StepTracker (which counts the training steps of a recording) that a block such as
+    """The attributes of a StepTracker (the counter of a recording's training steps) that a block such as
     ``no_recompiles`` uses.
 
     Attributes:
@@ -54,8 +54,8 @@ around: ContextVar[tuple[RecordingScope, ...]] = ContextVar("jaxscope_blocks", d
 
 
 class Seen(NamedTuple):
-    """The counts at the time when a call missed the fast path (the C++ cache). They show in which step the
-    call was made.
+    """The counts at the time when a call missed the fast path (the C++ cache). They determine the step of
+    this call.
 
     Attributes:
       marks: the number of calls of ``jaxscope.step()`` so far.
@@ -68,15 +68,14 @@ class Seen(NamedTuple):
 
 
 class RecordingScope:
-    """A part of a recording (a block such as ``with no_recompiles()``), with training steps that are numbered
-    inside it. The block is open from ``tracker.open`` to ``tracker.close``, and can be opened several times.
+    """A block of a recording, such as ``with no_recompiles()``, with training steps that are numbered inside
+    the block. The block is open from ``tracker.open`` to ``tracker.close``, and can be opened several times.
 
     Args:
       tracker: the StepTracker, which counts the training steps of the whole recording.
-      alarm: a function that checks the calls which missed the fast path (JAX's C++ cache). If there were such
-        calls since the last check, it is called at the end of a step and before a call of a watched function
-        (``jaxscope.watch``). It returns whether it could check, and may raise RecompileError. None: nothing
-        is checked.
+      alarm: a function that checks the calls which missed the fast path (JAX's C++ cache). After such calls,
+        it is called at the end of a step and before a call of a watched function (``jaxscope.watch``). It
+        returns whether it could check, and may raise RecompileError. None: nothing is checked.
       own: whether only calls inside this block count. If False, all calls made while it is open count, also
         those in other blocks and in other asyncio tasks.
 
@@ -99,8 +98,8 @@ class RecordingScope:
 
     @property
     def runs_here(self) -> bool:
-        """Whether the code that runs now is inside this block (such as ``with no_recompiles()``), and not in
-        another block or asyncio task."""
+        """Whether the code that runs now is inside this block, and not in another block or asyncio task.
+        Always True if all calls count (``own`` is False)."""
         if not self._own:
             return True
         inside = around.get()
@@ -123,17 +122,16 @@ class RecordingScope:
 
     @property
     def settled(self) -> bool:
-        """Whether it is certain what ends the training steps in this block: ``jaxscope.step()``, or the calls
-        of a function. It is uncertain if the program called ``jaxscope.step()`` before the block, but has not
-        called it inside the block so far."""
+        """Whether it is certain what ends the training steps in this block: calls of ``jaxscope.step()``, or
+        of a function. It is uncertain if the program has called ``jaxscope.step()`` before this block but not
+        inside it, and no function watched with ``step=True`` was called inside it."""
         counting = self.counting
         return bool(counting.marks or not self._marks or counting.steppers)
 
     @property
     def counting(self) -> Counting:
-        """What has been counted in this ``with`` block so far: the calls of ``jaxscope.step()``, the calls of
-        each watched function (``jaxscope.watch``), and which of these functions are watched with
-        ``step=True``."""
+        """What has been counted in this block so far: the calls of ``jaxscope.step()``, the calls of each
+        watched function (``jaxscope.watch``), and which of these functions are watched with ``step=True``."""
         counters = [*([self.first] if self.first is not None else []), *self._tracker.counters]
         calls = {c.function: c.value - self._before.get(c, 0) for c in counters}
         called = {function: n for function, n in calls.items() if n > 0}
@@ -141,11 +139,11 @@ class RecordingScope:
         return Counting(self._tracker.marks - self._marks, called, steppers)
 
     def steps(self, inside: Callable[[int, str], bool] = lambda call, function: False) -> dict[int, Step]:
-        """Return the training step in which each call in this block that missed the fast path (the C++ cache)
-        was made: number of the call -> step, counted inside the block.
+        """Return a dict: number of a call -> the training step in which it was made, counted inside this
+        block. It has each call in this block that missed the fast path (the C++ cache).
 
-        ``inside`` is called with the number of a call and the id of a function, and returns whether the call
-        was made while a call of this function was running.
+        ``inside`` returns whether a call, given by its number, was made while a function, given by its id,
+        was running.
         """
         counting = self.counting
         return {

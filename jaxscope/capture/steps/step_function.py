@@ -24,8 +24,8 @@ from jaxscope.schema.events import FunctionSeen
 
 
 class StepFunction:
-    """Counts the calls of one function as training steps. If a function wrapped by ``jaxscope.watch`` counts
-    the steps already, nothing is counted here.
+    """Counts the calls of one function as training steps. Nothing is counted if the calls of a function
+    wrapped by ``jaxscope.watch`` are the steps already.
 
     Args:
       name: the name or the qualified name of the function.
@@ -42,19 +42,19 @@ class StepFunction:
         self._given_up = False
 
     def missed(self, seen: FunctionSeen) -> None:
-        """Count a call that missed the fast path (the C++ cache), if the called function has the name of the
-        step function. ``seen`` is the event that describes the called function."""
+        """Count a call of a function with the name of the step function. The call missed the fast path (the
+        C++ cache). ``seen`` is the event that describes the called function."""
         if self._name in (seen.name, seen.qualname):
             self._count(seen)
 
     def repeated(self, function: str) -> None:
-        """Count a call that missed the fast path (the C++ cache) again with unchanged arguments, if the
-        called function is the step function. ``function`` is the id of the called function."""
+        """Count a call of the step function that missed the fast path (the C++ cache) again with unchanged
+        arguments. ``function`` is the id of the called function; calls of other functions are ignored."""
         if self._own is not None and self._own.function == function:
             self._own.add()
 
     def called(self, jitted: Any) -> None:
-        """Count a call of the jitted function ``jitted`` on the fast path (the C++ cache), if it is the step
+        """Count a call on the fast path (the C++ cache) of the jitted function ``jitted``, if it is the step
         function."""
         known: bool | None = self._jitted.get(jitted)
         if known is None:
@@ -70,9 +70,8 @@ class StepFunction:
                 self._count(self._introductions.describe(jax_internals.given_to_jit(jitted)))
 
     def began(self, code: CodeType) -> bool:
-        """Count a call of a plain Python function with the code ``code``, if this function has the name of
-        the step function. Return False if it has another name, so that this method is not called again for
-        this code."""
+        """Count a call of a plain Python function with the code ``code``, if it has the name of the step
+        function. Return False if it has another name: this method need not be called again for this code."""
         if self._name not in (code.co_name, code.co_qualname):
             return False
         if any(jax_internals.in_jax(f) for f in frames.walk(sys._getframe(1))):
@@ -89,17 +88,16 @@ class StepFunction:
         return True
 
     def ended(self) -> None:
-        """At the end of the recording, report if no call of the function of ``--step-function`` was
-        counted."""
+        """At the end of the recording, report it if no training steps were counted, neither here nor for a
+        watched function."""
         if self._own is None and self._tracker.stepper is None and not self._given_up:
             shield.switch_off(
                 "step_function", f"no call of a function named {self._name!r} was counted{_JITTED_ONLY}"
             )
 
     def _count(self, seen: FunctionSeen) -> None:
-        """Count a call of the function of ``--step-function``. ``seen`` is the event that describes the
-        function. If it is wrapped so that some of its calls cannot be counted from outside, report this and
-        stop counting."""
+        """Count a call of the step function. ``seen`` is the event that describes it. If some calls of this
+        function cannot be counted from outside, because a library wraps it, report this and stop counting."""
         if self._given_up or self._tracker.stepper is not self._own:
             return  # a watched function counts the steps
         if self._own is not None and self._own.function != seen.function:
@@ -129,9 +127,9 @@ _TOOLS = (3, 4)  # the tool numbers that sys.monitoring does not suggest for a p
 
 
 def listen(began: Callable[[CodeType], bool]) -> Callable[[], None]:
-    """From now on, call ``began`` with the code of each Python function that begins to run. If ``began``
-    returns False, it is not called again for this code, so that further calls cost no time. Return a function
-    that ends all this.
+    """From now on, call ``began`` with the code of each Python function that begins to run. If it returns
+    False, it is not called again for this code, and further calls cost no time. Return a function that ends
+    this.
 
     Raises:
       RuntimeError: other tools use all tool numbers of ``sys.monitoring``, or Python has no

@@ -41,8 +41,8 @@ class Counter(Count):
     Attributes:
       step: whether each call is a training step (``watch(step=True)``).
       rings: whether the checks of blocks such as ``no_recompiles`` may run before a call, and raise an
-        exception. False if a hook of jaxscope counts the calls, because an exception in a hook does not reach
-        the program.
+        exception. False if a hook of jaxscope counts the calls: an exception in a hook does not reach the
+        program.
       each: is called with the arguments of every call; None: nothing is called.
     """
 
@@ -72,8 +72,8 @@ class Counter(Count):
         self.look_at = NEVER
 
     def restart(self) -> None:
-        """Set the number of counted calls to 0: when the recording starts, and in a forked child. The next
-        call then checks the values that the function captures, too."""
+        """Set the count to 0, when the recording starts and in a forked child. After the next call, the
+        values that the function captures are checked again."""
         super().restart()
         # The numbers of the calls at which to check the values that the function captures, to end a step, and
         # to report that steps have ended.
@@ -81,31 +81,30 @@ class Counter(Count):
         self.due = self.next = 0
 
     def add(self) -> bool:
-        """Count one more call. Return True if, after this call, jaxscope has to check whether values that the
+        """Count one more call. Return True if jaxscope has to check, after this call, whether values that the
         function read from outside during its trace have changed.
 
-        The wrapper that ``jaxscope.watch`` returns does not call this method: it does the same itself before
-        each call (``capture.warm``).
+        The wrapper of ``jaxscope.watch`` does not call this method but does the same itself
+        (``capture.warm``).
         """
         self.value = value = self.value + 1
         self.cells[self.index] = value
         return value >= self.due and self.came_due(value)
 
     def look_in(self, calls: int) -> None:
-        """Arrange that ``add`` returns True for the ``calls``-th call from now on. After that call, jaxscope
-        checks whether values that the function read from outside during its trace have changed."""
+        """Let ``add`` return True for the ``calls``-th call from now on. After that call, jaxscope checks
+        whether values that the function read from outside during its trace have changed."""
         self.look_at = self.value + calls
         self.set_due()
 
     def step_in(self, calls: int) -> None:
-        """Arrange that a training step ends at the beginning of the ``calls``-th call from now on: the
-        tracker's ``step_ended`` is called there."""
+        """Call the tracker's ``step_ended`` at the beginning of the ``calls``-th call from now on."""
         self.step_at = self.value + calls
         self.set_due()
 
     def set_due(self) -> None:
-        """Store in ``due`` the number of the next call in which there is more to do than counting: a check of
-        the values that the function read from outside, the end of a step, or a check for a block such as
+        """Store in ``due`` the number of the next call that needs more than counting: a check of the values
+        that the function read from outside, the end of a step, or a check for a block such as
         ``no_recompiles``."""
         alarmed = self.tracker.alarmed and self.rings
         self.next = 0 if alarmed else min(self.look_at, self.step_at, self.tell_at)
@@ -113,7 +112,7 @@ class Counter(Count):
 
     def missed(self, given: tuple[Any, Any], numpy_leaves: int) -> None:
         """Record the bytes of the NumPy arguments of the latest call, which missed the fast path (the C++
-        cache). ``given`` is (positional arguments, keyword arguments) of this call, and ``numpy_leaves`` the
+        cache). ``given`` is (its positional arguments, its keyword arguments), and ``numpy_leaves`` the
         number of NumPy arrays among their leaves."""
         if self.arguments is not None:
             self.arguments.missed(given, numpy_leaves, self.value)
@@ -126,9 +125,9 @@ class Counter(Count):
             count.flush()
 
     def came_due(self, value: int) -> bool:
-        """Do what is due before the call number ``value`` besides counting: end a training step, run the
-        checks of blocks such as ``no_recompiles``, check the arguments of earlier calls. Return True if the
-        values that the function read from outside have to be checked after the call."""
+        """Do everything that is due before the call number ``value`` besides counting: end a training step,
+        run the checks of blocks such as ``no_recompiles``, check the arguments of earlier calls. Return True
+        if the values that the function read from outside have to be checked after the call."""
         if value < self.next:
             return False
         tracker = self.tracker
@@ -157,8 +156,8 @@ class Counter(Count):
 
 
 class MainSteps:
-    """Reads the current training step of another process of the run: the process that the user started. That
-    process stores its number of steps in a file, which is read here."""
+    """Reads the current training step of the process that the user started, from the file in which that
+    process stores it. ``run`` is the directory to which it records."""
 
     def __init__(self, run: RunDir) -> None:
         self._run = run
@@ -178,8 +177,7 @@ class StepTracker:
     current training step.
 
     Steps count from 1. If the program calls ``jaxscope.step()`` (a mark), step k ends at the k-th mark. If it
-    does not, step k begins at the k-th call of the step function, and what runs before the first call is step
-    0.
+    does not, step k begins at the k-th call of the step function; step 0 is what runs before the first call.
 
     Args:
       buffer_lifetimes: finds out what became of the array arguments of calls.
@@ -190,13 +188,13 @@ class StepTracker:
     Attributes:
       stepper: the counter whose calls are the steps; None: not known yet.
       waits: whether ``first_called`` is to be called at the next call of a watched function. True while no
-        watched function has been called in the recording or in one of the open blocks.
+        watched function has been called in the recording or since a block was opened.
       blocks: the open blocks, such as ``with no_recompiles()``.
       alarmed: whether the blocks' alarms (checks that may raise RecompileError) run at the next mark or call
         of a watched function.
       after_step: is called with the number of a step that has ended, and returns after how many more steps it
         is to be called again; None: nothing is called.
-      before: the number of steps that the parent had counted when this process was forked.
+      before: the number of steps that the parent had counted when this process was forked; else 0.
     """
 
     def __init__(
@@ -229,7 +227,7 @@ class StepTracker:
         self._main: MainSteps | None = None  # if another process of the run started this one
 
     def watch(self, function: str, step: bool) -> Counter:
-        """Return the counter of a function wrapped by ``jaxscope.watch``, and count its calls from now on.
+        """Return the counter of a function wrapped by ``jaxscope.watch``. It counts the calls from now on.
         ``function`` is the id of the function.
 
         The training steps are the calls of the first function for which ``step`` is True. If there is none,
@@ -250,15 +248,15 @@ class StepTracker:
         return counter
 
     def _all_due(self) -> None:
-        """Let the counter of each watched function (``jaxscope.watch``) determine, at the next call of the
-        function, whether there is more to do than counting. Examples: a check of the array arguments of
-        earlier calls, or the first call in a block such as ``no_recompiles``."""
+        """At the next call of each watched function, let its counter determine whether there is more to do
+        than counting: a check of the arguments of earlier calls, or the first call in a block such as
+        ``no_recompiles``."""
         for counter in list(self._counters.values()):
             counter.due = counter.next = 0
 
     def tell(self, step: int) -> int:
         """Call ``after_step`` with ``step``, the number of a step that has ended. Return after how many more
-        steps to call this method again."""
+        steps this method is to be called again. If marks end the steps, do nothing."""
         if self.after_step is None or self._marks.value:
             return NEVER
         return self.after_step(step)
@@ -283,15 +281,15 @@ class StepTracker:
             self.ring()
 
     def look_after(self, steps: int) -> None:
-        """Call ``step_ended``, the function that was passed to this object, at the end of the ``steps``-th
+        """Let ``step_ended``, a function given to the constructor, be called at the end of the ``steps``-th
         training step from now on."""
         self._marks_due = self._marks.value + steps
         if self.stepper is not None:
             self.stepper.step_in(steps)
 
     def call_began(self, counter: Counter) -> None:
-        """Call ``step_ended`` if the calls of ``counter`` are the steps, because a new call of its function
-        ends the previous step."""
+        """Call ``step_ended`` if the calls of ``counter`` are the steps: a new call ends the step before
+        it."""
         if counter is self.caller:
             self.step_ended()
 
@@ -320,24 +318,26 @@ class StepTracker:
     # -- blocks: parts of the recording with steps of their own ------------------------------------
 
     def open(self, block: RecordingScope) -> None:
-        """From now on, report calls that miss the fast path (the C++ cache) to ``block``, a part of the
-        recording such as ``no_recompiles``."""
+        """From now on, report calls that miss the fast path (the C++ cache) to ``block``, such as ``with
+        no_recompiles()``."""
         self.blocks.append(block)
         self.waits = True
         self._all_due()
 
     def close(self, block: RecordingScope) -> None:
-        """Stop reporting calls that miss the fast path (the C++ cache) to ``block``, a part of the recording
-        such as ``no_recompiles``."""
+        """Stop reporting calls that miss the fast path (the C++ cache) to ``block``, such as ``with
+        no_recompiles()``."""
         if block in self.blocks:
             self.blocks.remove(block)
         self._set_alarm(self.alarmed and any(b.alarm is not None for b in self.blocks))
 
     def first_called(self, counter: Counter) -> None:
         """Handle the first call of a watched function (``jaxscope.watch``) in the recording or in an open
-        block. ``counter`` counts the calls of this function. If no function is known yet whose calls are the
-        training steps, it is this one. In each open block without a watched function so far, it is the first
-        one."""
+        block. ``counter`` counts the calls of this function.
+
+        If it is not known yet which calls are the training steps, the calls of this function are. ``counter``
+        becomes ``first`` of each open block that has none.
+        """
         self.waits = False
         if self.stepper is None:
             self.stepper = counter
@@ -361,8 +361,8 @@ class StepTracker:
 
     def missed(self, call: int) -> None:
         """Report to the open blocks (such as ``with no_recompiles()``) that the call number ``call`` missed
-        the fast path (the C++ cache). If a block has an alarm (a function that checks such calls), the alarms
-        run at the next end of a step or call of a watched function."""
+        the fast path (the C++ cache). If a block has an alarm, a check of such calls, the alarms run at the
+        next end of a step or call of a watched function."""
         if self.blocks:
             calls = {counter: counter.value for counter in self.counters}
             for block in self.blocks:
@@ -379,23 +379,21 @@ class StepTracker:
 
     def _set_alarm(self, on: bool) -> None:
         """Set whether the alarms of the open blocks run at the next end of a step or call of a watched
-        function. An alarm is a function that checks the calls in a block such as ``with no_recompiles()`` for
-        recompilations."""
+        function. An alarm checks the calls in a block such as ``with no_recompiles()``."""
         if on != self.alarmed:
             self.alarmed = on
             for counter in self.counters:
                 counter.set_due()
 
     def began(self, counter: Counter) -> None:
-        """Handle the first call of the function that ``counter`` counts. If the calls of this function are
-        the training steps, let other processes read the number of the step from this counter's place in the
-        mapped file."""
+        """Handle the first call of the function of ``counter``. If its calls are the training steps, other
+        processes read the number of the step from this counter's place in the mapped file from now on."""
         if counter is self.caller:
             self._count_in(counter)
 
     def _count_in(self, count: Count) -> None:
         """Let other processes read the number of the current step from ``count``: store the index of its
-        place in the mapped file."""
+        place in the mapped file, where they look it up."""
         if count.cell is not None:
             self.writer.steps_in(count.cell, marks=count is self._marks)
 
@@ -413,8 +411,8 @@ class StepTracker:
         return self._main.now() if self._main is not None else None
 
     def beside(self, run: RunDir) -> None:
-        """Record that this process was started by another process, which also records to ``run``. From now
-        on, ``main_step`` is read from the files of the process that the user started."""
+        """Record that another process of the same recording started this process. From now on, ``main_step``
+        is read from the directory ``run``, to which both processes record."""
         self._main = MainSteps(run)
 
     @property

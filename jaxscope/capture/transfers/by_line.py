@@ -47,8 +47,8 @@ _OWNERS = {Standing.USER: _PROGRAM, Standing.INSTALLED: _LIBRARY, Standing.LIBRA
 
 class _Code(NamedTuple):
     """A code object and its owner: JAX, a package that the user installed, the program, or another library (a
-    library around JAX, jaxscope, Python itself). Code of another library is skipped in the search for the
-    program's line.
+    library around JAX, jaxscope, Python itself). The search for the program's line skips code of another
+    library.
 
     Attributes:
       owner: _JAX, _LIBRARY (an installed package), _PROGRAM or _SKIPPED (another library).
@@ -64,8 +64,8 @@ class _Code(NamedTuple):
 
 
 class Row:
-    """The totals of the copies in one direction (to host, to device, between devices) that one line of the
-    program has caused. Times are in ns of ``time.perf_counter_ns``.
+    """The totals of the copies of one kind in one direction (to host, to device, between devices) that one
+    line of the program has caused. Times are in ns of ``time.perf_counter_ns``.
 
     Args:
       direction: TO_HOST, TO_DEVICE or BETWEEN.
@@ -76,12 +76,12 @@ class Row:
     Attributes:
       views: the number of copies in which nothing was copied, because the host uses the device's memory.
       waits: the number of copies that took longer than WAITED_NS.
-      close: the number of these that took at least 1/CLOSE of the time since the line's previous copy.
-      checks: the number of these after which it was checked whether a device was still computing.
-      ahead: the number of these checks that found a device computing.
+      close: how many of the ``waits`` took more than 1/CLOSE of the time since the line's previous copy.
+      checks: how many of the ``waits`` were followed by a check of whether a device was still computing.
+      ahead: how many of the ``checks`` found a device computing.
       caller: the line that called the function of ``site``; None: unknown, or several lines.
-      step_ns: how long the copies in the thread that ends the training steps took.
-      steps: the number of training steps with such a copy.
+      step_ns: how long those copies took that were made in the thread that ends the training steps.
+      steps: the number of training steps in which the line made a copy.
     """
 
     __slots__ = (
@@ -110,7 +110,7 @@ class Row:
 
 
 class WayToCallback(NamedTuple):
-    """A pair of functions of JAX, as code objects. If both are on the stack, JAX is copying an array for a
+    """Two functions of JAX, as code objects. While both are on the stack, JAX is copying an array for a
     callback of the program.
 
     Attributes:
@@ -157,8 +157,8 @@ class Transfers:
         self.forked()
 
     def forked(self) -> None:
-        """Start anew in a forked child. The lock is replaced, because a thread of the parent may have been
-        holding it."""
+        """Start anew in a forked child. The lock is replaced, because another thread of the parent may have
+        held it."""
         self._lock = threading.RLock()  # reentrant, because a signal handler may interrupt this code and copy
         self.step_thread = threading.get_ident()  # the thread that ended the latest step
         # The latest copies of that thread: when each began, and how long it took.
@@ -167,10 +167,11 @@ class Transfers:
         self._places.clear()
 
     def row(self, frame: FrameType | None, direction: str, via: str, *, in_calls: bool = True) -> Row | None:
-        """Return the Row (the totals of one line) to which a copy by JAX is to be added: the Row of the
-        program's line that called JAX. The search for the line takes about 1 us, from a cache.
+        """Return the Row (the totals of one line) to which a copy by JAX is to be added: that of the
+        program's line that called JAX. Without such a line, it is the Row of a line of an installed package,
+        or a Row without a line. The search takes about 1 us, from a cache.
 
-        Return None for a copy that is not counted because JAX makes it for itself, for example before it
+        Return None for a copy that is not counted, because JAX makes it for itself: for example before it
         calls a callback.
 
         Args:
@@ -220,9 +221,9 @@ class Transfers:
         return cached[2]
 
     def for_callback(self, frame: FrameType, event_frame: FrameType) -> bool:
-        """Return whether JAX is about to call a callback of the program and now copies its arguments. Such
-        copies are not counted. The functions of JAX that do so are remembered, so that they are recognized
-        faster next time.
+        """Return whether JAX is copying the arguments of a callback of the program, which it is about to
+        call. These copies are not counted. The functions of JAX on the stack are added to
+        ``ways_to_callbacks``, so that such copies are recognized faster next time.
 
         Args:
           frame: the innermost frame of JAX.
@@ -249,8 +250,8 @@ class Transfers:
         began: int | None = None,
         view: bool = False,
     ) -> None:
-        """Add copies to ``row``, the totals of a line. Write the event ``Transferred`` for this line if its
-        number of copies has grown enough since the last one.
+        """Add copies to ``row``, the totals of a line. Log the event ``Transferred`` for this line if its
+        number of copies has grown enough since the last event.
 
         Args:
           count: the number of copies; 0 for a further shard of a copy that was counted.
@@ -294,8 +295,8 @@ class Transfers:
             self.after(sys._getframe(1))
 
     def _alone(self, began: int, ns: int) -> int:
-        """Return the duration of a copy in ns, without that of other copies that were made during it and are
-        counted already. The copy took ``ns`` and began at ``began``, by ``time.perf_counter_ns``."""
+        """Return how long a copy took in ns, without other copies made during it that are counted already.
+        The copy took ``ns`` with these and began at ``began``, by ``time.perf_counter_ns``."""
         inside = 0
         while self._latest and self._latest[-1][0] >= began:
             inside += self._latest.pop()[1]
@@ -305,22 +306,22 @@ class Transfers:
     def flush(self) -> None:
         """Write an event ``Transferred`` for each line that has had copies since its last event."""
         with self._lock:
+            # No event repeats the figures of the line's event before it.
             rows = [row for row in self._rows.values() if row.count and row.written != self._figures(row)]
             events = [self._event(row) for row in rows]
         for event in events:
             self._emit(event)
 
     def _figures(self, row: Row) -> tuple[int, int | None, int | None, int]:
-        """Return (copies, bytes, steps with a copy, ns of copies in the thread that ends the steps) from
-        ``row``, the totals of a line. If they are the same as in the last event of this line, ``flush``
-        writes no further event. Bytes and steps are None if they are unknown."""
+        """Return the figures by which ``row`` is compared with its last event: (copies, bytes, steps with a
+        copy, ns of copies in the thread that ends the steps). Bytes and steps are None if unknown."""
         counted = self._step() is not None
         steps = row.steps + (row.unnumbered and self._marked()) if counted else None
         return row.count, row.bytes, steps, row.step_ns
 
     def _event(self, row: Row) -> Transferred:
-        """Return the event ``Transferred`` with the totals of a source line, which are in ``row``. Also
-        determine at how many copies the next event for this line is written."""
+        """Return the event ``Transferred`` with the totals of a line, ``row``. Also set at how many copies
+        the next event of this line is logged."""
         row.written = figures = self._figures(row)
         row.due = int(row.count * GROWN) + 1
         now, wall = time.perf_counter_ns(), time.time_ns()
@@ -348,8 +349,8 @@ class Transfers:
         )
 
     def _caller(self, f: FrameType) -> Frame | None:
-        """Return the program's line that called the function which ``f`` runs; None if a library or JAX
-        called this function."""
+        """Return the program's line that called the function which ``f`` runs; None if an installed package
+        or JAX called it."""
         inside, above = f, f.f_back
         # Before Python 3.12, a comprehension has a frame of its own.
         while above is not None and inside.f_code.co_name in COMPREHENSIONS:
@@ -361,9 +362,9 @@ class Transfers:
     def _totals(
         self, direction: str, via: str, site: Frame | None, text: str | None, caller: Frame | None = None
     ) -> Row:
-        """Return the Row that has the totals of a line for copies of the kind ``via``, such as ``item``, in
-        one ``direction`` (TO_HOST, TO_DEVICE or BETWEEN). It is created at the first such copy of the line.
-        If there are MAX_ROWS Rows already, all further lines share one Row for each direction and kind.
+        """Return the Row with the totals of a line for copies of the kind ``via``, such as ``item``, in one
+        ``direction``. It is created if missing. After MAX_ROWS Rows, all further lines share one Row for each
+        direction and kind.
 
         Args:
           site: the program's line; None: no line of the program.
@@ -385,7 +386,7 @@ class Transfers:
             return row
 
     def _code(self, f: FrameType) -> _Code:
-        """Return who owns the code that ``f`` runs (JAX, an installed package, the program or another
+        """Return the code that ``f`` runs with its owner (JAX, an installed package, the program or another
         library), from a cache."""
         code = f.f_code
         known = self._codes.get(id(code))
@@ -406,8 +407,8 @@ class Transfers:
         return known
 
     def _in_callback(self, f: FrameType) -> bool:
-        """Return whether JAX called the function at ``f``, or a function around it, as a callback. The arrays
-        of a callback are on the host already, so nothing is copied."""
+        """Return whether a callback of JAX runs the function at ``f``. Then nothing is copied: the arrays of
+        a callback are on the host already."""
         return any(
             jax_internals.TRANSFER_FRAMES.get(g.f_code.co_name) == jax_internals.CALLBACK
             and jax_internals.in_jax(g)
@@ -416,8 +417,9 @@ class Transfers:
 
 
 class EndedCall(functools.partial[Any]):
-    """A callable that C code calls once and then releases. It runs a function; when it is released, it calls
-    ``ended``. So jaxscope learns that the function has ended without a Python frame of its own around it."""
+    """A callable that C code calls once and then releases. It runs a function, and calls ``ended`` when it is
+    released. So jaxscope learns that the function has ended without a Python frame of its own around the
+    function."""
 
     ended: Callable[[], None]
 
@@ -426,14 +428,13 @@ class EndedCall(functools.partial[Any]):
 
 
 def _computes() -> bool:
-    """Return whether a device is still computing an array. This function does not wait for it."""
+    """Return whether a device is still computing an array, without waiting for it."""
     live = (a for client in jax_internals.clients() for a in client.live_arrays())
     return any(not a.is_deleted() and not a.is_ready() for a in islice(live, MOST_CHECKED))
 
 
 def _codes_up_to(last: FrameType, frame: FrameType) -> tuple[CodeType, ...]:
-    """Return the code objects of ``frame`` and of the frames that called it, innermost first, up to the frame
-    ``last``."""
+    """Return the code objects of the frames from ``frame`` outwards to ``last``, innermost first."""
     codes = []
     for f in frames.walk(frame):
         codes.append(f.f_code)
@@ -443,8 +444,8 @@ def _codes_up_to(last: FrameType, frame: FrameType) -> tuple[CodeType, ...]:
 
 
 def _text(f: FrameType) -> str | None:
-    """Return the source text of the expression that ``f`` is executing, shortened: ``float(loss)``. Return
-    None if it cannot be read."""
+    """Return the source text of the expression that ``f`` is executing, shortened: ``float(loss)``; None if
+    it cannot be read."""
     at = next(islice(f.f_code.co_positions(), f.f_lasti // 2, None), None)
     if at is None or None in at:
         return None
@@ -463,7 +464,7 @@ def _text(f: FrameType) -> str | None:
 
 def _readable(file: str) -> bool:
     """Return whether ``file`` is a regular file of limited size, so that reading it is safe. The source of a
-    program may also come through a pipe, which must not be read a second time."""
+    program may also come through a pipe, which must not be read twice."""
     try:
         status = Path(file).stat()
     except (OSError, ValueError):

@@ -1,8 +1,8 @@
 """Observe copies of arrays to the host, by replacing (and later restoring) methods of JAX's array class.
 
 The C++ methods that copy, and ``item``, are replaced by descriptors. When JAX looks up such a method, the
-descriptor stores the time and the program's line. (For ``item``, this is done when the method is called.) The
-look-up returns a composition of C functions, which runs JAX's own method and then stores when it ended. So no
+descriptor notes the time and the program's line. (For ``item``, this is done when the method is called.) The
+look-up returns a composition of C functions, which runs JAX's own method and then counts the copy. So no
 frame of jaxscope is on the stack while JAX copies, or in a traceback, and exceptions pass unchanged. If the
 method is looked up on the class and not on an array, the descriptor returns JAX's method itself.
 """
@@ -25,8 +25,8 @@ from jaxscope.capture.transfers.by_line import TO_HOST, EndedCall, Row, Transfer
 
 
 class HostCopies:
-    """Counts copies to the host, by replacing the methods of JAX's array class that copy. They are replaced
-    from ``install`` to ``remove``.
+    """Counts copies to the host, by replacing the methods of JAX's array class that copy, from ``install`` to
+    ``remove``.
 
     Args:
       transfers: adds up the copies by the program's line.
@@ -64,7 +64,7 @@ class HostCopies:
 
     def copying(self, method: Any, array: Any, frame: FrameType) -> Callable[[], Any] | None:
         """Return a callable that copies ``array`` by JAX's C++ ``method`` and counts the copy; None if the
-        copy is not to be counted. ``frame`` is the frame of JAX that looked up the method."""
+        copy is not to be counted. ``frame`` is JAX's frame that looked up the method."""
         if self._was_read(array) or shield.busy():
             return None
         row = self._transfers.row(frame, TO_HOST, "other")
@@ -79,8 +79,8 @@ class HostCopies:
     def _copied(
         self, row: Row, array: Any, shard: int | None, whole: int | None, began: int, result: Any
     ) -> Any:
-        """Count a finished copy of ``array`` in ``row``, the totals of the program's line, and return
-        ``result``, the result of JAX's method.
+        """Count a finished copy of ``array`` in ``row``, the totals of the program's line. Return ``result``,
+        the result of JAX's method.
 
         Args:
           shard: the number of the shard that was copied; None: the whole array was.
@@ -96,7 +96,7 @@ class HostCopies:
         self, row: Row, array: Any, shard: int | None, whole: int | None, time: tuple[int, int], result: Any
     ) -> None:
         """Add a copy of ``array`` to ``row``, the totals of the program's line. If JAX copied nothing (the
-        host uses the device's memory), this is done only the first time that the array is read.
+        host uses the device's memory), only the first reading of the array is added.
 
         Args:
           shard: the number of the shard that was copied; None: the whole array was.
@@ -118,8 +118,8 @@ class HostCopies:
         """Return a callable that runs JAX's ``array.item`` (``method``) and counts the copy; None if the copy
         is not to be counted. ``frame`` is the frame that calls ``item``.
 
-        JAX's ``item`` either reads the array's memory directly, or calls another of the replaced methods,
-        which counts the copy itself.
+        JAX's ``item`` either reads the array's memory directly, or calls another of the replaced methods.
+        That method counts the copy itself.
         """
         if self._was_read(array) or shield.busy() or array.is_deleted():
             return None
@@ -133,8 +133,7 @@ class HostCopies:
 
     def _item_called(self, row: Row, array: Any, before: int, began: int) -> None:
         """Count a finished call of ``array.item`` in ``row``, the totals of the source line that called it.
-        If ``item`` called another method that jaxscope has wrapped, that method has counted the copy, and
-        nothing is counted here.
+        If ``item`` called another replaced method, which has counted the copy, count nothing here.
 
         Args:
           before: the number of copies counted in this thread when the call began. A larger number now shows
@@ -146,9 +145,9 @@ class HostCopies:
             self._transfers.add(row, 1, int(array.nbytes), ns, began=began, view=True)
 
     def _shard(self, frame: FrameType) -> tuple[int | None, int | None]:
-        """Return (index of the shard that JAX copies at ``frame``, bytes of the whole array); (None, None)
-        if the array is copied as a whole. JAX 0.10 copies an array on several devices shard by shard. All
-        shards together count as one copy."""
+        """Return (index of the shard that JAX copies at ``frame``, bytes of the whole array). The bytes are
+        None if unknown. Both are None if the array is copied as a whole. JAX 0.10 copies an array on several
+        devices shard by shard."""
         place = (id(frame.f_code), frame.f_lasti)
         if self._by_shard.get(place) is False:
             return None, None
@@ -164,13 +163,13 @@ class HostCopies:
         return (shard, whole) if by_shard else (None, None)
 
     def _was_read(self, array: Any) -> bool:
-        """Return whether the memory of ``array`` was read before without a copy. Reading it again then costs
-        nothing and is not counted."""
+        """Return whether the memory of ``array`` was read before without a copy. If so, reading it again is
+        not counted."""
         known = self._read.get(id(array))
         return known is not None and known() is array
 
     def _first_reading(self, array: Any) -> bool:
-        """Return whether the memory of ``array`` is read for the first time, and remember that it has been
+        """Return whether the memory of ``array`` is read for the first time. From now on, it counts as
         read."""
         if self._was_read(array):
             return False
@@ -195,8 +194,8 @@ class _Stand:
 
 
 class _Copy(_Stand):
-    """Replaces a method of JAX's array class that copies. JAX looks up such a method only in order to call
-    it, so looking it up counts as the beginning of a copy."""
+    """Replaces a method of JAX's array class that copies. Looking up the method counts as the beginning of a
+    copy, because JAX only looks it up to call it."""
 
     def __get__(self, array: Any, owner: Any = None) -> Any:
         if array is not None and self.copies is not None:
@@ -208,8 +207,7 @@ class _Copy(_Stand):
 
 class _Item(_Stand):
     """Replaces ``item`` of JAX's array class. ``array.item`` is still a bound method; its function is a
-    ``_Bound``. A copy begins when ``item`` is called, not when it is looked up: the program may look it up
-    without calling it."""
+    ``_Bound``. A copy begins when ``item`` is called: the program may look it up without calling it."""
 
     def __get__(self, array: Any, owner: Any = None) -> Any:
         if array is None or self.copies is None:
@@ -219,7 +217,7 @@ class _Item(_Stand):
 
 class _Bound:
     """The function of a bound ``array.item``, which counts the copy when it is called. It has the attributes
-    of JAX's method and is equal to this method."""
+    of JAX's method and is equal to JAX's method."""
 
     __slots__ = ("_array", "_stand")
 

@@ -34,9 +34,9 @@ class DevicePuts(threading.local):
     """The copies to devices that are in progress on this thread.
 
     Attributes:
-      open: a pair for each copy, outermost copy first: (when it began by ``time.perf_counter_ns``, [(totals
-        of the program's line, bytes to add)]). The list is empty for a copy that is not counted.
-      ways_to_callbacks: where JAX was seen to copy the arguments of a callback; such copies are not counted.
+      open: for each copy, outermost first: (when it began by ``time.perf_counter_ns``, [(totals of the
+        program's line, bytes to add)]). For a copy that is not counted, the list in the pair is empty.
+      ways_to_callbacks: where JAX was seen to copy the arguments of a callback; these copies are not counted.
     """
 
     def __init__(self, transfers: Transfers) -> None:
@@ -46,7 +46,7 @@ class DevicePuts(threading.local):
 
     def began(self, event_frame: FrameType) -> None:
         """Handle JAX's event that it begins to copy the shards of one array to their devices. ``event_frame``
-        is the frame that announces this."""
+        is JAX's frame that announces it."""
         frame = jax_internals.nearest_frame(event_frame, (jax_internals.DevicePutFrame.function,))
         if frame is None:
             return
@@ -65,8 +65,7 @@ class DevicePuts(threading.local):
 
     def _moved(self, frame: FrameType) -> list[tuple[Row, int]]:
         """Return [(totals of the program's line, bytes)] for one copy, which JAX's ``batched_device_put``
-        makes at ``frame``. There is one pair for the bytes that come from the host, and one for those from
-        other devices."""
+        makes at ``frame``: one pair for the bytes from the host, and one for those from other devices."""
         local = jax_internals.DevicePutFrame(frame)
         if not jax_internals.known(local.xs) or not jax_internals.known(local.devices):
             return []
@@ -91,8 +90,8 @@ class DevicePuts(threading.local):
         return moved
 
     def copied(self, event_frame: FrameType) -> None:
-        """Count the arrays that JAX is about to copy to other devices without changing their sharding.
-        ``event_frame`` is the frame that announces this."""
+        """Count the arrays that JAX is about to copy to other devices with unchanged sharding.
+        ``event_frame`` is JAX's frame that announces it."""
         frame = jax_internals.nearest_frame(event_frame, (jax_internals.DeviceCopyFrame.function,))
         if frame is None:
             return
@@ -115,8 +114,8 @@ class StagedArrays:
 
     Args:
       transfers: adds up the copies by the program's line.
-      events: returns the number of JAX's events so far. If this number grows during a copy, JAX compiled the
-        primitive first, so the measured time is not only the time of the copy.
+      events: returns the number of JAX's events so far. If it grows during a copy, JAX also compiled the
+        primitive in this time, so the time is not that of the copy.
     """
 
     def __init__(self, transfers: Transfers, events: Callable[[], int]) -> None:
@@ -141,7 +140,7 @@ class StagedArrays:
 
     def staging(self, method: Callable[..., Any], frame: FrameType) -> Callable[..., Any] | None:
         """Return a callable that runs ``method`` and counts the copy of a host array; None if there is no
-        copy to count. ``method`` is JAX's implementation of a primitive that ``jnp.asarray`` runs; ``frame``
+        copy to count. ``method`` is JAX's implementation of a primitive that ``jnp.asarray`` runs. ``frame``
         is the frame of JAX that calls the primitive."""
         size = jax_internals.staged_bytes(frame)
         if size is None or shield.busy():
@@ -157,8 +156,8 @@ class StagedArrays:
         """Add a finished copy of ``size`` bytes to ``row``, the totals of the program's line.
 
         Args:
-          events: the number of JAX's events when the copy began. If it has grown since, JAX compiled
-            meanwhile, and the time does not count.
+          events: the number of JAX's events when the copy began. If it has grown since, JAX also compiled in
+            this time, and the time counts as 0.
           began: when the copy began, by ``time.perf_counter_ns``.
         """
         ns = time.perf_counter_ns() - began if self._events() == events else 0
@@ -169,10 +168,9 @@ class _Implementation:
     """Replaces ``method``, JAX's implementation of a primitive that ``jnp.asarray`` runs, to count the
     copies.
 
-    ``__call__`` is a property. JAX reads it from C and calls the result. Reading it starts to count a copy,
-    and returns ``method`` itself or an object that runs ``method`` and then counts the copy as ended. So no
-    frame of jaxscope is on the stack while JAX copies. ``staged``, which counts the copies, is None after the
-    recording.
+    ``__call__`` is a property, which JAX reads from C. Its value, which JAX then calls, is ``method`` itself,
+    or a callable that runs ``method`` and counts the copy when it has ended. So no frame of jaxscope is on
+    the stack while JAX copies. ``staged`` counts the copies; it is None after the recording.
     """
 
     __slots__ = ("method", "staged")
@@ -190,14 +188,12 @@ class _Implementation:
 
 
 def _numpy_bytes(part: Any) -> int:
-    """Return the size of ``part``, a NumPy array or scalar, in bytes. For an array, NumPy's own ``nbytes`` is
-    used, because a subclass of the program may override this property."""
-    if isinstance(part, np.ndarray):
+    """Return the size of ``part``, a NumPy array or scalar, in bytes."""
+    if isinstance(part, np.ndarray):  # a subclass of the program may override ``nbytes``
         return int(np.ndarray.nbytes.__get__(part))
     return int(part.nbytes)
 
 
 def _bytes(aval: Any) -> int:
-    """Return the size in bytes of an array with the aval ``aval``. This is used for a Python number, which
-    JAX converts to such an array."""
+    """Return the size in bytes of an array with the aval ``aval``, to which JAX converts a Python number."""
     return int(math.prod(aval.shape) * aval.dtype.itemsize)

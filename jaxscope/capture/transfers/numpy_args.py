@@ -35,8 +35,8 @@ class Arguments:
     Attributes:
       each: a function that examines the arguments of a finished call; None: so far, all calls passed the same
         number of bytes.
-      counts: number of bytes -> counter of the calls that passed this number of bytes. Empty until ``each``
-        is set; from then on all calls are counted, including the earlier ones.
+      counts: number of bytes -> counter of the calls that passed this number of bytes. It has no calls until
+        ``each`` is set, and from then on all calls, including the earlier ones.
     """
 
     def __init__(self, writer: Writer, function: str) -> None:
@@ -62,8 +62,8 @@ class Arguments:
         Args:
           given: (positional arguments, keyword arguments) of the call.
           leaves: the number of NumPy arrays in the cache key of the call.
-          calls: the number of calls so far, including this one. It is 0 if jit wraps the watched function;
-            then nothing is examined.
+          calls: the number of calls so far, including this one; 0 if jit wraps the watched function, and then
+            nothing is examined.
         """
         args, kwargs = given
         if self._lost or calls == 0:
@@ -87,8 +87,8 @@ class Arguments:
             self.each = self._look
 
     def _look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Count a finished call by the bytes of its NumPy arguments. ``args`` and ``kwargs`` are the
-        arguments of the call."""
+        """Count a finished call with the arguments ``args`` and ``kwargs`` by the bytes of its NumPy
+        arguments."""
         try:
             if self._indicator is not None:
                 slot, path, counts = self._indicator
@@ -108,12 +108,12 @@ class Arguments:
             shield.switch_off("numpy_arguments", f"{type(e).__name__}: {str(e)[:300]}")
 
     def _find_indicator(self) -> tuple[Slot, list[Callable[[Any], Any]], dict[Sign, Count]] | None:
-        """Find a leaf of the arguments whose type and size determine how many bytes a call passes, judging by
-        all calls so far. Later, only this leaf has to be examined in each call.
+        """Find a leaf of the arguments whose type and size determined, in all calls so far, how many bytes
+        the call passed. In later calls, only this leaf is examined.
 
-        Return (the position or keyword of the argument that contains the leaf, functions that lead from this
-        argument to the leaf, a dict: type and size of the leaf -> counter of the calls). Return None if there
-        is no such leaf.
+        Return (the position or keyword of the argument with the leaf, functions that lead from this argument
+        to the leaf, a dict: type and size of the leaf -> counter of the calls); None if there is no such
+        leaf.
         """
         for place in self._seen[-1][0]:
             sizes: dict[Sign, int] = {}
@@ -124,8 +124,8 @@ class Arguments:
         return None
 
     def _read(self, given: dict[Slot, Any]) -> tuple[Leaves, int]:
-        """Return (all leaves of the arguments ``given``, the bytes of the NumPy arrays among these leaves).
-        The bytes are those that the arrays have as JAX arrays."""
+        """Return (the leaves of the arguments ``given``, the bytes of the NumPy arrays among them). The bytes
+        are those of the arrays after JAX has converted them."""
         leaves, size = {}, 0
         for slot, value in given.items():
             for path, leaf in self._tree.tree_flatten_with_path(value)[0]:
@@ -146,7 +146,7 @@ class Arguments:
         return count
 
     def _lose(self) -> None:
-        """Stop counting, and write that the bytes of the function's NumPy arguments are unknown."""
+        """Stop counting, and log that the bytes of the function's NumPy arguments are unknown."""
         if not self._lost:
             self._lost, self._indicator = True, None
             self._writer.emit(Brought(function=self._function, lost=True))
@@ -161,7 +161,7 @@ def _slots(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[Slot, Any]:
 
 def _is_numpy(sign: Sign) -> bool:
     """Return whether a leaf of the arguments is a NumPy array. ``sign`` is (the type of the leaf, its bytes
-    if it is a NumPy array, else None)."""
+    or None)."""
     return issubclass(sign[0], NUMPY)
 
 
@@ -176,9 +176,9 @@ def _bytes(leaf: Any) -> int:
 
 
 def _getters(path: Iterable[Any]) -> list[Callable[[Any], Any]] | None:
-    """Return functions that lead from an argument to its leaf at JAX's key path ``path``: each is called with
-    the result of the one before. Return None if an entry of the path is of another kind than a dict's key, a
-    sequence's index or an attribute."""
+    """Return functions that lead from an argument to its leaf at JAX's key path ``path``. The first takes the
+    argument, each other one the result of the one before. None if an entry is no dict key, sequence index or
+    attribute."""
     from jax import tree_util as tree
 
     getters: list[Callable[[Any], Any]] = []

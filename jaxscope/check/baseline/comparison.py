@@ -1,9 +1,9 @@
-"""Compare a run with a baseline, the saved figures of an earlier run. A figure that became worse is an error,
-a figure that became better is a note.
+"""Compare a run with a baseline, the saved figures of an earlier run. A figure that became worse gives an
+error, a figure that became better gives a note.
 
-If the baseline was written with another JAX minor version, on another platform or on other devices, nothing
-is compared, because another compiler makes other programs from the same source. The result is then a note
-with the differences.
+If the baseline is from another JAX minor version, another platform or other devices, no figures are compared,
+because another compiler makes other programs from the same source. The result is then a note with these
+differences.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Comparison(msgspec.Struct, frozen=True):
     """The result of comparing a run with a baseline (the saved figures of an earlier run).
 
     Attributes:
-      findings: figures that became worse (errors), and figures that became better or were not compared
-        (notes).
-      new: findings of jaxscope's rules (problems such as JX101) that the baseline does not have. If
-        ``comparable``, notes among them are made warnings, which fail the check.
+      findings: errors about figures that became worse, and notes about figures that became better or were not
+        compared.
+      new: findings of the rules (such as JX101) that the baseline does not have. If ``comparable``, notes
+        become warnings, which make the check fail.
       known: findings of the rules that the baseline has, too.
-      comparable: whether the baseline is from the same JAX minor version, platform and devices. If not, the
-        figures were not compared.
+      comparable: whether the baseline is from the same JAX minor version, platform and devices, so that
+        figures were compared.
     """
 
     findings: list[Finding]
@@ -49,15 +49,15 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 def extract_run(run: Run, chosen: Filter, roots: Sequence[str] = ()) -> Extracted:
-    """Return the figures of ``run`` in the form in which a baseline file keeps them, with the records that
-    they come from. ``chosen`` leaves out findings that comments or options exclude. File names are made
-    relative to the directories ``roots``; empty: to the directory in which the program ran."""
+    """Return the figures of ``run`` as a baseline file keeps them, with the records that they come from.
+    ``chosen`` removes findings that comments or options exclude. File names become relative to the
+    directories ``roots``; empty: to the directory in which the program ran."""
     return extract.extract(run, chosen.keep(registry.findings(run)), roots)
 
 
 def findings(baseline: Baseline, now: Extracted, chosen: Filter) -> list[Finding]:
-    """Return what a check reports about a run with the figures ``now`` after comparing it with ``baseline``:
-    figures that became worse, problems that the baseline does not have, and notes. ``chosen`` leaves out
+    """Return the findings of a comparison of ``now``, the figures of a run, with ``baseline``: errors about
+    figures that became worse, findings that the baseline does not have, and notes. ``chosen`` removes
     findings that comments or options exclude."""
     # A finding whose code is not selected is not computed for the run. That does not mean that it is gone.
     saved = {key: n for key, n in baseline.findings.items() if chosen.takes(key.partition(" ")[0])}
@@ -66,17 +66,16 @@ def findings(baseline: Baseline, now: Extracted, chosen: Filter) -> list[Finding
 
 
 def failing(found: Iterable[Finding], *, strict: bool) -> list[Finding]:
-    """Return the findings in ``found`` that make a check fail: errors and warnings, with ``strict`` also
-    notes. Two kinds never make it fail: notes about a figure that became better, and findings that depend on
-    measured seconds (``Finding.by_chance``), because another run may not have them."""
+    """Return the findings in ``found`` that make a check fail: errors and warnings, and with ``strict`` also
+    notes, except notes about figures that became better. Findings that depend on measured seconds
+    (``Finding.by_chance``) are never among them, because another run may not have them."""
     sure = [f for f in found if not f.by_chance]
     return [f for f in sure if f.severity != NOTE or (strict and f.code != IMPROVED)]
 
 
 def compare(baseline: Baseline, now: Extracted) -> Comparison:
-    """Compare ``now``, the figures of a run, with ``baseline``, the saved figures of an earlier run. If the
-    JAX version, the platform or the devices differ, no figure is compared, and a note names the
-    differences."""
+    """Compare ``now``, the figures of a run, with ``baseline``, the saved figures of an earlier run. If JAX
+    version, platform or devices differ, the figures are not compared, and a note lists the differences."""
     baseline, renamed = _with_current_names(baseline, now)
     different = _environment_differences(baseline, now.baseline)
     new, known = _split(baseline, now, raised=not different)
@@ -98,10 +97,8 @@ def compare(baseline: Baseline, now: Extracted) -> Comparison:
 
 
 def _with_current_names(baseline: Baseline, now: Extracted) -> tuple[Baseline, dict[str, str]]:
-    """Rename those functions of ``baseline`` whose file was moved since it was written, or is now run from
-    another directory, so that they can be compared with the functions of the run, ``now``. Return the
-    baseline with the new names, and a dict from each old name to its new one: ``old.py::step`` ->
-    ``new.py::step``."""
+    """Return ``baseline`` with the names that its moved functions have in the run ``now``, and a dict: old
+    name -> new name, ``old.py::step`` -> ``new.py::step``. See ``_moved``."""
     moved = {
         **_moved(baseline.functions, now.functions),
         **_moved(baseline.eager, now.eager),
@@ -128,9 +125,9 @@ def _with_current_names(baseline: Baseline, now: Extracted) -> tuple[Baseline, d
 
 
 def _moved(before: Collection[str], after: Collection[str]) -> dict[str, str]:
-    """Return the functions whose file was moved between the baseline (``before``) and the run: old name ->
-    new name, ``old.py::step`` -> ``new.py::step``. ``step`` was moved if exactly one name with ``::step`` is
-    only in ``before``, and exactly one is only in ``after``."""
+    """Return old name -> new name of functions whose file was moved: ``old.py::step`` -> ``new.py::step``.
+    This is so if exactly one name that ends in ``::step`` is only in ``before``, and exactly one is only in
+    ``after``."""
 
     def by_tail(names: Iterable[str]) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
@@ -148,8 +145,8 @@ def _moved(before: Collection[str], after: Collection[str]) -> dict[str, str]:
 
 
 def _environment_differences(before: Baseline, after: Baseline) -> list[Message]:
-    """Return a message for each difference in JAX version, platform and devices between ``before``, the
-    baseline, and ``after``, the run. If the list is empty, their figures can be compared."""
+    """Return a message for each difference in JAX version, platform and devices between the baseline
+    ``before`` and the run ``after``. Empty: their figures can be compared."""
 
     def devices(b: Baseline) -> str | None:
         return ", ".join(f"{n} x {kind}" for kind, n in sorted(b.devices.items())) or None
@@ -168,9 +165,9 @@ def _environment_differences(before: Baseline, after: Baseline) -> list[Message]
 
 
 def merged(found: list[Finding]) -> list[Finding]:
-    """Return ``found`` without findings that report the same recompiles twice. The comparison with a baseline
-    reports recompiles as JX701. A finding of a rule (codes JX10x to JX12x) that reports the same recompiles
-    is removed, and its advice is given to the JX701 finding."""
+    """Return ``found`` without findings that report the same recompiles twice. A finding of a rule about
+    recompiles (JX10x to JX12x) is removed if its recompiles are also in a JX701 finding, which comes from the
+    comparison with the baseline. The JX701 finding then gets the advice of the removed one."""
     reported: dict[str | None, int] = {}
     for n, f in enumerate(found):
         if f.code == COMPILATIONS:
@@ -186,9 +183,9 @@ def merged(found: list[Finding]) -> list[Finding]:
 
 
 def _split(baseline: Baseline, now: Extracted, *, raised: bool) -> tuple[list[Finding], list[Finding]]:
-    """Return two lists of the findings of the rules in ``now``, the run: new ones, which ``baseline`` does
-    not have, and known ones. If the run has a finding 3 times and the baseline once, 2 of them are new. With
-    ``raised``, new notes become warnings."""
+    """Return (new findings, known findings) of the rules in the run ``now``. New ones are not in
+    ``baseline``: of a finding that the run has 3 times and the baseline once, 2 are new. With ``raised``, new
+    notes become warnings."""
     new: list[Finding] = []
     known: list[Finding] = []
     for key, members in now.findings.items():
@@ -207,8 +204,8 @@ def _resolved(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
 
 
 def _some(parts: Sequence[Field]) -> Parts:
-    """Return the first five of ``parts`` as one field of a message, joined by ``;``, with ``...`` at the end
-    if there are more."""
+    """Return the first five of ``parts`` joined by ``;`` as one field of a message, with ``...`` if there are
+    more."""
     return Parts((*parts[:SHOWN], *([message("and-so-on")] if len(parts) > SHOWN else [])), "; ")
 
 
@@ -232,11 +229,11 @@ def _functions(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
 
 
 def _with_unmatched_programs(counts: list[Finding], unmatched: Finding | None) -> Iterator[Finding]:
-    """Yield ``counts``, findings about how often one function was traced, lowered and compiled, and
-    ``unmatched``, the finding about programs of the function that the baseline does not have (or None).
+    """Yield the findings ``counts``, about how often one function was compiled, and ``unmatched``, about
+    programs of this function that the baseline does not have (or None).
 
-    If one of ``counts`` is an error (JX701), the evidence of ``unmatched`` is added to it and ``unmatched``
-    is not yielded: the additional compilations made these programs, and are reported only once.
+    If one of ``counts`` is an error (JX701), it gets the evidence of ``unmatched``, which is then not
+    yielded: both report the same additional compilations.
     """
     for f in counts:
         if unmatched is not None and f.code == COMPILATIONS:
@@ -281,9 +278,9 @@ def _new_function(entry: FunctionEntry) -> Finding:
 
 
 def _recompiled(f: Function, surplus: Sequence[tuple[Compilation, Cause]], total: Message | None) -> Finding:
-    """Return an error about ``surplus``, recompiles of ``f`` (in order of time) for a cause that the baseline
-    does not have, or has less often. ``total`` is a message with the numbers of compilations now and in the
-    baseline; None if they did not grow."""
+    """Return an error about ``surplus``, recompiles of ``f`` with a cause that the baseline does not have, or
+    has less often. They are in order of time. ``total`` is a message with the counts now and in the baseline;
+    None if no count grew."""
     last, cause = surplus[-1]
     times = message("baseline-times", n=len(surplus)) if len(surplus) > 1 else None
     return Finding(
@@ -309,7 +306,7 @@ def _recompiled(f: Function, surplus: Sequence[tuple[Compilation, Cause]], total
 
 def _counts(old: schema.Function, entry: FunctionEntry) -> Iterator[Finding]:
     """Yield errors if a function was traced, lowered or compiled more often than in the baseline, or for
-    other causes. If one of these counts fell and none grew, yield a note.
+    other causes. If there is no error and one of the counts fell, yield a note.
 
     Args:
       old: the function in the baseline.
@@ -349,8 +346,9 @@ def _counts(old: schema.Function, entry: FunctionEntry) -> Iterator[Finding]:
 
 
 def _eager(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
-    """Yield findings about operations outside jit that were compiled more often in ``now``, the run, than in
-    ``baseline`` (an error for each calling function), or less often (one note)."""
+    """Yield an error for each calling function with operations outside jit that were compiled more often
+    in the run ``now`` than in ``baseline``. Yield one note about all operations that were compiled less
+    often."""
     for where, ops in now.eager.items():
         old = baseline.eager.get(where, {})
         more = {op: members for op, members in ops.items() if len(members) > old.get(op, 0)}
@@ -390,8 +388,8 @@ def _eager(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
 
 
 def _first(parts: list[Message]) -> Parts:
-    """Return the first three of ``parts`` as one field of a message, and how many more there are:
-    ``a, b, c and 4 more``."""
+    """Return the first three of ``parts`` and the number of the others as one field of a message: ``a, b, c
+    and 4 more operations``."""
     left = len(parts) - OPERATIONS
     listed = Parts((*parts[:OPERATIONS],))
     return Parts(

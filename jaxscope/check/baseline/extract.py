@@ -1,5 +1,5 @@
-"""Extract from a run the figures that a baseline file keeps, together with the records that these figures
-come from, because findings need the records."""
+"""Extract from a run the figures that a baseline file keeps, and the records of the run that these figures
+come from. Findings refer to these records."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from jaxscope.schema.keys import Frame
 
 
 class ProgramEntry(msgspec.Struct):
-    """One program of a run that is compared with a baseline: its figures (``metrics``), its record in the run
-    (``program``), and its parsed StableHLO and HLO (``texts``)."""
+    """One program to compare with a baseline: its figures (``metrics``), its record in the run (``program``),
+    and its parsed StableHLO and HLO (``texts``)."""
 
     metrics: ProgramMetrics
     program: Program
@@ -32,14 +32,13 @@ class ProgramEntry(msgspec.Struct):
 
 
 class FunctionEntry(msgspec.Struct):
-    """One function of a run that is compared with a baseline: its figures, and the records that they come
-    from.
+    """One function to compare with a baseline: its figures, and the records that they come from.
 
     Attributes:
-      saved: the figures in the form in which a baseline file keeps them.
+      saved: the figures as a baseline file keeps them.
       programs: the function's compiled programs, in the order in which they were compiled.
-      recompiles: text of a cause (``shape of batch['x'] (trace)``, a key of ``saved.causes``) -> the
-        recompiles with this cause, as (compilation, cause).
+      recompiles: cause as in ``saved.causes`` (``shape of batch['x'] (trace)``) -> the recompiles with this
+        cause, as (compilation, cause).
     """
 
     saved: schema.Function
@@ -49,17 +48,18 @@ class FunctionEntry(msgspec.Struct):
 
 
 class Extracted(msgspec.Struct):
-    """The contents of a baseline of ``run``, and the records that they come from.
+    """The figures of a run that a baseline file keeps, and the records that they come from.
 
     Attributes:
-      baseline: the figures of the run in the form of a baseline file.
-      run: the run from which everything here was extracted.
+      baseline: the figures as a baseline file keeps them.
+      run: the run.
       names: gives each function of the run a name that stays the same when lines move: ``train.py::step``.
       functions: name (``train.py::step``) -> function.
       eager: name of the calling function -> operation outside jit -> its compilations.
-      findings: key in the file (``JX101 train.py::step batch['x']``) -> findings of the rules with this key.
+      findings: key in a baseline file (``JX101 train.py::step batch['x']``) -> findings of the rules with
+        this key.
       transfers: name of the function that requests copies -> kind and direction (``float, device_to_host``)
-        -> copies.
+        -> the copies.
     """
 
     baseline: schema.Baseline
@@ -72,10 +72,10 @@ class Extracted(msgspec.Struct):
 
 
 def extract(run: Run, findings: Iterable[Finding], roots: Sequence[str] = ()) -> Extracted:
-    """Return what a baseline file keeps of ``run`` and of ``findings`` (the findings of the rules in it), and
-    the records that the figures come from. Findings that depend on measured seconds (``Finding.by_chance``)
-    are left out, because another run may not have them. File names are made relative to the directories
-    ``roots``; empty: to the directory in which the program ran."""
+    """Return what a baseline file keeps of ``run`` and of ``findings`` (findings of the rules), with the
+    records that the figures come from. Findings that depend on measured seconds (``Finding.by_chance``) are
+    omitted, because another run may not have them. File names become relative to the directories ``roots``;
+    empty: to the directory in which the program ran."""
     main = run.main
     started = main.started if main is not None else None
     cwd = started.cwd if started is not None else ""
@@ -109,15 +109,14 @@ def extract(run: Run, findings: Iterable[Finding], roots: Sequence[str] = ()) ->
 
 
 def minor(version: str | None) -> str | None:
-    """Return a version without its last number: ``0.10.2`` -> ``0.10``; None if ``version`` is None or
+    """Return the first two numbers of a version: ``0.10.2`` -> ``0.10``. None if ``version`` is None or
     empty."""
     return None if not version else ".".join(clean(version).split(".")[:2])
 
 
 def finding_key(names: Names, run: Run, f: Finding) -> str:
-    """Return the key of a finding in a baseline file: ``JX101 train.py::step batch['x']``. The key consists
-    of the code, the function and the argument, which do not change when lines move. ``names`` gives the
-    functions their names."""
+    """Return the key of the finding ``f`` in a baseline file: ``JX101 train.py::step batch['x']``. Its parts
+    are the code, the function as ``names`` calls it, and the argument. They stay the same when lines move."""
     where = names.function(run.functions.get(f.function or ""))
     if where is None and f.source is not None:
         where = f"{names.file(f.source.file)}::{clean(f.source.function)}"
@@ -125,8 +124,8 @@ def finding_key(names: Names, run: Run, f: Finding) -> str:
 
 
 def cause_key(cause: Cause) -> str:
-    """Return the cause of a recompile as a key in a baseline file: ``shape of batch['x'] (trace)``. The word
-    in parentheses is the first of JAX's caches that missed. The key has no values, such as the shapes,
+    """Return the key of the cause of a recompile in a baseline file: ``shape of batch['x'] (trace)``. The
+    word in parentheses is the first of JAX's caches that missed. The key has no values such as shapes,
     because some values differ in every run."""
     return f"{cause.kind}{f' of {clean(cause.path)}' if cause.path else ''} ({cause.level})"
 
@@ -136,9 +135,8 @@ def _caller(names: Names, site: Frame) -> str:
 
 
 def _eager(run: Run, names: Names) -> dict[str, dict[str, list[Compilation]]]:
-    """Return the operations and library functions that the user's lines compiled outside jit: name of the
-    calling function (``train.py::main``) -> name of the operation -> its compilations. ``names`` gives the
-    functions of the run their names."""
+    """Return what the user's lines compiled outside jit (operations and library functions): name of the
+    calling function (``train.py::main``) -> name of the operation -> its compilations."""
     found: dict[str, dict[str, list[Compilation]]] = {}
     for f in run.functions.values():
         for c in f.compilations if not f.user else ():
@@ -148,9 +146,9 @@ def _eager(run: Run, names: Names) -> dict[str, dict[str, list[Compilation]]]:
 
 
 def _transfers(run: Run, names: Names) -> dict[str, dict[str, list[Transfer]]]:
-    """Return the copies between host and devices that the user's lines requested, if copies were counted:
-    name of the function that requested them (``train.py::main``) -> kind and direction (``float,
-    device_to_host``) -> copies. ``names`` gives the functions of the run their names."""
+    """Return the copies between host and devices that the user's lines requested: name of the requesting
+    function (``train.py::main``) -> kind and direction (``float, device_to_host``) -> copies. Copies without
+    a count are skipped."""
     found: dict[str, dict[str, list[Transfer]]] = {}
     for t in transfers.transfers(run):
         if t.source is not None and t.count and t.kind not in transfers.NOT_ASKED:

@@ -1,7 +1,7 @@
 """Read and write baseline files (figures of a run that later runs are compared with). They are JSON with
-sorted keys and one value per line, so that git can merge them and shows changes well.
+sorted keys and one value per line, so that git can merge and compare them.
 
-Reading checks everything in a file, because it may have been merged by hand or come from somebody else.
+The reader checks all values, because a file may have been merged by hand or come from another person.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def _again(name: str) -> str:
 
 
 class BaselineError(JaxscopeError):
-    """The error that a baseline file cannot be read, or must not be written. ``jaxscope check`` then ends
-    with exit code 2."""
+    """A baseline file cannot be read, or must not be written. ``jaxscope check`` then ends with exit code
+    2."""
 
 
 class _Version(msgspec.Struct):
@@ -46,7 +46,7 @@ def dumps(baseline: Baseline) -> str:
 
 
 def loads(data: bytes, name: str = NAME) -> Baseline:
-    """Parse ``data``, the bytes of a baseline file called ``name`` in messages.
+    """Parse ``data``, the bytes of a baseline file. Error messages call the file ``name``.
 
     Raises:
       BaselineError: the file is damaged, has another format version, or contains impossible figures.
@@ -115,7 +115,7 @@ def _check(baseline: Baseline, name: str) -> None:
 
 
 def _figures(value: Any, path: str = "") -> list[tuple[str, int]]:
-    """Return every integer in JSON data with its path: ``{"a": {"b": 3}}`` -> ``[("a.b", 3)]``."""
+    """Return (path, integer) for each integer in JSON data: ``{"a": {"b": 3}}`` -> ``[("a.b", 3)]``."""
     if isinstance(value, int) and not isinstance(value, bool):
         return [(path, value)]
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -157,8 +157,8 @@ def read(path: Path) -> Baseline:
 
 
 def looks_like_one(path: Path) -> bool:
-    """Return whether the file is a baseline, even if it is damaged: whether it contains
-    ``"jaxscope_baseline"``. Only such a file may be overwritten."""
+    """Return whether the file ``path`` contains ``"jaxscope_baseline"``, so that it is a baseline, even if
+    damaged. Only such a file may be overwritten."""
     try:
         with files.open_regular(path) as f:
             return b'"jaxscope_baseline"' in f.read(MAX_BYTES)
@@ -167,8 +167,8 @@ def looks_like_one(path: Path) -> bool:
 
 
 def permitted(environ: Mapping[str, str]) -> None:
-    """Raise BaselineError if the environment variable CI is set, because nobody would review a baseline that
-    is written in CI."""
+    """Raise BaselineError if the environment variable CI is set, because nobody would review a baseline
+    written in CI."""
     if environ.get("CI", "").casefold() not in ("", "0", "false"):
         raise BaselineError(
             f"the baseline is not updated in CI (CI={environ['CI']})",

@@ -1,5 +1,5 @@
-"""Decide which programs of a function in a run are compared with which programs in a baseline, by the shapes
-and dtypes of their arguments."""
+"""Decide which program of a function in a run is compared with which program in a baseline, by the shapes,
+dtypes and shardings of their arguments."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _SHAPE = re.compile(r"\w+(\[[^\]]*\])")  # the shape in bf16[64,32] P('data',)
 
 
 class ArgumentChange(NamedTuple):
-    """An argument that differs between a program in the baseline and the corresponding program in the run.
+    """An argument that differs between a program in the baseline and its counterpart in the run.
 
     Attributes:
       path: the argument: ``batch['x']``.
-      before, after: the argument's dtype, shape and sharding, ``f32[64,32] P('data',)``, in the baseline and
-        in the run; None where the program does not have the argument.
+      before, after: its dtype, shape and sharding (``f32[64,32] P('data',)``) in the baseline and in the run;
+        None: this program does not have the argument.
     """
 
     path: str
@@ -45,7 +45,8 @@ class ArgumentChange(NamedTuple):
 
     @property
     def advice(self) -> Message:
-        """Return advice on how to get the argument of the baseline again: ``pass batch['x'] as f32[64]``."""
+        """Return advice on how to pass the same argument as in the baseline: ``pass batch['x'] as
+        f32[64]``."""
         if self.before is None or self.after is None:
             return message("fix-same-arguments")
         return message("fix-argument-as-before", path=self.path, before=self.before)
@@ -75,20 +76,20 @@ class Pair(NamedTuple):
 
     @property
     def resized(self) -> bool:
-        """Return whether the shapes of arguments differ between the two programs. Then larger figures do not
-        mean a worse program."""
+        """Return whether shapes of arguments differ between the two programs of the pair. If so, larger
+        figures do not mean a worse program."""
         return bool(self.changed) and not _same_shapes(self.old.arguments, self.new.arguments)
 
     def finding(
         self, code: str, title: Words, source: Frame | None, evidence: Iterable[Words], advice: Words
     ) -> Finding:
-        """Return an error about this program. Its evidence includes the arguments that changed, because they
-        may explain the error.
+        """Return an error about this program. Its evidence also lists the changed arguments, because they may
+        be the reason.
 
         Args:
           code: the code of the finding: ``JX705``.
           title: what became worse.
-          source: the line of the user's code; None: the line that defines the function.
+          source: the responsible line of the user's code; None: the line that defines the function.
           evidence: texts about what was observed.
           advice: what to do.
         """
@@ -130,9 +131,9 @@ def note(code: str, text: Message, fix: Words, f: Function | None = None, about:
       code: the code of the finding: ``JX710``.
       text: the title of the note.
       fix: what to do.
-      f: the function that the note is about; None: it is about no function.
-      about: the name of the subject of the note, if that is not a function of the run. Notes with different
-        names are not merged.
+      f: the function that the note is about; None: no function.
+      about: the name of the subject, if this is no function of the run. Notes with different names are not
+        merged.
     """
     source = definition(f) if f is not None else None
     return Finding(
@@ -149,14 +150,13 @@ def note(code: str, text: Message, fix: Words, f: Function | None = None, about:
 
 
 def pairs(old: schema.Function, entry: FunctionEntry) -> tuple[list[Pair], list[Pair]]:
-    """Decide which program of a function in the run is compared with which program in the baseline. Return
-    two lists. The first has the pairs. The second has the programs of the run that were not paired, each with
-    a program of the baseline that was not paired either, to show how they differ.
+    """Pair the programs of a function in the run with its programs in the baseline. Return (pairs, remaining
+    programs). Each remaining program of the run is returned together with a remaining program of the
+    baseline, to show how they differ.
 
-    First, programs with equal arguments are paired. Then, of the others, programs whose arguments have equal
-    shapes are paired. A program with another dtype or sharding is therefore the same program that changed,
-    and a program with another batch size is another program. If there is only one program in the baseline and
-    one in the run, they are always paired.
+    Programs with equal arguments are paired first, then programs whose arguments have equal shapes. So a
+    program with another dtype or sharding counts as changed, and one with another batch size as another
+    program. A single program in the baseline and a single program in the run are always paired.
 
     Args:
       old: the function in the baseline.
@@ -197,9 +197,9 @@ def pairs(old: schema.Function, entry: FunctionEntry) -> tuple[list[Pair], list[
 
 
 def _same_shapes(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
-    """Return whether the arguments that occur in both programs have the same shapes in both. False if no
-    argument occurs in both. ``before`` and ``after`` map an argument (``batch['x']: f32[64,32] P('data',)``)
-    to the number of such arrays, which does not matter here."""
+    """Return whether the arguments that occur in both programs have the same shapes; False if none occurs in
+    both. ``before`` and ``after`` have arguments as keys: ``batch['x']: f32[64,32] P('data',)``. Their values
+    are not used."""
     old, new = _shapes(before), _shapes(after)
     both = old.keys() & new.keys()
     return bool(both) and all(old[path] == new[path] for path in both)

@@ -1,8 +1,8 @@
 """Compare the programs of one function with those in a baseline, figure by figure.
 
-For each kind of figure (memory, collectives, fusions, ...) there is a function. It takes a program in the
-baseline and the corresponding program in the run, and returns what became worse, with the responsible line,
-and what became better.
+There is one check for each kind of figure (memory, collectives, fusions, ...). It takes a program in the
+baseline and its counterpart in the run. It returns the figures that became worse, with the responsible line,
+and texts about the figures that became better.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ Result = tuple[list[Regression], Sequence[Words]]  # what became worse, and text
 
 
 def compare(baseline: schema.Baseline, entry: FunctionEntry, paired: Iterable[Pair]) -> Iterator[Finding]:
-    """Yield an error for each figure of a function's programs (``entry``) that is worse than in the baseline,
-    and notes about figures that are better or unknown. ``paired`` are the programs that have a counterpart in
-    the baseline, with this counterpart. Of ``baseline``, only the tolerances are read.
+    """Yield an error for each figure of the programs of one function (``entry``) that is worse than in the
+    baseline, and notes about figures that are better or unknown. ``paired`` are the programs with a
+    counterpart in the baseline. Of ``baseline``, only the tolerances are read.
 
-    If several figures became worse because the same arguments changed, they are one error.
+    Figures that became worse in programs with the same changed arguments share one error.
     """
     tolerance = {**TOLERANCE, **baseline.tolerance}
     improved: list[Message] = []
@@ -89,8 +89,8 @@ def compare(baseline: schema.Baseline, entry: FunctionEntry, paired: Iterable[Pa
 
 
 def _with_one_reason(found: list[tuple[Pair, Regression]]) -> Finding:
-    """Return one error for several figures that became worse, ``found``, because the same arguments changed.
-    The most important figure is the title of the error, the other figures are its evidence."""
+    """Return one error for ``found``, figures that became worse in programs with the same changed arguments.
+    The most important figure becomes the title; the others become evidence."""
     order = ORDER_RESIZED if found[0][0].resized else ORDER
     (pair, first), *rest = sorted(found, key=lambda item: order.index(item[1].code))
     if not rest:
@@ -110,12 +110,12 @@ def _with_one_reason(found: list[tuple[Pair, Regression]]) -> Finding:
 
 
 def without_counterpart(entry: FunctionEntry, unmatched: list[Pair]) -> Finding | None:
-    """Return an error about programs that were compiled for arguments which no program in the baseline has;
-    None if there are no such programs.
+    """Return an error about the programs of a function for whose arguments the baseline has no program; None
+    if ``unmatched`` is empty.
 
     Args:
-      entry: the function with these programs.
-      unmatched: each of these programs with a program of the baseline, to show how the arguments differ.
+      entry: the function.
+      unmatched: these programs, each with a program of the baseline, to show how the arguments differ.
     """
     if not unmatched:
         return None
@@ -149,10 +149,9 @@ def without_counterpart(entry: FunctionEntry, unmatched: list[Pair]) -> Finding 
 
 
 def _sorted(metric: Metric, pair: Pair, tolerance: float = 0.0) -> tuple[list[Difference], list[Difference]]:
-    """Return two lists: the figures of ``metric`` that grew, and those that shrank, from the program in the
-    baseline to the program in the run (``pair``). In both lists a figure ``total`` comes first, then the
-    other figures with the largest change first, and ``peak_bytes`` last. ``tolerance`` is the largest change,
-    as a share of the old figure, that is left out: 0.05 is 5 %."""
+    """Return (figures of ``metric`` that grew, figures that shrank) from the baseline to the run. ``total``
+    comes first, ``peak_bytes`` last, and the others by the size of their change. Changes up to ``tolerance``,
+    a share of the old figure, are omitted."""
 
     def rank(d: Difference) -> tuple[Any, ...]:
         return d.what != "total", d.what == "peak_bytes", -abs(d.share or float("inf")), d.what
@@ -164,10 +163,9 @@ def _sorted(metric: Metric, pair: Pair, tolerance: float = 0.0) -> tuple[list[Di
 def _together(
     metric: Metric, code: str, advice: Message, per_device: bool = False, shown: int = 1
 ) -> Callable[..., Result]:
-    """Return a check for one program. The check compares the numbers that ``metric`` selects, such as the
-    program's memory, with those of an earlier run (the baseline). If some of them grew, it reports one
-    regression for all of them, with this ``code`` and ``advice``. The title of the regression names the first
-    ``shown`` of the numbers, and with ``per_device`` that they are per device."""
+    """Return a check of the figures of ``metric`` in one program. If some grew, it returns a single
+    regression with ``code`` and ``advice``, whose title has the first ``shown`` figures, with ``per_device``
+    as bytes per device."""
 
     def check(pair: Pair, tolerance: float) -> Result:
         grew, fell = _sorted(metric, pair, tolerance)
@@ -188,13 +186,13 @@ def _together(
 def _each(
     metric: Metric, code: str, advice: Message, items: str, key: Callable[[Any], str]
 ) -> Callable[..., Result]:
-    """Return a function that compares one kind of figure (``metric``) of a program in the baseline and in the
-    run. It reports each figure that grew as a separate regression, with this code and advice.
+    """Return a check of the figures of ``metric`` in one program. It returns a regression with ``code`` and
+    ``advice`` for each figure that grew.
 
     Args:
-      items: the attribute of the parsed StableHLO with the list of what ``metric`` counts, for example
-        ``upcasts``; the user's line is taken from this list.
-      key: returns the name under which an entry of this list is counted.
+      items: the attribute of the parsed StableHLO that lists what ``metric`` counts, for example ``upcasts``.
+        The user's line comes from this list.
+      key: takes an entry of this list and returns the name of the figure that counts it.
     """
 
     def check(pair: Pair, tolerance: float) -> Result:
@@ -221,10 +219,8 @@ def _first_source(pair: Pair, items: str, key: Callable[[Any], str], name: str) 
 
 
 def _products(pair: Pair, _: float) -> Result:
-    """Return a regression for matrix products of a new kind, or for fewer of one kind and more of another,
-    between the two programs of ``pair``. A kind is the dtypes and the precision. More products of the same
-    kind are no regression: they only mean a larger program. The second parameter, the tolerance, is not
-    used."""
+    """Return a regression if matrix products of a kind (dtypes and precision) are new, or replace products of
+    another kind. More products of a known kind only mean a larger program. The tolerance is not used."""
     grew, fell = _sorted(metrics.PRODUCTS, pair)
     changed = [d for d in grew if fell or not d.before]
     if not changed or (not fell and not pair.old.products):
@@ -236,9 +232,8 @@ def _products(pair: Pair, _: float) -> Result:
 
 
 def _loops(pair: Pair, _: float) -> Result:
-    """Return a regression for any change in the number of loops between the two programs of ``pair``. Fewer
-    loops are not better, because loops may have been unrolled. The second parameter, the tolerance, is not
-    used."""
+    """Return a regression for any change in the number of loops. Fewer loops are not better, because loops
+    may have been unrolled. The second parameter, the tolerance, is not used."""
     grew, fell = _sorted(metrics.LOOPS, pair)
     if not grew and not fell:
         return [], []
@@ -306,17 +301,17 @@ def _title(name: Words, old: Collectives, new: Collectives, change: Words) -> Me
 def _new_collective(
     pair: Pair, key: str, old: Collectives, new: Collectives
 ) -> tuple[Frame | None, str | None]:
-    """Return (the line of a collective that the baseline does not have, the user's function around the line);
-    None where unknown.
+    """Return (the line of a collective that the baseline does not have, the user's function with this line).
+    Either is None if unknown.
 
-    Only functions that have more collectives with the name ``key`` than in the baseline are searched. Their
-    last such collective is chosen, because earlier ones in the HLO text were usually there before. If no
-    function has more, return the line of the first collective with this name, and None.
+    This is the last collective called ``key`` in functions with more of them than in the baseline, because
+    new ones are usually last in the HLO text. If no function has more, return (the line of the first
+    collective called ``key``, None).
 
     Args:
       pair: the program in the baseline and the program in the run.
-      key: the name of the collective: ``all-reduce over data``.
-      old, new: the collectives with this name in the baseline and in the run.
+      key: the kind and the mesh axes of the collective: ``all-reduce over data``.
+      old, new: the figures of ``key`` in the baseline and in the run.
     """
     hlo = pair.entry.texts.hlo
     found = [c for c in hlo.collectives if metrics.collective_key(c) == key] if hlo is not None else []

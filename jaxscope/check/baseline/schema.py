@@ -1,7 +1,8 @@
-"""The types of the data in a baseline file, which keeps the figures of a run: functions, their programs,
-findings, transfers.
+"""The types of the data in a baseline file: the figures of a run about functions, programs, findings and
+transfers.
 
-A field that is None was unknown when the file was written. An empty field was known to be empty.
+None means that a figure was unknown when the file was written. An empty field means that there was nothing to
+count.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ SCHEMA = 1
 
 
 class Function(Saved, frozen=True):
-    """One of the user's functions in a baseline file (the saved figures of a run).
+    """The figures of one of the user's functions.
 
     Attributes:
       traces, lowerings, compilations: how often each phase ran; ``compilations`` includes programs loaded
         from the persistent cache.
-      causes: decisive cause of a recompile, ``shape of batch['x'] (trace)`` -> number of recompiles with this
+      causes: main cause of a recompile (``shape of batch['x'] (trace)``) -> number of recompiles with this
         cause.
       programs: the figures of the function's programs, in the order in which they were compiled.
     """
@@ -40,11 +41,10 @@ class Baseline(Saved, frozen=True):
       tolerance: kind of figure -> the share by which such figures may differ: ``"memory": 0.05`` is 5 %.
       functions: name (``file.py::qualified.name``) -> function.
       eager: name of the calling function -> operation outside jit -> number of its compilations.
-      findings: key of a finding of the rules (``JX101 train.py::step batch['x']``) -> number of findings with
-        this key.
+      findings: key of a finding (``JX101 train.py::step batch['x']``) -> number of findings with this key.
       steps: number of steps of the main process; None: steps were not counted.
       transfers: name of the function that requests copies between host and devices -> kind and direction
-        (``float, device_to_host``) -> number of copies; None: they were not counted.
+        (``float, device_to_host``) -> number of copies. None: copies were not counted.
     """
 
     jaxscope_baseline: int = SCHEMA

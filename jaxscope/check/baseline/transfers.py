@@ -14,9 +14,10 @@ from jaxscope.schema.messages import Count, Message, Parts, message
 
 
 def compare(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
-    """Yield an error for each function and kind of copy (``float, device_to_host``) with more copies in
-    ``now``, the run, than in ``baseline`` for the same number of steps. One note lists those with fewer
-    copies. If the run did not count copies, yield only a note about this."""
+    """Yield an error for each function and kind of copy (``float, device_to_host``) with more copies per step
+    in the run ``now`` than in ``baseline``, and one note about functions and kinds with fewer copies. If
+    steps were not counted, all copies are compared instead. If the run did not count copies, yield only a
+    note about this; if the baseline did not, yield nothing."""
     if baseline.transfers is None:
         return
     if now.baseline.transfers is None:

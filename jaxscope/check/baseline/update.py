@@ -17,9 +17,8 @@ from jaxscope.model.run import Run
 
 def update(path: Path, run: Run, state: str, chosen: Filter) -> int:
     """Write the figures of ``run`` to the baseline file ``path``. Return the number of functions in the file.
-    ``state`` is how the run ended (``exited``, ``stopped``, ``running`` or ``lost``); only a complete run is
-    written. ``chosen`` leaves out findings that comments or options exclude. Tolerances that people have
-    written into an existing file are kept.
+    ``state`` is the state of the run (``exited``, ``stopped``, ``running`` or ``lost``). ``chosen`` removes
+    findings that comments or options exclude. The tolerances in an existing file are kept.
 
     Raises:
       BaselineError: the environment variable CI is set, or the file cannot be read or written.
@@ -34,19 +33,18 @@ def update(path: Path, run: Run, state: str, chosen: Filter) -> int:
 
 
 def updated(old: Baseline | None, now: Baseline) -> Baseline:
-    """Return the new baseline ``now`` with the tolerances of the baseline ``old`` that it replaces, because
-    people may have set them by hand."""
+    """Return the new baseline ``now`` with the tolerances of ``old``, which it replaces, because people may
+    have changed them."""
     if old is None:
         return now
     return msgspec.structs.replace(now, tolerance={**now.tolerance, **old.tolerance})
 
 
 def _previous(path: Path) -> Baseline | None:
-    """Return the existing baseline at ``path``, whose tolerances are kept. Return None if it is damaged; it
-    may then be overwritten.
+    """Return the existing baseline at ``path``; None if it is damaged, so that it may be overwritten.
 
     Raises:
-      BaselineError: the file is not a baseline, so it must not be overwritten.
+      BaselineError: the file is not a baseline, so that it must not be overwritten.
     """
     try:
         return file.read(path)
@@ -82,8 +80,7 @@ def _require_complete(run: Run, state: str) -> None:
 
 
 def roots(path: Path) -> list[str]:
-    """Return the directories to which file names in a baseline are relative: the directory that contains the
-    baseline file ``path``. If this directory is reached through a symbolic link, the list has both names of
-    it: as given, and resolved."""
+    """Return the directory of the baseline file ``path``, to which file names in the baseline are relative.
+    If it is reached through a symbolic link, the list has both its given and its resolved name."""
     folder = path.absolute().parent
     return list(dict.fromkeys([os.path.normpath(folder), str(folder.resolve())]))

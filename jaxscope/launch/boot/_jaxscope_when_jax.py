@@ -7,9 +7,8 @@ import sys
 class WhenJaxIsImported:
     """An entry of sys.meta_path that calls a function when jax has been imported, and then removes itself.
 
-    The entry stays until the code of jax has run, not only until a spec for jax is searched for: many
-    libraries call `importlib.util.find_spec("jax")` to find out whether JAX is installed, long before it is
-    imported.
+    The entry stays until jax has been imported. A search for jax alone does not remove it, because many
+    libraries call `importlib.util.find_spec("jax")` to find out whether JAX is installed.
 
     Args:
       record: called without arguments after jax has been imported.

@@ -11,9 +11,9 @@ import sys
 
 
 def _note(word):
-    """Append a word to the file of this process in the run's directory boot/, for `jaxscope run` to read. The
-    words are: boot (this file ran), jax (jax was imported), no jaxscope (jaxscope is not installed in this
-    environment), failed (an exception prevented the recording)."""
+    """Append a word to the file of this process in the run's directory boot/, for `jaxscope run` to read:
+    boot (this file ran), jax (jax was imported), no jaxscope (it is not installed in this environment),
+    failed (an exception prevented the recording)."""
     try:
         # The directory is not created: if the program removed the run directory, nothing is to be written.
         path = os.path.join(os.environ["JAXSCOPE_RUN"], "boot", str(os.getpid()))
@@ -27,8 +27,8 @@ def _note(word):
 
 
 def _record():
-    """Start recording in this process after jax has been imported. Raises no exception except
-    KeyboardInterrupt and SystemExit. Any other is printed to stderr."""
+    """Start recording in this process, in which jax has just been imported. Print exceptions to stderr, and
+    raise none but KeyboardInterrupt and SystemExit."""
     try:
         _note(b"jax\n")
         try:
@@ -51,7 +51,7 @@ def _record():
 
 def _end():
     """End the recording when Python exits. This atexit handler was registered before those of the program, so
-    it runs after them."""
+    that it runs after them."""
     stop = getattr(sys.modules.get("jaxscope.capture.session"), "stop", None)
     try:
         if stop is not None:
@@ -61,8 +61,8 @@ def _end():
 
 
 def _atexit(verb, function):
-    """Call ``atexit.register(function)`` or ``atexit.unregister(function)``; ``verb`` is ``register`` or
-    ``unregister``. The module atexit stays in sys.modules only if it was there before."""
+    """Call ``atexit.register(function)`` or ``atexit.unregister(function)``: ``verb`` is the name of the
+    method. Leave the module atexit in sys.modules only if it was there before."""
     known = "atexit" in sys.modules
     import atexit  # built in, and the handlers belong to the interpreter, not to the module
 
@@ -72,8 +72,8 @@ def _atexit(verb, function):
 
 
 def _leave_no_trace():
-    """Remove the directory of this file from sys.path, so that the program's sys.path is unchanged.
-    PYTHONPATH keeps the directory, so that child processes are recorded, too."""
+    """Remove the directory of this file from sys.path, so that the program sees its own sys.path. PYTHONPATH
+    keeps the directory, so that child processes are recorded, too."""
     here = os.path.dirname(__file__)
     sys.path[:] = [entry for entry in sys.path if entry != here]
     sys.path_importer_cache.pop(here, None)

@@ -28,10 +28,10 @@ class Snapshots:
     Attributes:
       process: the process; None: no process has a snapshot.
       found: the snapshots, in order of time.
-      sums: for each snapshot a dict: variable name or shorter path (``state``, ``state.params``) -> bytes of
-        all arrays below it.
-      growing: variable name -> how its arrays grow from snapshot to snapshot; names whose arrays do not grow
-        are missing.
+      sums: for each snapshot a dict: name (``state.params``, or a shorter one such as ``state``) -> bytes of
+        all arrays with or below this name.
+      growing: variable name -> how its arrays grow from snapshot to snapshot. Only names whose arrays grow
+        are keys.
     """
 
     def __init__(self) -> None:
@@ -41,9 +41,8 @@ class Snapshots:
         self.growing: dict[str, model.Growth] = {}
 
     def update(self, run: Run) -> bool:
-        """Read the snapshots of the live arrays that the main process has recorded since the last call. If
-        the main process has none, read those of the first process that has some. Return whether there were
-        new ones."""
+        """Read the snapshots that the main process recorded since the last call, or those of the first
+        process with snapshots if the main process has none. Return whether there were new ones."""
         main = run.main
         able = [p for p in ([main] if main is not None else []) + list(run.processes.values()) if p.snapshots]
         process = able[0] if able else None
@@ -59,9 +58,9 @@ class Snapshots:
         return True
 
     def default(self, *, running: bool) -> int:
-        """Return the index of the snapshot of the live arrays to show first; -1 if there is none. If the
-        program is ``running``, or if the latest snapshot was taken because memory ran out, this is the latest
-        one. Otherwise it is the one with the most bytes."""
+        """Return the index of the snapshot to show first; -1 if there is none. This is the latest one if the
+        program is ``running`` or if memory ran out at that snapshot. Otherwise it is the one with the most
+        bytes."""
         if running or not self.found:
             return len(self.found) - 1
         if self.found[-1].error is not None:
@@ -124,8 +123,8 @@ class Row(NamedTuple):
 
     @property
     def device_bytes(self) -> int | None:
-        """Return the bytes of these arrays on the device that holds the most of these bytes; None if
-        unknown."""
+        """Return how many bytes of the row's arrays are on one device, namely on the device with the most of
+        them. None if unknown."""
         held: dict[object, int] = {}
         for g in self.groups:
             if g.device_bytes is None:
@@ -162,10 +161,9 @@ def tree(snapshot: Snapshot, toggled: Collection[str], *, flat: bool = False) ->
     """Return the names of the arrays in ``snapshot`` as rows, those with the most bytes first.
 
     Args:
-      toggled: the ids of the rows that the user opened or closed: a row that is closed by default is open,
-        and the other way round.
-      flat: return a row for each group of equal arrays, instead of a tree of names. A filter needs this,
-        because it also searches rows that are closed in the tree.
+      toggled: the ids of the rows that the user switched from open to closed, or from closed to open.
+      flat: return one row for each group of equal arrays instead of a tree of names. This is for filters,
+        which also search rows that are closed in the tree.
     """
     if flat:
         ordered = sorted(snapshot.groups, key=_weight)
@@ -229,8 +227,8 @@ def spelled(g: Group) -> str:
 
 
 def placed(r: Row) -> list[Part]:
-    """Return the sharding of a row's arrays, as ``P(data, None)``, or ``3 shardings`` if they differ. It
-    begins with ``●4`` if four devices hold equal copies of each part of an array."""
+    """Return the sharding of a row's arrays as text, ``P(data, None)``, or ``3 shardings`` if they differ.
+    The text begins with ``●4`` if four devices hold equal copies of each part of an array."""
     ways = list(dict.fromkeys(spelled(g) for g in r.groups))
     made: list[Part] = [ways[0] if len(ways) == 1 else (f"{len(ways)} shardings", "dim")]
     copies = {g.replication for g in r.groups}
@@ -316,9 +314,9 @@ def sparkline(values: Sequence[int]) -> str:
 
 
 def title(snapshots: Snapshots, shown: int) -> tuple[str, str]:
-    """Return (title, subtitle) of the table that shows the snapshot of the live arrays with the index
-    ``shown``. The title has the time and the totals of this snapshot. The subtitle is ``3 of 12 snapshots``
-    with the bytes of the latest snapshots as bars; empty if there is only one."""
+    """Return (title, subtitle) of the table of live arrays for the snapshot with the index ``shown``. The
+    title has the time and totals of this snapshot. The subtitle is ``3 of 12 snapshots`` with bars for the
+    bytes of the latest snapshots; empty if there is only one snapshot."""
     s = snapshots.found[shown]
     totals = [snapshot.known_bytes for snapshot in snapshots.found]
     line = sparkline(totals[-24:]) if len(totals) > 1 else ""
@@ -340,9 +338,9 @@ def heading(r: Row) -> list[list[Part]]:
 
 
 def facts(r: Row, snapshots: Snapshots, places: Places) -> list[list[Part]]:
-    """Return further facts about the arrays of the row ``r``, one line each: the placement of the largest
-    group of equal arrays, the line that created this group, and how the row's arrays grow or what keeps them
-    alive.
+    """Return facts about the arrays of the row ``r``, one line each, as far as they are known. These are the
+    placement of the largest group of equal arrays, the line that created this group, and how the row's arrays
+    grow or else what keeps the group alive.
 
     Args:
       snapshots: all snapshots, which show how arrays grow.
@@ -369,9 +367,8 @@ def facts(r: Row, snapshots: Snapshots, places: Places) -> list[list[Part]]:
 
 
 def user(run: Run, r: Row) -> Compilation | None:
-    """Return the latest compilation of a user's function that takes an array of the row ``r``: one of its
-    arguments has the same name as the array. Only the last 2,000 compilations are searched; None if none of
-    them does."""
+    """Return the latest compilation of a user's function that has an argument with the name of one of the
+    arrays of the row ``r``. None if there is none among the last 2,000 compilations."""
     paths = {g.path for g in r.groups}
     for c in reversed(list(run.compilations.values())[-2_000:]):
         if (

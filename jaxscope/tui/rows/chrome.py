@@ -70,8 +70,8 @@ _counted: tuple[int, int, int] = (0, -1, 0)  # the run's id(), its version, and 
 
 
 def recompiles(run: Run) -> int:
-    """Return the number of recompilations of the user's functions. The view calls this ten times per second,
-    so they are counted again only if the run has grown."""
+    """Return the number of recompilations of the user's functions. The result is kept until the run changes,
+    because the view calls this ten times per second."""
     global _counted
     if _counted[:2] != (id(run), run.version):
         total = sum(len(causes.recompiles(f, run)) for f in run.functions.values() if f.user)
@@ -80,8 +80,8 @@ def recompiles(run: Run) -> int:
 
 
 def tabs(current: str, findings: Sequence[Finding], width: int) -> list[Part | Button]:
-    """Return the names of the screens, each a button with its key; ``current`` is the screen that is shown.
-    The name of the findings screen is followed by the number of findings that are not notes."""
+    """Return the names of the screens, each a button with its key. ``current`` is the shown screen. The
+    number of findings other than notes follows the name of the findings screen."""
     serious = sum(f.severity != NOTE for f in findings)
     fit = sum(len(words) + 3 for _, _, words in VIEWS) + len(f" ({serious:,})") + 1 <= width
     made: list[Part | Button] = []

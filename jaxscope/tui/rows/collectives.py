@@ -34,9 +34,9 @@ class Row(NamedTuple):
 
 
 def rows(programs: Mapping[str, Program], texts: Mapping[str, Texts]) -> list[Row]:
-    """Return the collectives of ``programs`` as rows, those that send most bytes in one call first.
+    """Return the collectives of ``programs`` as rows, ordered by the bytes sent in one call, most first.
     Collectives of one program that differ only in their names share a row. ``programs`` and ``texts`` (the
-    analyzed texts) have program ids as keys; programs without a text are left out."""
+    analyzed texts) have program ids as keys; programs without an analyzed text have no rows."""
     found: dict[tuple[object, ...], list[Collective]] = {}
     for id, read in list(texts.items()):
         if id in programs and read.hlo is not None:
@@ -47,8 +47,8 @@ def rows(programs: Mapping[str, Program], texts: Mapping[str, Texts]) -> list[Ro
 
 
 def _look(c: Collective) -> tuple[object, ...]:
-    """Return all properties of a collective that its table row shows, except its name. Collectives with equal
-    properties share one row."""
+    """Return the properties of a collective that its table row shows, without its name. Collectives of a
+    program with equal properties share one row."""
     axes = None if c.axes is None else tuple(c.axes)
     line = (c.source.file, c.source.line) if c.source is not None else None
     return (
@@ -153,8 +153,8 @@ def _traffic_columns() -> list[Column[Row]]:
 
 
 def _origin_columns(run: Run, places: Places) -> list[Column[Row]]:
-    """Return the columns that tell who requested the collectives of a row, whether they overlap with
-    computation, and their line and program."""
+    """Return the columns for the origin of the collectives of a row, their overlap with computation, their
+    source line and their program."""
     return [
         Column(
             "origin",
@@ -188,10 +188,10 @@ def _origin_columns(run: Run, places: Places) -> list[Column[Row]]:
 
 
 def mesh(r: Row, texts: Mapping[str, Texts], width: int) -> list[list[Part]]:
-    """Draw the device mesh of the program of ``r``, a row of collectives, and as bars the bytes that each
-    device sends over each axis in one call of the program. Thick lines join the devices between which the
-    collectives of the row communicate. Return an empty list if the mesh is unknown. If more than two axes are
-    longer than 1, or if there is not enough room, only the bars are drawn.
+    """Draw the mesh of the program of ``r``, a row of collectives. Bars show the bytes that each device sends
+    over each axis in one call of the program. Below them are the devices of the mesh, with thick lines along
+    the axes over which the row's collectives communicate. The devices are not drawn if more than two axes are
+    longer than 1, or if there is not enough room. Return an empty list if the mesh is unknown.
 
     Args:
       texts: the analyzed texts by program id.
@@ -225,8 +225,8 @@ def mesh(r: Row, texts: Mapping[str, Texts], width: int) -> list[list[Part]]:
 
 
 def _grid(mesh: Sequence[tuple[str, int]], used: Collection[str], width: int) -> list[list[Part]]:
-    """Draw the positions of a mesh in rows and columns; thick lines join them along the axes in ``used``.
-    Return an empty list if the mesh has more than two axes longer than 1, or needs more than ``width``
+    """Draw the devices of a mesh in rows and columns, with thick lines along the axes in ``used``. Return an
+    empty list unless one or two axes are longer than 1, or if the drawing needs more than ``width``
     characters or MOST_ROWS rows."""
     large = [(name, n) for name, n in mesh if n > 1]
     if not 1 <= len(large) <= 2:
@@ -253,8 +253,8 @@ def _grid(mesh: Sequence[tuple[str, int]], used: Collection[str], width: int) ->
 
 
 def detail(run: Run, r: Row, places: Places) -> list[list[Part]]:
-    """Return everything known about the collectives of the row ``r``, which differ only in their names: a
-    line for each fact. ``places`` shortens file names."""
+    """Return what is known about the collectives of the row ``r``, a line for each fact. They differ only in
+    their names. ``places`` shortens file names."""
     c = r.collective
     made: list[list[Part]] = [
         [

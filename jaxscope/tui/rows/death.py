@@ -81,9 +81,8 @@ def _alive(snapshot: model.Snapshot) -> Lines:
 
 
 def _from_output(run: Run, output: Sequence[str]) -> Lines:
-    """Return the error in ``output``, the last lines that the program printed, then the frames of its
-    traceback, innermost first. If the output has no error, return how the program ended and the last lines of
-    the output."""
+    """Return the error in ``output`` (the last lines that the program printed) and the frames of its
+    traceback, innermost first. If there is no error, return how the program ended and its last lines."""
     tail = [line for line in output if line.strip()][-60:]
     start = next((n for n in range(len(tail) - 1, -1, -1) if tail[n].lstrip().startswith("Traceback ")), None)
     last = range(len(tail) - 1, max(-1, len(tail) - 1 - LAST), -1)

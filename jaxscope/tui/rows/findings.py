@@ -19,9 +19,8 @@ _HEADING = re.compile(r"^## +")
 
 
 def shown(findings: Sequence[Finding], hidden: Collection[str]) -> list[Finding]:
-    """Return the findings to list: all findings whose code the user did not hide, then the first finding of
-    each hidden code. The row of this first finding tells how many findings have the code, and there the user
-    can show them again. ``hidden`` are the hidden codes."""
+    """Return the findings to list: all findings whose code is not in ``hidden``, then the first finding of
+    each hidden code. Through this one the user can show the hidden findings again."""
     first = {f.code: f for f in reversed(findings) if f.code in hidden}
     return [f for f in findings if f.code not in hidden] + [first[code] for code in sorted(first)]
 
@@ -91,8 +90,8 @@ def seen(f: Finding, places: Places) -> list[list[Part]]:
 
 
 def rule(code: str) -> list[list[Part]]:
-    """Return the documentation of the rule ``code`` as paragraphs; empty if there is no such rule. Items of
-    lists and lines of code stay separate."""
+    """Return the documentation of the rule ``code`` as paragraphs; empty if there is no such rule. Each list
+    item and each line of code is a paragraph of its own."""
     try:
         found = registry.find(code)
     except UsageError:

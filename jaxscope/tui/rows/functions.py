@@ -66,7 +66,7 @@ def _number(n: int) -> Cell:
 
 
 class Attempt(NamedTuple):
-    """One call of a function that missed a cache of JAX, a row of the table of compilations.
+    """One row of the table of compilations: a call of a function that missed a cache of JAX.
 
     Attributes:
       number: its number among the compilations of the function, from 1; None: the call missed only JAX's fast
@@ -118,7 +118,7 @@ def attempt_id(a: Attempt) -> str:
 
 
 class KeyRow(NamedTuple):
-    """One part of a cache key (for example an argument), a row of the table that compares two keys.
+    """One row of the table that compares two cache keys: a part of a key, for example an argument.
 
     Attributes:
       before: its text in the earlier key; None: the earlier key has no such part, or there is no earlier key.
@@ -133,9 +133,9 @@ class KeyRow(NamedTuple):
 
 
 def key_of(run: Run, c: Compilation, against: Compilation | None = None) -> list[KeyRow]:
-    """Return the parts of the cache key of ``c`` beside those of an earlier key, changed ones first; empty if
-    the key was not recorded. The earlier key is the key of the compilation ``against``; None: the nearest
-    (most similar) earlier key of the function."""
+    """Return the parts of the cache key of ``c`` beside those of an earlier key, changed ones first. The
+    earlier key is that of the compilation ``against``, or if this is None, the nearest (most similar) earlier
+    key of the function. Empty if the key of ``c`` was not recorded."""
     comparison = compared(run, c)
     if comparison is None:
         return []
@@ -174,8 +174,8 @@ def key_row_id(r: KeyRow) -> str:
 
 
 def reasons(run: Run, c: Compilation, against: Compilation | None = None) -> list[Part]:
-    """Return why ``c`` compiled, in words, and the name of the earlier call with which it is compared. This
-    call is ``against``; None: the call with the nearest (most similar) cache key."""
+    """Return a text that says why ``c`` compiled, and names the call with which ``c`` is compared. This call
+    is ``against``, or if this is None, the earlier call with the nearest (most similar) cache key."""
     comparison = compared(run, c)
     if against is not None:
         causes = diff.keys(run, against, run, c)
@@ -204,17 +204,16 @@ def named(run: Run, c: Compilation) -> str:
 
 
 class Other(NamedTuple):
-    """An entry of the list from which the user chooses a compilation to compare with: the compilation and its
-    displayed name. If ``compilation`` is None, this is the entry for the default, the nearest (most similar)
-    earlier cache key."""
+    """An entry of the list of compilations to compare with: the compilation and its displayed name. If
+    ``compilation`` is None, the entry stands for the nearest (most similar) earlier cache key."""
 
     compilation: Compilation | None
     name: str
 
 
 def others(run: Run, c: Compilation, *, same: bool) -> list[Other]:
-    """Return the compilations with which ``c`` can be compared: those of the same function, latest first,
-    then those of the user's other functions. ``same``: only those of the same function."""
+    """Return the compilations with which ``c`` can be compared: those of the same function, latest first, and
+    then those of the user's other functions, unless ``same`` is set."""
     own = [x for _, x in reversed(run.numbered(c.function))]
     rest = (
         []

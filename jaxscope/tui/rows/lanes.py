@@ -14,18 +14,19 @@ SHORTEST_S = 1e-3  # the shortest part of the run that can be drawn
 
 
 class Axis(msgspec.Struct, frozen=True):
-    """The part of the run that is drawn: ``length`` in seconds, and ``begin``, the seconds between the
-    beginning of the run and the beginning of this part."""
+    """The part of the run that is drawn: it lasts ``length`` seconds and begins ``begin`` seconds after the
+    run."""
 
     length: float
     begin: float = 0.0
 
     def zoomed(self, lane: Lane | None, whole: float, *, closer: bool) -> Axis:
-        """Return an axis with half the length, or with twice the length, around the same middle.
+        """Return an axis with half or twice the length, around the same middle. Return this axis unchanged if
+        half its length would be less than SHORTEST_S seconds.
 
         Args:
-          lane: when one function was traced, lowered and compiled (its phases). With half the length, the
-            middle becomes the median start of those phases that begin on this axis. None: keep the middle.
+          lane: the phases (tracing, lowering, compiling) of one function. If the length is halved, the new
+            middle is the median start of the phases that begin on this axis. None: keep the middle.
           whole: the length of the run in seconds, which the new axis does not exceed.
           closer: whether to halve the length; otherwise it is doubled.
         """
@@ -40,19 +41,18 @@ class Axis(msgspec.Struct, frozen=True):
         return Axis(length, min(max(0.0, middle - length / 2), whole - length))
 
     def moved(self, by: float, whole: float) -> Axis:
-        """Return the axis moved by ``by`` times its length: later if ``by`` is positive, earlier if negative,
-        but not past the begin or the end of the run, which lasts ``whole`` seconds."""
+        """Return the axis moved by ``by`` times its length, to later times if ``by`` is positive. The result
+        stays within the run, which lasts ``whole`` seconds."""
         return Axis(self.length, min(max(0.0, self.begin + by * self.length), max(0.0, whole - self.length)))
 
 
 def bar(lane: Lane, axis: Axis, width: int) -> list[Part]:
-    """Draw when a function was traced, lowered and compiled (its phases, in ``lane``), as ``width``
-    characters for the part ``axis`` of the run. ``lane`` may also hold the phases of all functions that are
-    not the user's.
+    """Draw the phases in ``lane`` (tracing, lowering, compiling) as ``width`` characters for the part
+    ``axis`` of the run. ``lane`` has the phases of one function, or of all functions that are not the user's.
 
-    Each character shows the phase that took most of the character's time. If a compilation starts right after
-    another one, the character shows a tick, because the two would look like one. If several compilations
-    start in one character, it shows their number.
+    Each character shows the phase that took most of the character's time. For one function, two further signs
+    show where compilations start: a number if several start in one character, and a tick between two
+    compilations without a pause.
     """
     if axis.length <= 0 or width <= 0:
         return []

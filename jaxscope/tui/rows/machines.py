@@ -1,8 +1,8 @@
 """Format the rows that show one program for several machines: the host, on which the program ran, and the
 targets, which are other accelerators for which it was compiled, too.
 
-If a target has another number of devices than the run, its programs are read from another run, inside the
-directory of the main run.
+If a target has another number of devices than the host, its programs are in another run inside the directory
+of the main run.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ class Seen(NamedTuple):
 
 
 def machines(recordings: Sequence[Recording]) -> list[Machine]:
-    """Return all machines that the user can select: the host first, then the targets (other accelerators) of
-    all runs. If there are no targets, the host under each further setting of ``--vary`` follows.
+    """Return all machines that the user can select: first the host, then the targets (other accelerators) of
+    all runs. If no run has a target, the host is repeated for each further setting of ``--vary``.
     ``recordings`` are the main run, then the runs inside its directory."""
     found: dict[str | None, Machine] = {None: Machine(None, recordings[0])}
     targets_of = {
@@ -139,14 +139,14 @@ def _host(recording: Recording) -> str:
 
 
 def named(found: Sequence[Machine], name: str | None) -> Machine:
-    """Return the machine (the host or a target) in ``found`` with the name ``name``; the host if there is
-    none."""
+    """Return the machine (host or target) in ``found`` that is called ``name``; if there is none, the first
+    one, which is the host."""
     return next((m for m in found if m.name == name), found[0])
 
 
 def called(machine: Machine) -> str:
-    """Return the name of a machine for the screen, cut to NAME characters: the name of the target, or ``host
-    cpu``, the host with its platform."""
+    """Return the displayed name of a machine, cut to NAME characters: the name of the target, or the host
+    with its platform: ``host cpu``."""
     name = machine.name
     if name is None:
         name = f"{_host(machine.recording)} {label_of(machine.recording.directory)}".rstrip()
@@ -170,9 +170,8 @@ def seen_as(c: Compilation, machine: Machine, main: Run) -> Seen:
 
 
 def counterpart(c: Compilation, own: Run, run: Run) -> Compilation | None:
-    """Return the compilation in ``run`` that corresponds to ``c``, a compilation of the run ``own``. It
-    belongs to the same function and has the same number among the function's compilations. None if there is
-    no such compilation."""
+    """Return the compilation of ``run`` that corresponds to ``c``, a compilation of the run ``own``: the one
+    of the same function with the same number. None if there is none."""
     if run is own:
         return c
     function, number = run.functions.get(c.function.id), own.number(c)
@@ -192,9 +191,9 @@ def strip(
     keys: tuple[str, str],
     width: int,
 ) -> list[Part]:
-    """Return the line that lists the machines ``found``, the host and the targets: ``t T targets:  [host cpu]
-    v5e:16x16 ✓  h100:8 …``. Empty if there is only the host. If there is not enough room, the first machines
-    are left out, so that the selected one is visible.
+    """Return the line that lists the machines ``found``, the host and the targets: ``t T targets: [host cpu]
+    v5e:16x16 ✓ h100:8 …``. Empty if there is only the host. If there is not enough room, the line begins at a
+    later machine, so that the selected one is visible.
 
     Args:
       chosen: the selected machine, shown in brackets.
@@ -232,9 +231,8 @@ def strip(
 
 
 def _of_all(machine: Machine) -> tuple[str, str]:
-    """Return (glyph, style) for the state of all programs of ``machine``. This is the state of one that is
-    still compiling or waiting, if there is any; otherwise of one that failed; otherwise of one that
-    compiled."""
+    """Return (glyph, style) for the state of the programs of ``machine``. If their states differ, one that
+    still compiles or waits has precedence, then one that failed, then one that compiled."""
     states = {p.state for p in programs(machine).values()}
     for state in (COMPILING, WAITING, EXHAUSTED, CRASHED, FAILED, LATE, MISSING, ABANDONED, OK, SKIPPED):
         if state in states:
@@ -251,8 +249,8 @@ def programs(machine: Machine) -> dict[str, Program]:
 
 
 def summary(seen: Seen) -> list[Part]:
-    """Return the line about the program of ``seen`` (a compilation on one machine), as styled text:
-    ``train_step #2 for v5e:4x4  compiled · 412 instructions · ...``."""
+    """Return the line about the program of ``seen`` as styled text: ``train_step #2 for v5e:4x4  compiled ·
+    412 instructions · ...``."""
     c = seen.compilation
     name = function_name(seen.asked.function) if c is None else compilation_name(seen.run, c)
     parts: list[Part] = [(name, "name"), (f" for {called(seen.machine)}", "collective")]
@@ -276,9 +274,9 @@ def _state(p: Program) -> tuple[str, str]:
 
 
 def verdict(seen: Seen) -> list[Part]:
-    """Return the line about whether the program of ``seen`` (a compilation on one machine) fits into the
-    target's memory, with lower bounds of its run time: ``3.2 MiB of 15.8 GiB on a device · no call takes less
-    than ...``. Empty on the host."""
+    """Return the line that says whether the program of ``seen`` fits into the target's memory, and gives
+    lower bounds of its run time: ``3.2 MiB of 15.8 GiB on a device · no call takes less than ...``. Empty on
+    the host."""
     if seen.program is None or seen.machine.target is None or seen.texts is None:
         return []
     parts: list[Part] = []
@@ -295,8 +293,8 @@ def verdict(seen: Seen) -> list[Part]:
 
 
 def absent(seen: Seen, stage: str) -> str:
-    """Explain why a program's text is missing on a machine, and what the user can do. If the program does not
-    fit into memory, the explanation lists the buffers that fill the memory.
+    """Return a text that explains why a program's text is missing for a machine, and what the user can do. If
+    the program does not fit into memory, the explanation lists the buffers that fill the memory.
 
     Args:
       seen: the compilation on this machine.
@@ -372,8 +370,8 @@ def _filling(seen: Seen) -> Iterator[str]:
 
 
 def no_collectives(machine: Machine) -> str:
-    """Explain why no collectives are listed for a machine: its programs do not communicate, are still being
-    compiled, could not be compiled, or do not exist."""
+    """Return a text that explains why no collectives are listed for a machine: its programs do not
+    communicate, are still being compiled, could not be compiled, or do not exist."""
     name, found = called(machine), programs(machine)
     states = [p.state for p in found.values()]
     unread = sum(s == OK and id not in machine.recording.texts for id, s in zip(found, states, strict=True))
@@ -423,9 +421,8 @@ def _sends(s: Seen, _: int) -> str:
 
 
 def _memory(s: Seen, _: int) -> str:
-    """Return the text of a table cell: the memory that the program in row ``s`` uses per device, and the
-    memory that a device has: ``3.2 MiB of 15.8 GiB``. If this is unknown, return the state of the program:
-    ``compiling``. The second parameter, the width of the column, is not used."""
+    """Return the memory that the program of ``s`` uses on a device, with the capacity if known: ``3.2 MiB of
+    15.8 GiB``. If the use is unknown, return the state of the program: ``compiling``."""
     used = capacity = None
     if s.program is not None and s.machine.target is None:
         own = (s.compilation.compiled if s.compilation is not None else None) or s.program.compiled

@@ -36,8 +36,8 @@ def look_of(shard: int) -> tuple[str, str]:
 
 def drawn(g: Group, width: int) -> Lines:
     """Draw which shard (part of an array) each device of the mesh holds, for the group ``g`` of equal arrays,
-    and a legend of the shards. If this cannot be drawn, return lines with the reason. ``width`` is the number
-    of characters of a line."""
+    with a legend of the shards. If the placement is unknown, return lines that say so. ``width`` is the
+    number of characters of a line."""
     s = g.sharding
     if s is None or g.shape is None or not all(isinstance(d, int) and d >= 0 for d in g.shape):
         return [[("How it is sharded is not known.", "dim")]]
@@ -133,9 +133,8 @@ def _legend(cells: Sequence[Cell], parts: dict[tuple[int, ...], int], shape: Seq
 
 
 def _by_axis(s: Sharding, shape: Sequence[int], width: int) -> Lines:
-    """Draw what each axis of the mesh of the sharding ``s`` does to an array with the shape ``shape``: the
-    axis splits the array (``splits dimension 0 (512) into 4 parts``), or copies it. This is used if the mesh
-    has too many devices to draw them all. ``width`` is the number of characters of a line."""
+    """Draw how each mesh axis of the sharding ``s`` divides an array with the shape ``shape``: ``splits
+    dimension 0 (512) into 4 parts`` or ``copies``. Used for meshes with too many devices to draw each."""
     grid, spec = sh.grid(s), sh.spec_axes(s.spec)
     if grid is None or spec is None:
         found = sh.layout(s, len(shape))
@@ -174,8 +173,9 @@ def _by_axis(s: Sharding, shape: Sequence[int], width: int) -> Lines:
 
 
 def devices(s: Snapshot, width: int, most: int = 16) -> Lines:
-    """Draw the bytes on each device as a bar, relative to the allocator's limit if that is known. With more
-    than ``most`` devices, draw a single character for each device instead."""
+    """Draw the bytes on each device as a bar. A full bar is the allocator's limit, or if unknown, the most
+    bytes on any device. With more than ``most`` devices, each one is a single character. Empty if no device
+    has bytes."""
     by_device = sorted(s.by_device.items())
     if not by_device or not any(n for _, n in by_device):
         return []

@@ -27,8 +27,8 @@ LATEST = 50  # compilations that are listed
 
 
 def now(run: Run, places: Places, *, running: bool) -> list[Part]:
-    """Return what is being compiled and for how long. If nothing is being compiled, return the total time
-    spent compiling.
+    """Return a text that says what is being compiled and for how long, or if nothing is, the total time spent
+    compiling.
 
     Args:
       places: shortens file names.
@@ -43,8 +43,8 @@ def now(run: Run, places: Places, *, running: bool) -> list[Part]:
 
 
 def waited(run: Run, places: Places) -> list[Part]:
-    """Return how long the program waited for values from the devices, and the line on which it waited most.
-    Empty if the time is a small part of the run. ``places`` shortens file names."""
+    """Return how long the program waited for values from the devices, and the line with the longest wait.
+    Empty if the waits are a small part of the run. ``places`` shortens file names."""
     found = waits(run)
     total = sum(t.blocked_seconds or 0.0 for t in found)
     if not long(run, total):
@@ -58,14 +58,13 @@ def waited(run: Run, places: Places) -> list[Part]:
 
 def step_time(run: Run, places: Places) -> list[Part]:
     """Return how long a training step takes, and which line of the user's code takes most of it. Empty if
-    this is unknown, or if the known costs are a small share of the step and the devices hardly wait.
-    ``places`` shortens file names."""
+    this is unknown or not worth showing (``present.steps.worth_showing``). ``places`` shortens file names."""
     found = step_seconds(run)
     return in_short(found, places) if found is not None and worth_showing(found) else []
 
 
 def line_times(run: Run, places: Places) -> list[Part]:
-    """Return on which line of the user's code the main thread spent most time, not counting compiling. Empty
+    """Return the line of the user's code on which the main thread spent most time, without compiling. Empty
     if no line takes much, or if the times were not measured. ``places`` shortens file names."""
     times = times_of_lines.measured(run)
     if times is None:
@@ -76,12 +75,12 @@ def line_times(run: Run, places: Places) -> list[Part]:
 
 
 class Event(NamedTuple):
-    """One of the latest compilations, a row of the table.
+    """A row of the table of the latest compilations.
 
     Attributes:
       id: the id of the compilation.
       at: seconds since the run began.
-      text: its name, seconds and cause, as styled text.
+      text: name, seconds and cause of the compilation, as styled text.
     """
 
     id: str
@@ -132,10 +131,9 @@ def finding_id(f: Finding) -> str:
 
 
 def steps(run: Run, width: int) -> list[Part]:
-    """Draw the steps of the main process as a line of at most ``width`` characters. A character stands for
-    one step, or for several if there is no room. A digit is the number of recompiles (``+``: more than 9),
-    ``█`` a first compilation, and ``·`` a step in which nothing was compiled. Empty if the program counts no
-    steps."""
+    """Draw the steps of the main process as at most ``width`` characters, each for one or several steps. A
+    digit is the number of recompiles (``+``: more than 9), ``█`` a first compilation, and ``·`` means that
+    nothing was compiled. Empty if the program counts no steps."""
     main = run.main
     last = main.step if main is not None else None
     if not last or width < 12:

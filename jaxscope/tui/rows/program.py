@@ -1,4 +1,4 @@
-"""Format the lines above and below a program's texts, the list of its fusions, and a comparison of two
+"""Format the lines above and below the texts of a program, the list of its fusions, and the comparison of two
 programs."""
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ SHOWN = 4  # names of operations in a line
 
 
 def default(run: Run) -> Compilation | None:
-    """Return the compilation to open first; None if nothing was compiled.
+    """Return the compilation that the program screen opens first; None if nothing was compiled.
 
-    Functions are searched in this order: the user's first, then all others, the slowest first. The result is
+    The user's functions are searched first, then all others, in each group the slowest first. The result is
     the latest compilation with a recorded text of the first function that has one. If no text was recorded,
     it is the latest compilation of the first function that has any.
     """
@@ -42,9 +42,9 @@ def default(run: Run) -> Compilation | None:
 
 
 def neighbor(run: Run, c: Compilation, by: int) -> Compilation | None:
-    """Return the compilation that comes ``by`` places after ``c`` among the compilations of the same
-    function: 1 is the next one, -1 the previous one. None if there is none. If ``c`` itself compiled nothing,
-    return the latest compilation of the function."""
+    """Return the compilation ``by`` places after ``c`` among the compilations of the same function; negative:
+    before ``c``. None if there is none. If ``c`` compiled nothing, return the latest compilation of the
+    function."""
     numbered = [x for _, x in run.numbered(c.function)]
     if c not in numbered:
         return numbered[-1] if numbered else None
@@ -53,8 +53,8 @@ def neighbor(run: Run, c: Compilation, by: int) -> Compilation | None:
 
 
 def absent(run: Run, c: Compilation, stage: str) -> str:
-    """Explain why a text of the compilation ``c`` is missing, and which option would have kept the text.
-    ``stage`` is ``stablehlo`` or ``hlo``."""
+    """Return a sentence that says why a text of the compilation ``c`` is missing, and which option would have
+    kept it. ``stage`` is ``stablehlo`` or ``hlo``."""
     why = why_not(run, c, stage)
     return f"No {'HLO' if stage == 'hlo' else 'StableHLO'}: {why}."
 
@@ -97,8 +97,8 @@ def link(
 
     Args:
       links: which source lines each line of the texts comes from, and the names of the operations.
-      places: the source lines that belong to the selected line of a text; empty: this line comes from no line
-        of the user.
+      places: the source lines from which the selected line of a text comes; empty: it comes from no line of
+        the user.
       stablehlo, hlo: the numbers of the lines of each text that come from ``places``.
       shorten: shortens file names.
     """

@@ -16,8 +16,8 @@ MOST, FEWEST = 15, 3  # source lines that are shown
 
 
 def around(run: Run, frame: Frame | None, count: int, width: int) -> list[list[Part]]:
-    """Return ``count`` numbered lines of a source file with the line of ``frame`` in the middle. A line that
-    is longer than ``width`` characters is cut and ends in ``…``. Empty if the file cannot be read."""
+    """Return ``count`` numbered lines of a source file around the line of ``frame``. A line longer than
+    ``width`` characters is cut and ends in ``…``. Empty if the file cannot be read or has no such line."""
     text = sources.of(run)(frame.file) if frame is not None and count > 0 else None
     if frame is None or text is None:
         return []
@@ -41,8 +41,8 @@ def around(run: Run, frame: Frame | None, count: int, width: int) -> list[list[P
 
 
 def room(facts: Sequence[Sequence[Part]], width: int, height: int) -> int:
-    """Return how many source lines fit into a pane of ``width`` characters and ``height`` lines, below the
-    lines ``facts`` and an empty line. The result is at most MOST, and 0 if fewer than FEWEST fit."""
+    """Return how many source lines fit into a pane of ``width`` x ``height`` characters below the lines
+    ``facts`` and an empty line. At most MOST; 0 if fewer than FEWEST fit."""
     used = sum(1 + max(0, cell_len(plain(list(fact))) - 1) // max(1, width) for fact in facts)
     left = min(MOST, height - used - 1)
     return left if left >= FEWEST else 0

@@ -28,8 +28,8 @@ class Names(TableView[rows.Row]):
             self.post_message(self.Unfolded(self))
 
     class Unfolded(LineView.Moved):
-        """Announce that a filter was set or removed. With a filter, the table has to list all arrays; without
-        one, the tree of names."""
+        """Announce that a filter was set or removed, so that the screen changes between the list of all
+        arrays and the tree of names."""
 
 
 class Arrays(View):
@@ -138,8 +138,8 @@ class Arrays(View):
             )
 
     def action_look(self, by: int) -> None:
-        """Show the snapshot of the live arrays that is ``by`` places later than the current one (earlier, if
-        negative). If this is the latest one and the program runs, also show new snapshots as they come."""
+        """Show the snapshot ``by`` places after the current one (before it, if negative). At the latest
+        snapshot of a running program, new snapshots are shown as they come."""
         if self.shown < 0:
             return
         to = max(0, self.shown + by)

@@ -38,9 +38,9 @@ class Collectives(ByMachine):
             yield Paragraphs(id="mesh")
 
     def spoken_of(self) -> Compilation | None:
-        """Return the compilation that the user can compare across all targets (accelerators). This is the one
-        in the row under the cursor. If there is no such row, it is the latest compilation of the selected
-        function, or, if no function is selected, the compilation that the program screen opens first."""
+        """Return the compilation to compare across all targets (accelerators). This is the one in the row
+        under the cursor, or else the latest of the selected function, or else the one that the program screen
+        opens first."""
         run, row = self.feed.run, self.table.current
         if row is not None and row.program.compilations:
             c = machines.counterpart(row.program.compilations[0], self.machine().recording.run, run)
@@ -86,7 +86,7 @@ class Collectives(ByMachine):
         return self.machine().recording.places()
 
     def _detail(self) -> None:
-        """Show the selected collectives: what is known, their source line, and the mesh of their program."""
+        """Show the facts about the selected collectives, their source line and the mesh of their program."""
         row, recording = self.table.current, self.machine().recording
         self.query_one("#below").display = row is not None
         if row is None:

@@ -68,9 +68,9 @@ class Findings(View):
         self.query_one("#right", VerticalScroll).scroll_home(animate=False)
 
     def on_line_view_opened(self, event: LineView.Opened) -> None:
-        """Open the evidence of the finding under the cursor on another screen: a compilation, or else a
-        program, or else the function. If the finding is from a sub-run (the same program with other settings
-        or devices), open that run in a further view."""
+        """Open the evidence of the finding under the cursor on another screen: its first compilation or
+        program, or else its function. If the finding is from a sub-run (see ``Feed``), open that run in a
+        second view."""
         f, run = self.table.current, self.feed.run
         if f is None:
             return
@@ -114,8 +114,8 @@ class Findings(View):
             self.renew()
 
     def action_ignore(self) -> None:
-        """Copy a line of configuration to the clipboard, for [tool.jaxscope.check]: it ignores the code of
-        the finding under the cursor and all codes that the user hid."""
+        """Copy a configuration line for [tool.jaxscope.check] to the clipboard. It ignores the code of the
+        finding under the cursor and all codes that the user hid."""
         f = self.table.current
         if f is not None:
             line = rows.ignoring({*self.scope.hidden, f.code})

@@ -38,9 +38,8 @@ class View(Screen[None], metaclass=AbstractMeta):
 
     Attributes:
       NAME: the name of the screen in ``actions.VIEWS``, such as ``arrays``.
-      SCOPES: which actions of ``actions.ACTIONS`` belong to this screen: those whose ``scope`` is one of
-        these names.
-      entered: the panes that had the focus before ``enter`` moved it to a pane with details, the latest last.
+      SCOPES: the actions with one of these scopes in ``actions.ACTIONS`` belong to this screen.
+      entered: the panes from which ``enter`` moved the focus to a pane with details, the latest last.
       complete: whether all panes exist; Textual may request a redraw before that.
     """
 
@@ -73,8 +72,7 @@ class View(Screen[None], metaclass=AbstractMeta):
         screen is opened."""
 
     def place(self) -> Frame | None:
-        """Return the source line of the selection on this screen, which the editor opens; None if it is
-        unknown."""
+        """Return the source line of the selection on this screen, for the editor; None if it is unknown."""
         return None
 
     def elsewhere(self) -> str | None:
@@ -133,8 +131,8 @@ class View(Screen[None], metaclass=AbstractMeta):
         self.foot()
 
     def tick(self) -> None:
-        """Redraw the parts of the screen that change even if nothing new was recorded: the header and the
-        names of the screens."""
+        """Redraw the header, the names of the screens and the line about missing records. They change even if
+        nothing new was recorded."""
         feed, width = self.feed, self.app.size.width
         if not feed.ready:
             done, total = feed.progress
@@ -157,7 +155,7 @@ class View(Screen[None], metaclass=AbstractMeta):
 
     def foot(self) -> None:
         """Show the footer: the keys that apply now, and the full text of what is cut in the current line.
-        Beside the search line, show the position among the matches."""
+        Also show the position among the matches beside the search line."""
         if not self.complete:
             return
         view, width = self.focused_view(), self.app.size.width
@@ -178,8 +176,8 @@ class View(Screen[None], metaclass=AbstractMeta):
         return self.query_one(f"#{id}", Paragraphs)
 
     def focused_view(self) -> LineView | None:
-        """Return the pane on which keys act: the one with the focus, or, while the search line has the focus,
-        the one that is searched. None if there is no such pane."""
+        """Return the pane on which keys act: the one with the focus, or the searched one while the search
+        line has the focus. None if there is none."""
         return self.focused if isinstance(self.focused, LineView) else self._searched()
 
     def enter(self, view: LineView) -> None:
@@ -228,7 +226,8 @@ class View(Screen[None], metaclass=AbstractMeta):
         return self.query_one("#find", Input)
 
     async def _prepare(self) -> None:
-        """Create the search line while no key is handled, as this takes nearly as long as a key may take."""
+        """Create the search line at a moment without keys, because this takes nearly as long as a key may
+        take."""
         if self.scope.hurried or not self.complete:
             self.set_timer(LEISURE_S, self._prepare)
         else:
@@ -249,8 +248,8 @@ class View(Screen[None], metaclass=AbstractMeta):
             self.set_focus(field)  # at once: letters typed after the / belong to the search line
 
     def stop_finding(self, *, keep: bool) -> bool:
-        """Leave the search line and return the focus to the pane that is searched. Unless ``keep`` is set,
-        also end the search. Return False if no pane was searched."""
+        """Move the focus from the search line back to the searched pane. Unless ``keep`` is set, also end the
+        search. Return False if no pane was searched."""
         bar, view = self.query_one("#finding"), self._searched()
         if view is None:
             return False

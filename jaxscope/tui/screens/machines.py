@@ -1,5 +1,5 @@
-"""Define the base class of the screens that show a program for one of several machines: the host, on which it
-ran, or a target, another accelerator for which it was also compiled."""
+"""Define the base class of the screens that show a program for one of several machines: the host, on which
+the program ran, or a target, which is another accelerator for which it was compiled too."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ ALONE = "No other targets. Use jaxscope run --target v5e:4x4; jaxscope targets l
 
 
 class ByMachine(View):
-    """A screen that shows the programs of one machine: the host, or a target (another accelerator) for which
-    they were also compiled. A machine that the user selects on one of these screens is selected on all of
-    them."""
+    """A screen that shows the programs of one machine: the host or a target (another accelerator). All
+    screens of this class share the selected machine."""
 
     SCOPES: ClassVar[tuple[str, ...]] = ("machines",)
     BINDINGS: ClassVar[list[Binding]] = actions.bindings("machines")
 
     @abstractmethod
     def spoken_of(self) -> Compilation | None:
-        """Return the compilation whose programs for all targets (accelerators) ``action_machines`` lists side
-        by side. It is a compilation of the main run; None if nothing was compiled."""
+        """Return the compilation of the main run whose programs ``action_machines`` lists side by side for
+        all targets (accelerators). None if nothing was compiled."""
 
     def machines(self) -> list[rows.Machine]:
         return rows.machines(self.feed.recordings)
@@ -43,10 +42,9 @@ class ByMachine(View):
         return rows.called(machine) if machine.name is not None else None
 
     def say_machines(self, c: Compilation | None) -> None:
-        """Show the line that lists the machines (the host and the targets) and marks the selected one. The
-        line is empty if there is only the host. ``c`` is the compilation whose state is shown for each
-        target. None: each target shows the state of one of its programs: of one that is still compiling or
-        has failed, if there is any."""
+        """Show the line of machines (the host and the targets) with the selected one marked; empty if there
+        is only the host. ``c`` is the compilation whose state is shown for each target. None: each target
+        shows the state of one of its programs, preferably of one that still compiles or failed."""
         key = {a.id: actions.spelled(a.keys) for a in self.scope.actions}
         keys = key["machines.next"], key["machines.beside"]
         width = self.app.size.width

@@ -148,8 +148,8 @@ class ProgramView(ByMachine):
             )
 
     def _load(self, shown: object, directory: RunDir, blobs: dict[str, str], large: bool) -> None:
-        """Load the texts of a program from the run ``directory``, which is quick, then the links between
-        their lines and the source. This method runs in a separate thread.
+        """Load the texts of a program from the run ``directory``, then the slower links between their lines
+        and the source. This method runs in a separate thread.
 
         Args:
           shown: the value of ``self.shown`` at the start; if that has changed since, the result is not used.
@@ -198,8 +198,8 @@ class ProgramView(ByMachine):
         return {*self.by["hlo"], *self.by["stablehlo"]}
 
     def _arrive(self) -> bool:
-        """Go to the source line or HLO instruction that another screen selected. Return whether the cursor
-        was moved: False if nothing was selected, or only an instruction that this program does not have."""
+        """Go to the source line or HLO instruction that another screen selected. Return False if nothing was
+        selected, or only an instruction that this program does not have."""
         app = self.scope
         place, name, app.place, app.instruction = app.place, app.instruction, None, None
         if place is not None:
@@ -214,8 +214,8 @@ class ProgramView(ByMachine):
         return at is not None or place is not None
 
     def _near(self) -> None:
-        """Move the cursor to the first source line, at or below the cursor, from which an operation of the
-        program comes. If there is none below, move it to the first such line of the file."""
+        """Move the cursor to the next source line from which an operation of the program comes. If there is
+        none below the cursor, move it to the first such line of the file."""
         lines = sorted(line for file, line in self._made() if file == self.file)
         at = self.source.cursor + 1
         if lines and at not in lines:
@@ -261,8 +261,8 @@ class ProgramView(ByMachine):
             self._follow(event.view)
 
     def on_line_view_opened(self, event: LineView.Opened) -> None:
-        """After Enter on a source line, move the focus to the text (StableHLO or HLO) with its operations.
-        After Enter on an operation, move the focus to the source."""
+        """On Enter in the source, move the focus to the pane of StableHLO or HLO. On Enter in one of those,
+        move the focus to the source."""
         self.enter(self.stages[self.stage] if event.view is self.source else self.source)
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
@@ -273,8 +273,8 @@ class ProgramView(ByMachine):
         self._fold()
 
     def _fold(self) -> None:
-        """If the screen is too narrow for three panes, hide the pane of StableHLO or HLO that was viewed less
-        recently. The key tab still goes to it."""
+        """If the screen is too narrow for three panes, hide the one of StableHLO and HLO that was viewed less
+        recently. The key tab still reaches it."""
         for stage, view in self.stages.items():
             view.set_class(self.narrow and stage != self.stage, "folded")
 
