@@ -141,7 +141,7 @@ def _slots(kind: type) -> list[str]:
 
 
 def _is_descriptor(kind: type) -> bool:
-    """Return whether Python calls an object of class ``kind`` to read the attribute under which a class has it."""
+    """Return whether ``kind`` is a class of descriptors, such as ``property``."""
     return any("__get__" in owner.__dict__ for owner in kind.__mro__)
 
 
