@@ -1,4 +1,4 @@
-"""Measure the times that the pages of JX209, JX210, JX211 and JX305 state: the problem and the advice, side by side.
+"""Measure the times that the pages of JX202, JX209, JX210, JX211, JX305 and JX516 state: the problem and the advice, side by side.
 
 python benchmarks/advice_times.py     # JX305 needs diffrax
 """
@@ -98,6 +98,67 @@ def forms() -> None:
         print(f"   {instead:16} {milliseconds(other, *arguments):8.1f} ms")
 
 
+def sums() -> None:
+    keys = jax.random.split(jax.random.key(0), 3)
+    x, y = jax.random.normal(keys[0], (2, 1000, 8))
+    far, away = jax.random.normal(keys[1], (2, 1000, 64))
+    rows, others = jax.random.normal(keys[2], (2, 512, 300))
+    w = rows[:, 0]
+
+    def differences(x: jax.Array, y: jax.Array) -> jax.Array:
+        return ((x[:, None, :] - y[None, :, :]) ** 2).sum(-1)
+
+    def products(x: jax.Array, y: jax.Array) -> jax.Array:
+        return (x**2).sum(1)[:, None] + (y**2).sum(1) - 2 * x @ y.T
+
+    def gradient(distances: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
+        return jax.grad(lambda x, y: jnp.exp(-distances(x, y)).sum())
+
+    def outer(x: jax.Array, y: jax.Array, w: jax.Array) -> jax.Array:
+        return (x[:, :, None] * y[:, None, :] * w[:, None, None]).sum(0)
+
+    def product(x: jax.Array, y: jax.Array, w: jax.Array) -> jax.Array:
+        return (x * w[:, None]).T @ y
+
+    for name, one, other, arguments in [
+        ("distances", differences, products, (x, y)),
+        ("their gradient", gradient(differences), gradient(products), (far, away)),
+        ("sum of three", outer, product, (rows, others, w)),
+    ]:
+        print(f"JX211  {name:16} {milliseconds(one, *arguments):8.1f} ms", end="")
+        print(f"   with a product   {milliseconds(other, *arguments):8.1f} ms")
+
+
+def draws() -> None:
+    shapes = [(256, 256)] * 4 + [(256, 1024), (1024, 256), (256,)]
+
+    def parameters(key: jax.Array) -> list[jax.Array]:
+        keys = iter(jax.random.split(key, 12 * len(shapes)))
+        return [jax.random.normal(next(keys), shape) for _ in range(12) for shape in shapes]
+
+    for name, create in (("jit", jax.jit(parameters)), ("without jit", parameters)):
+        start = time.process_time()
+        jax.block_until_ready(create(jax.random.key(0)))
+        print(f"JX202  84 draws, {name:11} {time.process_time() - start:6.1f} s of processor time")
+
+
+def stored() -> None:
+    s = jax.random.normal(jax.random.key(0), (3200, 220))
+
+    def outer() -> jax.Array:
+        return jax.vmap(jnp.outer)(s, s).mean(0)
+
+    def product() -> jax.Array:
+        return s.T @ s / s.shape[0]
+
+    for name, one in (("mean of outer products", outer), ("product", product)):
+        jax.block_until_ready(one())
+        start = time.process_time()
+        for _ in range(7):
+            jax.block_until_ready(one())
+        print(f"JX516  7 times, {name:22} {time.process_time() - start:6.1f} s of processor time")
+
+
 def tolerances() -> None:
     import diffrax
     import numpy as np
@@ -128,5 +189,8 @@ if __name__ == "__main__":
     sorts()
     jacobians()
     forms()
+    sums()
+    draws()
+    stored()
     if importlib.util.find_spec("diffrax") is not None:
         tolerances()
