@@ -33,6 +33,7 @@ ERROR = 2  # one operation may take up to this many times as long as an average 
 SHARE = 0.1  # of the program's operations
 # Operations of one call that another form saves; fewer take a few milliseconds at most.
 LEAST = 20_000_000
+MANY_CALLS = 100  # with so many calls, a slow form may save a tenth of LEAST in each of them
 IN_LOOP = 10  # the least number of iterations that is assumed for a loop of the program
 
 TITLES = {
@@ -141,6 +142,8 @@ def _matters(run: Run, p: Program, f: Function, form: CheaperForm) -> bool:
         return False
     times = TRANSFORM_TIMES if form.kind == REAL else TIMES
     saved, least = form.operations - form.cheaper, faster * (LEAST // IN_LOOP if form.in_loop else LEAST)
+    if form.kind in (DISTANCES, OUTER) and not form.in_loop and (f.calls or 0) * saved >= MANY_CALLS * least:
+        least //= IN_LOOP
     if form.operations < times * form.cheaper or saved < least or (_share(form) or 1.0) < SHARE:
         return False
     return takes_time(run, p, f, IN_LOOP * saved if form.in_loop else saved)
