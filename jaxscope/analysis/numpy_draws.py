@@ -8,7 +8,7 @@ because their numbers are meant to be constant.
 from __future__ import annotations
 
 import ast
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from jaxscope.analysis.rewrap_site import FUNCTION, begins_at, last_name, syntax
 
@@ -20,11 +20,27 @@ _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 MOST = 30  # functions that are looked at
 
 
-def find(source: str | None, name: str, line: int) -> tuple[int, str, str] | None:
-    """Return (line, text, function) of the first place where the function ``name``, or a function of the same
-    module that it uses, draws a random number with NumPy or Python: ``(12, "np.random.normal", "augment")``.
+class Draws(NamedTuple):
+    """The draws of random numbers with NumPy or Python in a jitted function.
 
-    Return None if there is no such place, or if these functions use a callback into Python. The callback runs
+    Attributes:
+      line: the line of the first draw.
+      call: the function that this line calls: ``np.random.normal``.
+      function: the Python function with this line: the jitted function, or one that it uses.
+      others: the other lines that draw, in order.
+    """
+
+    line: int
+    call: str
+    function: str
+    others: tuple[int, ...] = ()
+
+
+def find(source: str | None, name: str, line: int) -> Draws | None:
+    """Return where the function ``name``, and the functions of the same module that it uses, draw random
+    numbers with NumPy or Python.
+
+    Return None if they draw none, or if these functions use a callback into Python. The callback runs
     in each call, and the draw may be in it.
 
     Args:
@@ -56,7 +72,8 @@ def find(source: str | None, name: str, line: int) -> tuple[int, str, str] | Non
         and (ast.unparse(c.func.value) in names or ast.unparse(c.func.value) in makers)
     ]
     at, line, _, text = min(drawn, default=(0, 0, 0, ""))
-    return (line, text, bodies[at].name) if drawn else None
+    others = sorted({number for _, number, *_ in drawn} - {line})
+    return Draws(line, text, bodies[at].name, tuple(others)) if drawn else None
 
 
 def _with_called(tree: ast.Module, function: _Function) -> list[_Function]:

@@ -81,7 +81,7 @@ def _is_drawn(run: Run, f: Function, c: Constant) -> bool:
     if c.name is not None or c.source is None or f.seen.file is None or f.seen.line is None:
         return False
     drawn = numpy_draws.find(sources.of(run)(f.seen.file), f.seen.name, f.seen.line)
-    return drawn is not None and c.source.function.rpartition(".")[2] == drawn[2]
+    return drawn is not None and c.source.function.rpartition(".")[2] == drawn.function
 
 
 def _fields(c: Constant) -> dict[str, Field]:

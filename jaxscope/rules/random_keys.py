@@ -76,9 +76,13 @@ def _drawn_while_traced(run: Run, f: Function, last: Compilation) -> Finding | N
     found = numpy_draws.find(sources.of(run)(f.seen.file), f.seen.name, f.seen.line)
     if found is None:
         return None
-    line, call, drawing = found
-    text = message("drawn-while-traced", function=f.display_name, call=call)
-    at = Frame(f.seen.file, line, f.seen.qualname if drawing == f.seen.name else drawing)
+    others = Names(tuple(map(str, found.others)), LINES) if found.others else None
+    also = message("draws-on-lines", lines=others) if len(found.others) > 1 else None
+    if len(found.others) == 1:
+        also = message("draws-on-line", line=others)
+    text = message("drawn-while-traced", function=f.display_name, call=found.call, also=also)
+    own = found.function == f.seen.name
+    at = Frame(f.seen.file, found.line, f.seen.qualname if own else found.function)
     return Finding(
         code="JX134",
         severity=WARNING,
@@ -88,7 +92,7 @@ def _drawn_while_traced(run: Run, f: Function, last: Compilation) -> Finding | N
         source=at,
         evidence=[Evidence(text, compilation=last.id, source=at)],
         fix=Fix(message("fix-draw-with-jax"), "pass_argument"),
-        subject=call,
+        subject=found.call,
     )
 
 

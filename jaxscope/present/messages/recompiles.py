@@ -330,8 +330,10 @@ TEMPLATES = {
     ),
     "drawn-while-traced": (
         "{function} uses the same random numbers in each call: {call} runs only while JAX traces {function},"
-        " and its result is a constant of the compiled program"
+        " and its result is a constant of the compiled program{also}"
     ),
+    "draws-on-line": ". Line {line} draws in the same way",
+    "draws-on-lines": ". Lines {lines} draw in the same way",
     "fix-draw-with-jax": (
         "pass a random key as an argument and draw with jax.random, or draw with NumPy before the call and"
         " pass the numbers as an argument"
