@@ -33,6 +33,7 @@ CALLS_SHARE, CALLS_MUCH = 0.1, 0.3
 # Operations plus bytes of a program, which a CPU core needs about 30 microseconds for: as long as a call.
 SMALL = 150_000
 INNER = 0.3  # share of a loop's time: an inner loop that takes at least this share is named
+NAMED = 0.9  # share of a loop's time that the named lines take
 LINES = 3  # lines that are named
 NUMERIC = frozenset({"numpy", "scipy", "pandas"})
 
@@ -142,7 +143,7 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
         "loop": loop.line,
         "seconds": Seconds(loop.seconds),
         "share": Percent(share),
-        "where": _where(loop, [line for line, _ in lines]),
+        "where": _where(loop, _most_of(lines)),
     }
     scan = _scan_of(run, loop)
     if code == "JX608":
@@ -176,6 +177,18 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
         subject=subject(code, loop.line),
         timed=True,
     )
+
+
+def _most_of(lines: Sequence[tuple[Frame, float]]) -> list[Frame]:
+    """Return the lines that took most of the time, the longest first: as few as take NAMED of it together.
+    ``lines`` has (line, seconds), the longest first."""
+    left = NAMED * sum(seconds for _, seconds in lines)
+    named = []
+    for line, seconds in lines:
+        if left > 0:
+            named.append(line)
+        left -= seconds
+    return named
 
 
 def _where(loop: Loop, lines: Sequence[Frame]) -> Message:
