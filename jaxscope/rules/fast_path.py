@@ -1,18 +1,26 @@
-"""Rules JX123 to JX126: calls that compile nothing and yet are slow, because they miss JAX's fast path (the
-dispatch in C++ that needs no Python)."""
+"""Rules JX123 to JX127: calls that compile nothing and yet are slow, because they miss JAX's fast path (the
+dispatch in C++ that needs no Python), or because they have very many arguments."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 
 from jaxscope.analysis.causes import REF_EFFECTS
+from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.rules.programs import host_callback
 from jaxscope.rules.recompiles import Group, finding, groups, than
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import NOTE, WARNING, Finding, Fix
-from jaxscope.schema.messages import Count, Message, message
+from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.messages import Count, Message, Names, message
 
+MANY, VERY_MANY = 64, 256  # numbers in one list for a note, for a warning
+LISTS = 3  # further lists that the finding names
+_NUMBERS = frozenset({"int", "float", "bool", "complex", "numpy.int64", "numpy.float64", "numpy.float32"})
+_ITEM = re.compile(r"\[\d+\]$")  # the last step of a path, if it is a position in a list
 ARGUMENTS = "the arguments"  # in advice, if it is unknown which argument made the calls miss
 FEW = 2  # misses of one program that are normal: the first call with each kind of argument misses
 
@@ -21,7 +29,7 @@ def _found(
     run: Run, code: str, kind: str, fix: Callable[[str | None], Fix], few: int = FEW
 ) -> Iterator[Finding]:
     """Yield a finding with the code ``code`` for each of the user's functions whose calls missed the fast
-    path (JAX's dispatch in C++) more often than is normal.
+    path (JAX's dispatch in C++) more often than is normal; one for each argument that caused the misses.
 
     Args:
       kind: the kind of cause, such as ``effects``.
@@ -33,6 +41,51 @@ def _found(
         if n > few * _programs(group) and not (kind == "effects" and _of_refs(group)):
             title = _title(run, group, n)
             yield finding(run, code, NOTE, group, fix(group.cause.path), title)
+
+
+@rule("JX127", "numbers-as-arguments", WARNING)
+def numbers_as_arguments(run: Run) -> Iterator[Finding]:
+    largest: dict[tuple[str, str], tuple[int, str, Compilation]] = {}  # by function and path
+    for c in run.compilations.values():
+        for path, n in _numbers(c).items() if c.entry == "call" and c.function.user else ():
+            same = c.function.id, path
+            largest[same] = max(largest.get(same, (0, path, c)), (n, path, c), key=itemgetter(0))
+    if not largest:
+        return
+    (n, path, c), *others = sorted(largest.values(), key=itemgetter(0), reverse=True)
+    lists = Names(tuple(f"{path} of {c.function.display_name}" for _, path, c in others), LISTS)
+    also = message("numbers-also", lists=lists) if others else None
+    text = message("numbers-as-arguments", function=c.function.display_name, path=path, n=n, also=also)
+    yield Finding(
+        code="JX127",
+        severity=WARNING if n >= VERY_MANY else NOTE,
+        certainty=CERTAIN,
+        title=text,
+        function=c.function.id,
+        source=c.site,
+        evidence=[Evidence(text, compilation=c.id, source=c.site, step=c.step)],
+        fix=Fix(message("fix-numbers-as-array"), "asarray", {"path": path}),
+        path=path,
+    )
+
+
+def _numbers(c: Compilation) -> dict[str, int]:
+    """Return path -> number of Python and NumPy numbers for each list among the arguments of the call ``c``
+    that has at least MANY of them and nothing else. For a list of lists it is the path of the outer list."""
+    leaves = c.key.arguments if c.key is not None else ()
+    total, numbers = Counter[str](), Counter[str]()
+    for leaf in leaves:
+        path = _ITEM.sub("", leaf.path)
+        while path and path != leaf.path:
+            total[path] += 1
+            numbers[path] += leaf.type in _NUMBERS
+            path, inside = _ITEM.sub("", path), path
+            if path == inside:
+                break
+    lists = [path for path, n in numbers.items() if n >= MANY and n == total[path]]
+    return {
+        path: numbers[path] for path in lists if _ITEM.sub("", path) not in lists or not _ITEM.search(path)
+    }
 
 
 def _programs(group: Group) -> int:

@@ -40,7 +40,8 @@ class Sharding(msgspec.Struct, frozen=True, gc=False):
     Attributes:
       kind: the class: SingleDeviceSharding, NamedSharding, GSPMDSharding, ...
       text: a short text for messages: ``P('d',) on d=8``, ``tpu:0``.
-      devices: ids of the devices in mesh order, as ranges (``"0-7"``, ``"3,1,0,2"``); None: unknown.
+      devices: ids of the devices in mesh order, as ranges: ``"0-3,8"``, ``"3,1,0,2"``; None or empty:
+        unknown.
       mesh: (name, size, axis type) of each axis of the mesh; None: there is no mesh. An axis type is None if
         this version of JAX has no axis types.
       spec: the PartitionSpec as JAX prints it: ``P('d',)`` and ``P('d', None)`` differ. None: there is none.
@@ -146,7 +147,7 @@ class DifferingResult(msgspec.Struct, frozen=True, gc=False):
     Attributes:
       path: the path in the result of the jitted function: ``[0]['w']``; None: the jitted function does not
         return this result unchanged.
-      aval: shape and dtype of one device's result: ``float32[3]``.
+      aval: shape and dtype of the whole result, over all devices: ``float32[3]``.
       axes: names of the mesh axes along which the result is declared equal but differs.
     """
 

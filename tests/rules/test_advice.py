@@ -46,7 +46,7 @@ APPLIES = {
     "JX114": "fix-preallocate", "JX115": "fix-same-sharding", "JX116": "fix-same-commitment",
     "JX117": "fix-shard-over-devices", "JX118": "fix-same-layout", "JX119": "fix-same-memory-kind",
     "JX120": "fix-place-on-mesh", "JX121": "fix-set-once", "JX123": "fix-asarray",
-    "JX124": "fix-one-sharding-object", "JX125": "fix-remove-callbacks", "JX126": "fix-fewer-signatures",
+    "JX124": "fix-one-sharding-object", "JX125": "fix-remove-callbacks", "JX126": "fix-fewer-signatures", "JX127": "fix-numbers-as-array",
     "JX130": "fix-start-typed", "JX131": "fix-pass-as-argument", "JX132": "fix-many-causes",
     "JX133": "fix-jit-around", "JX134": "fix-pass-key", "JX135": "fix-new-key", "JX136": "fix-fold-device", "JX137": "fix-split-key",
     "JX138": "fix-mean-over-devices", "JX139": "fix-key-for-each-element", "JX140": "fix-assign-back", "JX206": "fix-branch-outside-vmap",

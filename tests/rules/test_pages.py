@@ -80,6 +80,7 @@ STATED = {
     "JX109": (EACH_LINE,),
     "JX110": (EACH_LINE,),
     "JX120": (EACH_LINE,),
+    "JX127": (f"at least {fast_path.MANY} numbers", f"from {fast_path.VERY_MANY} numbers"),
     "JX123": (f"{n(fast_path.FEW).capitalize()} such calls for each program",),
     "JX125": (f"{n(fast_path.FEW).capitalize()} such calls for each program",),
     "JX132": (

@@ -30,6 +30,11 @@ TEMPLATES = {
     "more-functions": "{n} more functions",
     "an-eager-operation": "an eager operation",
     "eager-operations": "{n} eager operations",
+    "numbers-as-arguments": (
+        "{path} is a list of {n} numbers: for jit, each of them is an argument of {function}, so that the"
+        " program takes longer to compile and each call takes longer to start{also}"
+    ),
+    "numbers-also": ". The same is true of {lists}",
     "off-fast-path": "{calls} of {function} missed JAX's fast path and were slower: {cause}{than}",
     "evicted-from-fast-path": "{function} missed JAX's fast path: {cause}",
     "prediction": (
@@ -605,6 +610,9 @@ TEMPLATES = {
         " function that this line calls, unless JAX cannot trace this function"
     ),
     # -- fixes: the fast path ----------------------------------------------------------------------------
+    "fix-numbers-as-array": (
+        "create an array of the numbers once, before the calls, with np.array, and pass it instead of the list"
+    ),
     "fix-asarray": "pass {path} as a jax.Array in every call: jnp.asarray(x)",
     "fix-one-sharding-object": "create the sharding of {path} once and use that object everywhere",
     "fix-remove-callbacks": "remove debug prints and callbacks from functions that are called often",
