@@ -178,7 +178,8 @@ def raised_through(trace: TracebackType | None) -> list[Frame]:
 
 def raised_in(trace: TracebackType | None) -> str | None:
     """Return the name of the package whose code raised an exception; None if the user's code did. If JAX or
-    Python raised it, the code that called them counts. ``trace`` is the traceback of the exception."""
+    Python raised it, the code that called them counts; None if there is none. ``trace`` is the traceback of
+    the exception."""
     last: FrameType | None = None
     while trace is not None:
         module = root(module_of(trace.tb_frame))

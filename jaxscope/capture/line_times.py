@@ -102,8 +102,8 @@ class LineTimer:
         self._due = FIRST_S
 
     def start(self) -> None:
-        """Begin to sample the stack of the main thread. Do nothing if ``_stacks``, the C code that samples,
-        is missing."""
+        """Begin to sample the stack of the main thread. Do nothing if there is no C code that samples
+        (``sampler``)."""
         self._sampler = sampler()
         if self._sampler is not None:
             self._sampler.start(PERIOD_S)
@@ -123,7 +123,8 @@ class LineTimer:
             sampling.stop()
 
     def passed(self) -> None:
-        """Write the times to the log if the recorded time has grown by half since they were last written."""
+        """Write the times to the log if the recorded time has grown by half since they were last written, and
+        for the first time after FIRST_S seconds."""
         elapsed = self._clock() - self._began
         if self._sampler is not None and elapsed >= self._due:
             self._due = GROWN * elapsed

@@ -305,7 +305,8 @@ def _jit_shardings(stack: Stack, paths: list[str] | None) -> dict[str, Any]:
     None if unknown. If jit was given no shardings, the result is ``{"asked": []}``.
 
     ``asked`` lists the shardings, each once. ``asked_in`` and ``asked_out`` have, for each flat argument and
-    result, the position of its sharding in ``asked``; None: jit was given no sharding for it.
+    result, the position of its sharding in ``asked``; None: jit was given no sharding for it. ``asked_in`` is
+    None if ``paths`` is None or has another length.
 
     Args:
       stack: JAX's frames by function name.

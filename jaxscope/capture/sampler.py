@@ -174,8 +174,8 @@ class Sampler:
 
     def passed(self, frame: FrameType) -> None:
         """In a program without steps, take a snapshot of the live arrays at a transfer or before a library's
-        function is compiled, if the time budget allows it. ``frame``: where the search for variables that
-        lead to arrays starts."""
+        function is compiled, if the time budget allows it, but none in the first FIRST_S seconds. ``frame``:
+        where the search for variables that lead to arrays starts."""
         if self.budget.elapsed >= FIRST_S:
             self._between(frame, TIME)
 

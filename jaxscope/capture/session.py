@@ -350,7 +350,7 @@ class Session:
             self.sampler.forked()
 
     def snapshot(self) -> None:
-        """Take a snapshot of the live arrays now."""
+        """Take a snapshot of the live arrays now. Do nothing if this recording takes no snapshots."""
         if self.sampler is not None:
             self.sampler.now(sys._getframe())
 
@@ -532,8 +532,8 @@ def stop(how: str = "stop", certain: bool = False) -> None:
 
 def start_from_environment(how: str = "run") -> Session | None:
     """Begin and return the recording that ``jaxscope run`` requests by environment variables. Return None if
-    they request none. ``how`` is what begins the recording: ``run`` (``jaxscope run``) or ``env`` (an
-    environment variable)."""
+    they request none. If the options in them cannot be read, say so on stderr and use the defaults. ``how``
+    is what begins the recording: ``run`` (``jaxscope run``) or ``env`` (an environment variable)."""
     where = os.environ.get(RUN_VARIABLE)
     if not where:
         return None

@@ -117,11 +117,12 @@ def _is_the_programs(error: Exception) -> bool:
 
 
 def attempt(name: str, action: Callable[..., T], *args: object) -> T | None:
-    """Call ``action(*args)`` and return its result. Let none of its exceptions reach the program.
+    """Call ``action(*args)`` and return its result; None if it raises an exception. KeyboardInterrupt and
+    SystemExit are not caught.
 
-    Return None if ``action`` raises an exception, which counts as a failure of the part ``name`` of the
-    recording (such as ``live_arrays``). Also return None, without calling ``action``, while this part is
-    skipped because of earlier failures.
+    The exception counts as a failure of the part ``name`` of the recording (such as ``live_arrays``), unless
+    the program's own code raised it or an array was deleted. Also return None, without calling ``action``,
+    while this part is skipped or switched off.
     """
     if name in _off:
         return None

@@ -85,8 +85,8 @@ def clients() -> list[Any]:
 
 
 def makeup(array: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """Return (sharding, placement, committed, stack, layout) of a live array, all hashable. Arrays with equal
-    values and avals are counted together. This takes 1 us.
+    """Return (sharding, placement, committed, stack, layout) of a live array, all hashable. A snapshot counts
+    arrays together if the last four values, and the avals, are equal. This takes 1 us.
 
     The placement is (device, memory kind) for an array on one device, because each such array has a sharding
     object of its own. For other arrays it is the sharding. The stack is jaxlib's record of where the array

@@ -42,8 +42,8 @@ def known_or_none(value: Any) -> Any:
 
 
 def first_known(*values: Any) -> Any:
-    """Return the first of ``values`` that is not a ``Missing``. If all are, return the last one. ``values``
-    are the same property, read in several places of JAX."""
+    """Return the first of ``values`` that is not a ``Missing``. If all are, return the last one;
+    ``Missing.UNKNOWN`` if there are none. ``values`` are the same property, read in several places of JAX."""
     found: Any = Missing.UNKNOWN
     for value in values:
         if known(value):
@@ -169,8 +169,9 @@ class JaxFrame(_Read):
 
     @classmethod
     def python_function(cls) -> Any:
-        """Return the declared function. None if the installed JAX does not have it, or if it is defined
-        inside another function, which creates it anew in each call."""
+        """Return the declared function. None if the declared module does not have it, or if it is defined
+        inside another function, which creates it anew in each call. Raises ImportError if the installed JAX
+        does not have the module."""
         found: Any = importlib.import_module(cls.module)
         if not cls.owner:
             return function_behind(getattr(found, cls.function, None))

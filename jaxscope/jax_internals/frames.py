@@ -122,8 +122,8 @@ class ResolveFrame(JaxFrame):
 
 @declared
 class LowererFrame(JaxFrame):
-    """The frame of JAX's ``_pjit_lower``, which lowers a program. It is read only where its usual caller
-    ``_resolve_and_lower`` is not on the stack."""
+    """The frame of JAX's ``_pjit_lower``, which lowers a program. Its usual caller ``_resolve_and_lower`` has
+    variables with the same values."""
 
     module, function = PJIT, "_pjit_lower"
     jaxpr: Any = private("Missed.function")

@@ -27,7 +27,7 @@ NEARLY_FULL = 0.9
 
 def cache_gauge() -> Gauge:
     """Return how full JAX's caches of call signatures are, and how often a look-up has missed. This takes
-    about 1 us."""
+    about 1 us. Raises LookupError if the installed JAX does not have one of the caches."""
     info = attributes.SIGNATURES.needed().cache_info()
     sizes = {"signatures": (info.currsize, info.maxsize)}
     for name, attribute in (
@@ -83,8 +83,7 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
     This uses JAX's hook ``_post_hook_state``, made for ``jax_debug_nans`` and ``jax_debug_infs``. A hook that
     is installed already is called first. When one of these settings changes, JAX replaces the hook, often by
     None. JAX itself changes them, for example in the derivative of ``relu`` or an eager ``shard_map``. So the
-    functions that JAX calls at a change are wrapped to install jaxscope's hook again, in the thread of the
-    change.
+    functions that JAX calls at a change are wrapped to install jaxscope's hook again.
 
     Raises:
       LookupError: the installed JAX does not have this hook.
@@ -118,7 +117,7 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
             put(bare if current is None else on_top_of(current))
 
     def here() -> None:
-        """Install jaxscope's hook in this thread, if the thread has a hook of its own."""
+        """Install jaxscope's hook in this thread, if JAX has set the hook, or None, for this thread alone."""
         local = state.get_local()  # in a thread where it was never set: neither None nor a function
         if local is None or callable(local):
             put_on(local, state.set_local)

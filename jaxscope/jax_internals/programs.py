@@ -39,8 +39,8 @@ def function_source(jaxpr: Any) -> tuple[str, str | None, int | None]:
 
 
 def is_trace_of(jaxpr: Any, info: JitInfo) -> bool:
-    """Return whether ``jaxpr`` was traced from the jitted function with the jit options ``info``. Name, file
-    and line of the function, which JAX stores in both, are compared."""
+    """Return whether ``jaxpr`` was traced from the jitted function with the jit options ``info``; False if
+    unknown. Name, file and line of the function, which JAX stores in both, are compared."""
     traced = debug_info(jaxpr).func_src_info
     return known(traced) and known(info.fun_sourceinfo) and bool(traced == info.fun_sourceinfo)
 

@@ -21,8 +21,8 @@ class Retargeting(NamedTuple):
       partitions: the number of devices that the program runs on.
       devices: device ids in mesh order; None: the mesh has no devices (AbstractMesh).
       tuple_arguments: whether the executable takes its arguments as one tuple.
-      to_inputs: for each argument, whether the partitioner may choose its sharding.
-      to_outputs: for each result, whether the partitioner may choose its sharding.
+      to_inputs: for each argument of the module, whether the partitioner may choose its sharding.
+      to_outputs: for each result of the module, whether the partitioner may choose its sharding.
       options: the ``compiler_options`` of jit, as (name, value).
       platforms: the platforms for which the function is lowered: ``tpu``.
       donated: positions of the donated arguments in the flat list of the call's arguments.

@@ -42,8 +42,8 @@ def stack_of_call(frame: FrameType | None) -> tuple[Stack, FrameType | None]:
     ``frame``.
 
     JAX's frames are a dict: function name -> its innermost frame between ``frame`` and the call. The frame of
-    the call is one of a function in ``call_frames()``; None for ``Traced.lower`` and ``Lowered.compile``,
-    which run without a call. The search ends where the program's own code called JAX.
+    the call is one of a function in ``call_frames()``; None if there is none, as for ``Traced.lower`` and
+    ``Lowered.compile``, which run without a call. The search ends where the program's own code called JAX.
     """
     by_name: Stack = {}
     calls = call_frames()
@@ -105,11 +105,11 @@ def source(stack: Stack, frame: FrameType | None) -> dict[str, Any]:
 
       fun: the function that was passed to jit.
       jit_info: jit's options (``JitInfo``).
-      args, kwargs: the arguments as they were passed. If one of ``jit_info``, ``args`` and ``kwargs`` cannot
-        be read, all three are missing.
+      args, kwargs: the arguments as they were passed. If one of ``fun``, ``jit_info``, ``args`` and
+        ``kwargs`` cannot be read, the last three are missing.
       flat: the list of the flattened arguments.
       jaxpr: the result of the trace, once there is one.
-      module: what was lowered.
+      module: the lowered StableHLO module, once it is being compiled.
       around: only if grad or vmap made the call in progress: a dict of the same form for the user's call that
         they intercepted.
 
@@ -140,7 +140,8 @@ def source(stack: Stack, frame: FrameType | None) -> dict[str, Any]:
 
 def _of_call(frame: FrameType, tracing: TraceFrame | None) -> dict[str, Any]:
     """Return a dict from the frame of a call: ``fun`` (the function that was passed to jit), ``jit_info``
-    (the options of jit), ``args`` and ``kwargs``. A key is missing if its value cannot be read.
+    (the options of jit), ``args`` and ``kwargs``. A key is missing if its value cannot be read, and all are
+    if a transform such as grad made the call.
 
     Values that ``frame`` does not have are read from ``tracing``, the frame in which JAX traces the function;
     None: there is none.

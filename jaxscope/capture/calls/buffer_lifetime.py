@@ -41,9 +41,9 @@ class BufferLifetimes:
         return bool(self._pending)
 
     def expect(self, call: int, refs: list[tuple[str, weakref.ref[Any]]]) -> None:
-        """Add the call number ``call``, so that the next ``look`` checks its array arguments. ``refs`` has
-        (path of the argument, weak reference to the array) of each. If more than MAX_PENDING calls wait, the
-        oldest is dropped."""
+        """Add the call number ``call``, so that ``look`` checks its array arguments. ``refs`` has (path of
+        the argument, weak reference to the array) of each; if it is empty, do nothing. If more than
+        MAX_PENDING calls wait for a check, the oldest is dropped unchecked."""
         if refs:
             self._pending.append((call, threading.get_ident(), refs))
             self.fresh = True
@@ -57,11 +57,12 @@ class BufferLifetimes:
 
     def look(self, seen: str, running: set[int]) -> None:
         """Check the array arguments of calls that are over. For each call, log the event ``ArgumentFate``:
-        which arrays were deleted, released, or are still alive. At exit the calls of all threads are checked,
-        else only those of this thread.
+        which arrays were deleted, released, or are still alive, and which the call got at several paths. At
+        exit the calls of all threads are checked, else only those of this thread.
 
         Args:
-          seen: the occasion of this check, for the event: ``next_call``, ``next_event`` or ``exit``.
+          seen: the occasion of this check, for the event: ``next_call`` (a call of a watched function, or
+            ``jaxscope.step()``), ``next_event`` (a call that missed the fast path) or ``exit``.
           running: the numbers of the calls in progress. They are checked at exit only.
         """
         here = threading.get_ident()

@@ -12,10 +12,10 @@ from jaxscope import jax_internals
 
 
 class Clearings:
-    """Counts how often JAX's caches were cleared.
+    """Detects that JAX's caches were cleared.
 
     Attributes:
-      count: how often the caches of this process were cleared so far.
+      count: how many checks (``look``) so far found that the caches had been cleared.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Clearings:
 
     def look(self, traces: bool) -> dict[str, tuple[int, int]]:
         """Check, at the beginning of a call, whether JAX's caches were cleared since the previous check, and
-        increase ``count`` if so. Return the caches that are nearly full: name -> (entries, capacity).
+        add one to ``count`` if so. Return the caches that are nearly full: name -> (entries, capacity).
 
         ``traces`` is whether this call will trace its function, which adds one to JAX's count of misses.
         """

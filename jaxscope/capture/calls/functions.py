@@ -39,7 +39,8 @@ class Layers(NamedTuple):
     Attributes:
       function: the user's function.
       wrappers: the names of the wrappers, outermost first: ``["jax.vmap", "functools.partial"]``.
-      form: what was wrapped: def, lambda, partial, method or callable (an object with ``__call__``).
+      form: partial if one of the layers is a partial, else method if one is a bound method. If there is
+        neither, the kind of ``function``: def, lambda or callable (an object with ``__call__``).
       bound: the values that the wrappers add to a call. Of a partial: ``{"0": model, "lr": 0.1}``. Of a
         method: the attributes of its object that are or contain functions, ``{"self.loss": squared}``. If the
         class of the object inherits the method, ``"self"`` is this class.
@@ -64,7 +65,7 @@ class Serials:
 
     def class_name(self, kind: type) -> str:
         """Return the full name of the class ``kind``: ``carry.State``. If another class with this name was
-        seen before, the result is ``carry.State (class #2)``: a notebook cell may have been run again."""
+        seen before it, the result is ``carry.State (class #2)``: a notebook cell may have been run again."""
         name = kind_name(kind)
         known = self._classes.setdefault(name, [])
         for number, ref in enumerate(known, 1):
@@ -78,8 +79,9 @@ class Serials:
         another hash. JAX's cache then misses although the values are equal: the class's ``__hash__``
         contradicts its ``__eq__``.
 
-        ``hashed`` is the hash of ``value``; None: it has none, and the result is False. This calls the
-        class's own ``__eq__``, as JAX has done before.
+        The result is also False if the earlier value is dead or is ``value`` itself, or if the ``__eq__`` of
+        the class is not a Python function. This calls ``__eq__``, as JAX has done before. ``hashed`` is the
+        hash of ``value``; None: it has none, and the result is False.
         """
         kind = type(value)
         if hashed is None or not isinstance(getattr(kind, "__eq__", None), FunctionType):
@@ -240,8 +242,8 @@ def unwrap(function: Any) -> Layers:
 
 def _place(code: Any, line: int | None) -> int | str | None:
     """Return the part of a function's id that distinguishes it from others in its file: its first line
-    ``12``, for a lambda ``"12:8"`` with the column, for code run by ``exec`` ``"1#1f0c9a"`` with a hash of
-    the code.
+    ``12``, for a lambda ``"12:8"`` with the column, for code that is in no file (``<string>``) ``"1#1f0c9a"``
+    with a hash of the code.
 
     Args:
       code: the function's code; None: unknown, the result is ``line``.
@@ -259,12 +261,13 @@ def _place(code: Any, line: int | None) -> int | str | None:
 
 
 def is_jitted_where_defined(function: Any) -> bool:
-    """Return whether the name of ``function``, in its module, class or object, refers to a jitted function,
-    as after ``@jax.jit``. If so, the author of ``function`` has jitted it, and not its caller.
+    """Return whether the name of ``function`` in its module or class refers to a jitted function, as after
+    ``@jax.jit``. If so, the author of ``function`` has jitted it, and not its caller.
 
-    For a function of JAX, the name may also refer to another object that is no plain function or class, such
-    as a ufunc. The result is False for a function defined inside another function (``<locals>``), because its
-    name cannot be looked up.
+    For a method of an object whose class a library defines, the name in the object counts, too. For a
+    function of JAX, the result is also True if the name refers to an object that is no plain function or
+    class, such as a ufunc. It is False for a function defined inside another function (``<locals>``), because
+    its name cannot be looked up.
     """
     if isinstance(function, MethodType):
         own = vars(function.__self__) if hasattr(function.__self__, "__dict__") else {}
@@ -322,9 +325,10 @@ def function_id(
     Args:
       qualname: the qualified name of the function: ``step``.
       file: the file that defines it; None: unknown.
-      line: its first line: ``12``, or ``"12:8"`` for a lambda at column 8; None: unknown.
+      line: its first line and what ``_place`` adds to it: ``12``, ``"12:8"`` for a lambda at column 8; None:
+        unknown.
       wrappers: the names of the wrappers around the function: ``["jax.vmap"]``.
-      captured: a text that describes the functions in the closure (``_code_of``). Unless it is empty, its
+      captured: a text that describes the functions that it captures (``_code_of``). Unless it is empty, its
         hash is appended to the id.
     """
     around = "".join(f" | {w}" for w in wrappers)
@@ -343,14 +347,15 @@ def captures(function: Any) -> dict[str, Any]:
 
 
 def _code_of(value: Any, seen: list[Any]) -> str:
-    """Return a text that shows which functions ``value``, a captured value, is or contains; empty if none.
-    Functions are compared by code, callable objects by class; lists and tuples are searched; other data does
-    not count.
+    """Return a text that shows which functions ``value``, a captured value, is or contains; empty if none. It
+    shows the code of a function, and the class of a callable object. Lists and tuples are searched; other
+    data is ignored.
 
     So a function defined again with another learning rate counts as the same function, but with another loss
     function as a new one.
 
-    ``seen`` has the values read so far, to which ``value`` is added. At most MAX_CAPTURED are read.
+    ``seen`` has the values read so far, to which ``value`` is added. The text is empty if ``value`` is among
+    them, or if they are MAX_CAPTURED or more.
     """
     if len(seen) >= MAX_CAPTURED or any(s is value for s in seen):
         return ""
@@ -433,8 +438,8 @@ def _signature_text(function: Any, inner: Any) -> str | None:
 
 
 def _own_code(function: Any) -> CodeType | None:
-    """Return the code object of ``function``, or of ``__call__`` if it is a callable object; None if it has
-    no Python code."""
+    """Return the code object of ``function``; for a callable object, that of the ``__call__`` in its own
+    class. None if there is no Python code."""
     code = getattr(function, "__code__", None)
     if code is None and not isinstance(function, (type, BuiltinFunctionType)):
         code = getattr(type(function).__dict__.get("__call__"), "__code__", None)

@@ -110,14 +110,15 @@ class Calls(threading.local):
         self._over = over
 
     def find(self, frame: FrameType, rank: int) -> Call | None:
-        """Return the call in progress to which an event of JAX belongs; None if the event begins a new call.
-        The calls that have ended meanwhile are passed to ``over``.
+        """Return the call in progress to which an event of JAX belongs, and set its ``rank``. Return None if
+        the event begins a new call. If a call is known at ``frame``, the calls inside it have ended and are
+        passed to ``over``.
 
         Args:
           frame: the frame of the call for which JAX announced the event.
           rank: the position of the event in the order of a call's events (TRACE_RANK, MISS_RANK, ...). If the
-            call known at ``frame`` has had this event or a later one, it has ended, and ``frame`` is that of
-            a new call.
+            call known at ``frame`` has had this event or a later one, it has ended and is passed to ``over``,
+            too: ``frame`` is that of a new call.
         """
         here = place(frame)
         for i in range(len(self.open) - 1, -1, -1):

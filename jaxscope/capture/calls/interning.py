@@ -101,8 +101,8 @@ class Introductions:
 
     def sources(self, names: Iterable[str | None]) -> None:
         """Log an event ``SourceSeen``, with a checksum of the content, for each file in ``names`` that has
-        none yet. None in ``names`` is ignored. For a notebook cell, which has no file, the event also has the
-        cell's text."""
+        none yet. For a notebook cell, which has no file, the event also has the cell's text. None and files
+        that cannot be read are ignored."""
         for name in names:
             if name is not None and name not in self._files:
                 self._files.add(name)

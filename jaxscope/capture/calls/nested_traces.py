@@ -109,8 +109,8 @@ class NestedTraces:
 
     def over(self, call: Call) -> None:
         """Log the end of the trace of ``call``, whose frame is no longer on the stack. A trace that has not
-        returned has raised an exception. For a call that could not be watched, log ``Traced`` if its Python
-        function ran."""
+        returned has raised an exception. For a call that is not watched, log ``Traced`` if its Python
+        function ran and the log does not have the end of its trace yet."""
         if call.ending is not None:
             self._settled(call, bool(self._endings.returned(call.ending)))
         elif call.retraced and not call.trace_written:

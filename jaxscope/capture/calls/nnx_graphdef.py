@@ -21,8 +21,8 @@ def is_definition(value: Any) -> bool:
 
 def attributes(definition: Any) -> list[tuple[str, Any]]:
     """Return (path inside the definition, value) of the static attributes of ``definition``, an
-    ``nnx.GraphDef``: ``(".encoder.rate", 0.1)``. Return an empty list if the definition has an unknown
-    form."""
+    ``nnx.GraphDef``, without flax's own: ``(".encoder.rate", 0.1)``. Return an empty list if the definition
+    has an unknown form, more than MAX_ATTRIBUTES attributes, or nodes more than MAX_DEPTH deep."""
     try:
         nodes = iter(list(definition.nodes))
         items = iter(list(definition.attributes)[:MAX_ATTRIBUTES])
@@ -44,7 +44,8 @@ def _read(node: Any, nodes: Any, items: Any, path: str, found: list[tuple[str, A
       depth: the number of nodes around ``node``.
 
     Raises:
-      ValueError: the definition has an unknown form.
+      ValueError: the definition has an unknown form, or nodes more than MAX_DEPTH deep.
+      StopIteration: ``nodes`` or ``items`` has too few.
     """
     if depth > MAX_DEPTH:
         raise ValueError("too deep")

@@ -171,7 +171,7 @@ def is_array(value: Any) -> bool:
 
 def options(info: JitInfo) -> dict[str, str] | None:
     """Return the options in ``info`` that differ from jit's defaults, as text: ``{"donate_argnums":
-    "(0,)"}``. Return None if they cannot be read."""
+    "(0,)"}``. Return None if one of jit's options cannot be read."""
     given = {name: getattr(info, name) for name in JitInfo.names}
     if not all(map(known, given.values())):
         return None
@@ -214,8 +214,8 @@ def _option_sharding(value: Any) -> str:
 
 
 def statics_of(info: JitInfo | JitOptions, args: tuple[Any, ...]) -> tuple[set[int], set[str]]:
-    """Return which arguments of a call are static: ({their positions}, {their keywords}). ``info`` has the
-    options of jit, ``args`` the positional arguments of the call.
+    """Return which arguments of a call are static: ({positions in ``args``}, {all names in
+    static_argnames}). ``info`` has the options of jit, ``args`` the positional arguments of the call.
 
     Raises:
       LookupError: the options cannot be read in the installed JAX.

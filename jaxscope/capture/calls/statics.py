@@ -224,8 +224,8 @@ def _plain_fields(value: Any) -> str:
 
 def parts(path: str, value: Any, serials: Serials) -> list[Static]:
     """Return the log's entries for the static value at ``path``: one for the value, and for a partial one
-    more for each bound value, or for each item of a bound dict. So each of them has a path of its own:
-    ``f.keywords['n']``, ``f.args[0]['lr']``.
+    more for each bound value (at most MAX_BOUND positional and MAX_BOUND keyword ones), or for each item of a
+    bound dict (``_items``). So each has a path of its own: ``f.keywords['n']``, ``f.args[0]['lr']``.
 
     For a graph definition of flax, there is one more for each of its attributes. ``serials`` numbers objects
     that are compared by identity.
@@ -289,8 +289,8 @@ def static(path: str, value: Any, serials: Serials) -> Static:
 
 
 def _by_identity(value: Any) -> bool:
-    """Return whether ``value`` is equal only to itself: it is a function, or its class has no ``__eq__`` of
-    its own."""
+    """Return whether ``value`` is equal only to itself: it is a function or a class, or its class defines and
+    inherits no ``__eq__`` other than that of ``object``."""
     if issubclass(type(value), paths.PLAIN):
         return False
     return getattr(type(value), "__eq__", None) is object.__eq__ or isinstance(value, (FunctionType, type))
@@ -305,11 +305,11 @@ def _hash(value: Any) -> int | None:
 
 
 def compared_parts(path: str, value: Any) -> list[tuple[str, Any]]:
-    """Return (path, part) of all values that ``value == another`` compares: ``value`` itself at ``path``, and
-    the items of containers in it, at most LEVELS deep.
+    """Return (path, part) of the values that ``value == another`` compares: ``value`` itself at ``path``, and
+    what containers in it compare. At most MAX_COMPARED values are returned, at most LEVELS deep.
 
-    Tuples, lists, sets, dicts and dataclasses compare their items. What other classes with an ``__eq__``
-    compare is unknown, so their attributes are not in the result.
+    Tuples, lists and sets compare their items, dicts their values, dataclasses their fields. What other
+    classes with an ``__eq__`` compare is unknown, so their attributes are not in the result.
     """
     found: list[tuple[str, Any]] = []
     queue = collections.deque([(path, value, 0)])

@@ -114,8 +114,8 @@ class Nodes:
 
     def _add(self, path: str, value: Any, depth: int) -> None:
         """Add the static value at ``path``. A tuple that contains more than numbers and strings is added item
-        by item, also inside other tuples, down to MAX_DEPTH. ``depth`` is the number of tuples around
-        ``value``."""
+        by item, also inside other tuples, down to MAX_DEPTH. Add nothing beyond MAX_STATICS. ``depth`` is the
+        number of tuples around ``value``."""
         if len(self.static) >= MAX_STATICS:
             return
         kind = type(value)
@@ -260,8 +260,8 @@ def _fallback(kind: type, aux: Any, index: int) -> str:
 
 
 def _follow(value: Any, key: Any) -> Any:
-    """Return the child of ``value`` to which ``key``, one entry of a key path, leads; None if reading the
-    child would run code of the user, such as a property."""
+    """Return the child of ``value`` to which ``key``, one entry of a key path, leads. None if there is no
+    such child, or if reading it would run code of the user, such as a property."""
     kind = type(value)
     try:
         if hasattr(key, "name"):  # GetAttrKey

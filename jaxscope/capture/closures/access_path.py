@@ -67,8 +67,8 @@ def target(function: Any) -> tuple[FunctionType | None, list[Any], dict[str, Any
 
 
 def _one_inside(function: Any) -> Any:
-    """Return the callable that ``function`` wraps; None if there is none. Only one wrapper is removed, so
-    that a partial between two wrappers is not skipped."""
+    """Return the callable that ``function`` wraps; None if there is none. Only one wrapper is removed if
+    possible, so that a partial between two wrappers is not skipped."""
     for inner in (getattr(function, "__wrapped__", None), jax_internals.given_to_jit(function)):
         if callable(inner) and inner is not function:
             return inner
@@ -109,7 +109,7 @@ def step(value: Any, how: str, key: Any) -> Any:
 
 def attribute(value: Any, name: str) -> Any:
     """Return ``value.name``, read from the object's dictionary, its slots and its class without calling code.
-    Return MISSING if it is a property or is not found."""
+    For a method, this is the function in the class. Return MISSING if it is a property or is not found."""
     kind = type(value)
     if issubclass(kind, ModuleType):
         return ModuleType.__getattribute__(value, "__dict__").get(name, MISSING)

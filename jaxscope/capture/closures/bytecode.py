@@ -46,7 +46,8 @@ class Reads(NamedTuple):
     """The names that the code of one function, and of the functions defined inside it, reads and assigns.
 
     Attributes:
-      read: name -> (the line that reads it first, whether every run of the function executes that line).
+      read: name -> (the first line that reads it in every run of the function, True). If there is none: (the
+        first line that reads it, False).
       written: the names to which the code assigns.
       attributes: all attribute names in the code.
     """
@@ -294,7 +295,7 @@ class _Scan:
 
     def _item(self, base: _Entry, key: _Entry) -> Name | None:
         """Return the expression ``base[key]``, such as ``config['lr']``. If ``base`` is no expression or
-        ``key`` no constant, record that the code reads both, and return None."""
+        ``key`` no constant of a type in KEYS, record that the code reads both, and return None."""
         if isinstance(base, Name) and isinstance(key, _Const) and type(key.value) in KEYS:
             return base._replace(steps=(*base.steps, (ITEM, key.value)))
         self._read(base)

@@ -83,9 +83,9 @@ def _may_capture(value: Any) -> bool:
 
 
 def _reached(function: FunctionType) -> list[tuple[str, str, Any]]:
-    """Return (variable, where, value) of the closure cells, globals and default values of ``function``.
-    ``where`` is ``closure``, ``global`` or ``default``. For a module or class, the attributes that the code
-    may read are added."""
+    """Return (variable, where, value) of the closure cells, globals and default values of ``function``; no
+    globals for a library's function. ``where`` is ``closure``, ``global`` or ``default``. For a module or
+    class in a cell or global, the attributes that the code may read are added."""
     code, space = function.__code__, function.__globals__
     captured = functions.captures(function)
     values: list[tuple[str, str, Any]] = [(name, "closure", value) for name, value in captured.items()]
@@ -301,8 +301,8 @@ def _bodies(equation: Any) -> Iterator[Any]:
 
 
 def inner_programs(jaxpr: Any, left: int = MAX_INNER) -> Iterator[Any]:
-    """Yield the jaxprs of the jitted functions called in ``jaxpr`` that have captured arrays of their own.
-    Calls inside calls are searched, too, up to ``left`` levels."""
+    """Yield the inner jaxprs of ``jaxpr`` (of a jitted call, a scan, a cond: CALLING) that have captured
+    arrays of their own. Inner jaxprs are searched in the same way, up to ``left`` levels."""
     for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns if left else ():
         if equation.primitive.name in CALLING:
             for value in equation.params.values():

@@ -51,8 +51,9 @@ class Found(NamedTuple):
         argument that stays the same from call to call). ``global of helper`` is a global that the code of
         ``helper`` reads, a function that the traced function calls.
       value: the present value.
-      line: the first line that reads the value.
-      certain: whether every run of the traced function executes that line.
+      line: a line that reads the value, if possible one that every run of the traced function executes.
+      certain: whether every run of the traced function reads the value in that line. False for an item or
+        attribute of an object that the code reads as a whole.
     """
 
     place: Place
@@ -166,7 +167,7 @@ class _Walk:
         Args:
           variable: the variable and its value.
           steps: (attribute or item, key) pairs.
-          where: the kind of the variable, for ``Found.where``: ``closure``, ``global`` or ``static``.
+          where: the kind of the variable, as in ``Found.where``.
           at: the line that reads the value.
           certain: whether every run of the traced function executes that line.
         """

@@ -35,7 +35,7 @@ class Differing(NamedTuple):
     Attributes:
       result: the position of this result among the results of the jitted function; None: the function does
         not return it unchanged.
-      aval: shape and dtype of one device's part of the result, as text: ``float32[3]``.
+      aval: dtype and shape of the whole result, over all devices, as text: ``float32[3]``.
       axes: the names of the mesh axes along which it differs.
     """
 

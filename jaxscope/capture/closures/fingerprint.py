@@ -31,15 +31,15 @@ class Mark:
     """A remembered value, with which a later value can be compared.
 
     Attributes:
-      ref: a function that returns the remembered object while it is alive, later None. Values are compared
-        with this object by ``is`` only.
+      ref: a function that returns the remembered object while it is alive, later None; always None if
+        ``watched`` is False. Values are compared with this object by ``is`` only.
       text: the value as text of limited length.
       code: the code, if the value is a Python function; else None.
       facts: data that is equal for equal values, such as (type, value) or the keys of a dict; None: the value
         is equal only to itself.
       crc: checksum of the contents of a NumPy array; None: the contents are not compared.
-      watched: whether ``ref`` can return the object, so that another object is noticed. False for a list or a
-        dict, which can have no weak reference.
+      watched: whether ``ref`` can return the object, so that another object is noticed. False for an object
+        that can have no weak reference, such as a list, a dict or a long string.
     """
 
     __slots__ = ("code", "crc", "facts", "ref", "text", "watched")
@@ -60,8 +60,9 @@ class Mark:
                 self.watched = False
 
     def same(self, value: Any) -> bool:
-        """Return whether ``value`` is the remembered object or equal to it. If this cannot be determined,
-        return True, so that no false change is reported."""
+        """Return whether ``value`` is the remembered object or counts as equal to it: by ``code``, ``crc`` or
+        ``facts``. A function with default values is equal only to itself. If nothing can be compared, return
+        True, so that no false change is reported."""
         if self.watched and self.ref() is value:
             return True
         if self.code is not None:
@@ -85,7 +86,7 @@ class Mark:
 
 def _facts(value: Any) -> Any:
     """Return data of builtin types that is equal for equal values: (type, value) of a number, (list, length)
-    of a list. None if ``value`` is equal only to itself."""
+    of a list. None if ``value`` counts as equal only to itself, such as an array above MAX_BYTES."""
     kind = type(value)
     if kind in (str, bytes) and len(value) > MAX_KEPT:
         data = value if kind is bytes else value.encode("utf-8", "surrogatepass")

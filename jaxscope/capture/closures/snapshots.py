@@ -26,7 +26,8 @@ class Read:
       found: where the code reads the value. Its field ``value`` is None, so that the value is not kept alive.
       constant: whether the value is among the arrays that the trace captured as constants.
       mark: the remembered value, with which the present one is compared.
-      ref: a function that returns the object while it is alive, later None.
+      ref: a function that returns the object while it is alive, later None. For an object that can have no
+        weak reference, such as a list, it always returns None.
     """
 
     __slots__ = ("constant", "found", "mark", "ref")
@@ -45,10 +46,10 @@ class Read:
 class Snapshot:
     """The values that one trace read and that are not arguments.
 
-    The variables in the function's own closure cells and globals are compared directly, other values by their
-    path from the function. A snapshot refers to the cells, which may refer to the function. So only an object
-    that refers to the function anyway may refer to a snapshot. Any other object would keep the function
-    alive.
+    The variables in the function's own closure cells and globals are compared directly. Other values, and
+    those that can have no weak reference (such as lists), are compared by their path from the function. A
+    snapshot refers to the cells, which may refer to the function. So only an object that refers to the
+    function anyway may refer to a snapshot. Any other object would keep the function alive.
 
     Args:
       bound: name -> a function that returns the value, for arguments that stay the same from call to call.
@@ -62,8 +63,8 @@ class Snapshot:
       contents_at: the number of the call after which the contents of arrays are compared next.
       reported: whether a change was written to the log.
       reads: path -> value (a Read), for all values.
-      cells: (closure cell, value) for the values in closure cells.
-      names: (name, value) for the values in globals.
+      cells: (closure cell, value) for the values in closure cells that are compared directly.
+      names: (name, value) for the values in globals that are compared directly.
       deep: the values that are compared by their path.
       arrays: the values that are NumPy arrays whose contents are compared.
     """
@@ -126,8 +127,8 @@ class Snapshot:
     def differing(self) -> list[Read] | None:
         """Return the values whose variables may refer to another object now; None if there are none.
 
-        The first EAGER checks compare all values. Each later check compares all values in closure cells and
-        globals, but only AT_ONCE of the values in ``deep``, in turn.
+        The first EAGER checks compare all values. Each later check compares all values in ``cells`` and
+        ``names``, but only AT_ONCE of the values in ``deep``, in turn.
         """
         differing: list[Read] | None = None
         for cell, read in self.cells:

@@ -13,7 +13,8 @@ LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_by
 
 @functools.cache
 def limit() -> int | None:
-    """Return the host memory that this process may use, in bytes; None if the system reports no limit."""
+    """Return the host memory that this process may use, in bytes: that of the machine, or the limit of the
+    control group if this is smaller. None if both are unknown."""
     limits = [n for n in (_machine(), *map(_group, LIMITS)) if n is not None and n > 0]
     return min(limits, default=None)
 

@@ -344,8 +344,8 @@ class _Kinds:
         self, counts: list[_Counted], suspects: Collection[UnnamedKey]
     ) -> dict[UnnamedKey, str | None]:
         """Return, for each suspected leak, (shape, dtype, origin) of its arrays -> a description of the
-        object that refers to them, such as ``a list of 40``. The description is None if it failed. At most
-        MAX_SUSPECTS arrays of a leak are examined.
+        object that refers to them, such as ``a list of 40``; None if the search for this object failed. At
+        most MAX_SUSPECTS arrays of a leak are examined.
 
         Args:
           counts: all live arrays, counted by path.
@@ -443,8 +443,8 @@ def _first_steps(path: str) -> str:
 
 
 def _no_path(path: str) -> str:
-    """Return ``…`` for any path. If ``_merged`` uses this function, it merges all groups with equal
-    shardings."""
+    """Return ``…`` for any path. If ``_merged`` uses this function, it merges all groups that have a path and
+    equal shardings."""
     return "…"
 
 

@@ -106,6 +106,7 @@ class VariablePaths:
 
         In the returned paths, each index is replaced: ``cache[3]`` -> ``cache[*]``. If ``most`` is None,
         there is no limit, and each number in a path is replaced: ``['block12']['w']`` -> ``['block*']['w']``.
+        Most keys of a dict with more than MANY_KEYS keys then become ``[*]``.
 
         ``arrays`` has the ``id()`` of each array.
         """
@@ -152,11 +153,12 @@ class VariablePaths:
 
     def lengths(self, short: bool) -> tuple[dict[str, int], list[str]]:
         """Return (path -> number of items, the paths of the bounded containers) for the largest MOST_SIZED
-        containers that lead to arrays. A container whose number of items grows may be a leak.
+        containers that lead to arrays and have at least SIZED items. A container whose number of items grows
+        may be a leak.
 
         A bounded container is a ``deque(maxlen=...)`` or a ``lru_cache(maxsize=...)``; its number of items is
         the largest that it can have. The numbers of containers with equal paths are added up. If ``short``,
-        each number in a path is replaced by ``*``.
+        paths are shortened as by ``count`` without a limit.
         """
         above: set[int] = set()
         for holder in self._holder.values():
@@ -343,8 +345,8 @@ _NUMBERED = re.compile(r"[^0-9]*[0-9]+")
 
 
 def _step(step: Any, raw: bool) -> str:
-    """Return one step of a path as text: ``.params``, ``['w']``, and ``[*]`` for any index. ``step`` is a key
-    of a dict if ``raw``; otherwise the step as text, or None for any index."""
+    """Return one step of a path as text: ``.params``, ``['w']``, and ``[*]`` for an index or an integer key.
+    ``step`` is a key of a dict if ``raw``; otherwise the step as text, or None for any index."""
     if step is None:
         return "[*]"
     if not raw:

@@ -42,8 +42,8 @@ class StepFunction:
         self._given_up = False
 
     def missed(self, seen: FunctionSeen) -> None:
-        """Count a call of a function with the name of the step function. The call missed the fast path (the
-        C++ cache). ``seen`` is the event that describes the called function."""
+        """Count a call that missed the fast path (the C++ cache), if the called function has the name of the
+        step function. ``seen`` is the event that describes the called function."""
         if self._name in (seen.name, seen.qualname):
             self._count(seen)
 

@@ -72,8 +72,8 @@ class Counter(Count):
         self.look_at = NEVER
 
     def restart(self) -> None:
-        """Set the count to 0, when the recording starts and in a forked child. After the next call, the
-        values that the function captures are checked again."""
+        """Set the count to 0, when the recording starts and in a forked child. In the child, the values that
+        the function captures are checked after the next call."""
         super().restart()
         # The numbers of the calls at which to check the values that the function captures, to end a step, and
         # to report that steps have ended.
@@ -164,7 +164,8 @@ class MainSteps:
         self._log: Path | None = None
 
     def now(self) -> int | None:
-        """Return the current step of the process that the user started; None if that process has no log."""
+        """Return the current step of the process that the user started; 0 before its first step, None if that
+        process has no log."""
         if self._log is None:
             from jaxscope.log import reader  # takes 10 ms, and only child processes need it
 
@@ -256,7 +257,8 @@ class StepTracker:
 
     def tell(self, step: int) -> int:
         """Call ``after_step`` with ``step``, the number of a step that has ended. Return after how many more
-        steps this method is to be called again. If marks end the steps, do nothing."""
+        steps this method is to be called again. If marks end the steps or ``after_step`` is None, only return
+        NEVER."""
         if self.after_step is None or self._marks.value:
             return NEVER
         return self.after_step(step)

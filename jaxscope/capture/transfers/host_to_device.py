@@ -65,7 +65,8 @@ class DevicePuts(threading.local):
 
     def _moved(self, frame: FrameType) -> list[tuple[Row, int]]:
         """Return [(totals of the program's line, bytes)] for one copy, which JAX's ``batched_device_put``
-        makes at ``frame``: one pair for the bytes from the host, and one for those from other devices."""
+        makes at ``frame``: one pair for the bytes from the host, and one for those from other devices. A pair
+        is missing if there are no such bytes, or if they are not counted."""
         local = jax_internals.DevicePutFrame(frame)
         if not jax_internals.known(local.xs) or not jax_internals.known(local.devices):
             return []
@@ -90,8 +91,9 @@ class DevicePuts(threading.local):
         return moved
 
     def copied(self, event_frame: FrameType) -> None:
-        """Count the arrays that JAX is about to copy to other devices with unchanged sharding.
-        ``event_frame`` is JAX's frame that announces it."""
+        """Count the arrays that JAX is about to copy to other devices with unchanged sharding: all that go to
+        one device each as one copy, all that go to several devices as another. ``event_frame`` is JAX's frame
+        that announces it."""
         frame = jax_internals.nearest_frame(event_frame, (jax_internals.DeviceCopyFrame.function,))
         if frame is None:
             return

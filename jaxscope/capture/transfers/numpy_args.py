@@ -60,7 +60,8 @@ class Arguments:
         number of bytes than those of the calls before, begin to count calls by number of bytes.
 
         Args:
-          given: (positional arguments, keyword arguments) of the call.
+          given: (positional arguments, keyword arguments) of the call. If one of them is None (unknown),
+            counting stops.
           leaves: the number of NumPy arrays in the cache key of the call.
           calls: the number of calls so far, including this one; 0 if jit wraps the watched function, and then
             nothing is examined.
@@ -135,7 +136,8 @@ class Arguments:
         return leaves, size
 
     def _count(self, size: int) -> Count:
-        """Return the counter of those calls that passed ``size`` bytes of NumPy arrays."""
+        """Return the counter of those calls that passed ``size`` bytes of NumPy arrays. Raise ValueError for
+        more than MOST different sizes."""
         count = self.counts.get(size)
         if count is None:
             if len(self.counts) >= MOST:
