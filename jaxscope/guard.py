@@ -111,6 +111,7 @@ def no_recompiles(after: Any = 1, functions: Functions = None) -> Any:
         exception of the block. Its ``findings`` have the cause and the line.
       UsageError: ``after`` is not 0, 1, 2, ..., or something was compiled and nothing counts the steps of the
         block.
+      JaxscopeError: at the end of the block, it is unknown what was compiled, because the recording failed.
     """
     if callable(after) or isinstance(after, (staticmethod, classmethod)):
         return NoRecompiles(1, functions)(after)  # @jaxscope.no_recompiles without parentheses
@@ -163,6 +164,7 @@ class Watch:
         Raises:
           RecompileError: something was compiled after training step ``after``.
           UsageError: something was compiled, and nothing counts the steps.
+          JaxscopeError: the recording failed, so that it is unknown what was compiled.
         """
         self._leave()
         self._finish(failed=failed)

@@ -91,7 +91,7 @@ def with_counts(
 
 def _no_such_axes(run: Run, limits: Sequence[Limits]) -> Iterator[Finding]:
     """Yield an error for each mesh axis that ``limits`` name (``all-gather@data``) and that does not exist in
-    the run, because nothing could ever exceed such a limit."""
+    the run, because nothing could ever exceed such a limit. Yield nothing if the run has no known axes."""
     limited = {k.partition("@")[2] for x in limits for k in (*x.collectives, *x.collective_bytes)} - {""}
     known = axes(run) if limited else set()
     for axis in sorted(limited - known) if known else ():

@@ -118,7 +118,7 @@ def late_after(
         excludes this compilation.
 
     Raises:
-      UsageError: ``n`` is not 0, 1, 2, ..., or ``n`` is not 0 and steps are not counted.
+      UsageError: ``n`` is not 0, 1, 2, ...; or ``part`` is None, ``n`` is not 0, and no process counts steps.
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise UsageError(

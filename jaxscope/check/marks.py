@@ -80,6 +80,7 @@ def max_compile_seconds(s: float) -> Judge:
 
 def max_collectives(kind: str | None = None, count: int | None = None, bytes: Any = None) -> Judge:
     """Return a check of the collectives of each program that the test compiles: their number, or their bytes.
+    A test that compiles none of the user's functions fails.
 
     Args:
       kind: ``all-gather``, or ``all-gather@axis`` for one mesh axis; None: all collectives.

@@ -190,8 +190,8 @@ def _covers(comment: Ignore, code: str) -> bool:
 
 
 def _files(run: Run) -> set[str]:
-    """Return the names of the user's files: those that define a function of the run or contain a line that
-    calls one."""
+    """Return the names of the user's files: those that define a function of the user, or contain the line of
+    a recorded call or of an operation outside jit."""
     functions = {f.seen.file for f in run.functions.values() if f.user and f.seen.file}
     sites = {c.site.file for c in run.compilations.values() if c.site is not None}
     return functions | sites

@@ -91,8 +91,8 @@ def of_rules(a: Aim, found: Sequence[Finding], *, rules: bool) -> list[Finding]:
     Args:
       a: the targets to check, and the runs.
       found: the findings of the run.
-      rules: True: add all findings of the rules in the other runs. False: add only findings about programs
-        that do not fit into a target's memory, in all runs.
+      rules: True: add the findings of all rules about targets in the other runs. False: add only findings
+        about programs that do not fit into a target's memory, in all runs.
     """
     every = list(found)
     if rules:
@@ -177,8 +177,9 @@ def _over(
 
 
 def _unknown(run: Run, name: str) -> Iterator[Finding]:
-    """Yield a note (JX901) for each program that could not be compiled for the target ``name``, and for each
-    of the user's functions without a program for it, because their limits cannot be checked."""
+    """Yield a note (JX901) for each program that was not compiled for the target ``name``, and for each of
+    the user's functions without a program for it, because their limits cannot be checked. Yield another note
+    if no function has a program for it."""
     programs = [p for p in run.retargeted.values() if p.target == name]
     for p in programs:
         if p.state not in (OK, EXHAUSTED):

@@ -135,7 +135,7 @@ def variable_of(key: str) -> str:
 
 def load(start: Path | None = None) -> Config:
     """Return the configuration in the first pyproject.toml found in ``start`` (default: the current
-    directory) or above. Empty if there is none.
+    directory) or above. Empty if there is none, or if it has no table ``tool.jaxscope``.
 
     Raises:
       UsageError: the file cannot be read, has an unknown key, or has a value that is not allowed.

@@ -103,7 +103,8 @@ def _timeline(args: argparse.Namespace) -> None:
 
 def _graph(args: argparse.Namespace) -> None:
     """Write the file of ``--graph``: the instructions of one program as a graph. Without FUNCTION, it is a
-    program of the slowest of the user's functions; without #n, the latest one with a compiled text.
+    program of the slowest of the user's functions that have a compiled text; without #n, the latest program
+    with such a text.
 
     Raises:
       UsageError: there is no such compilation, it has no compiled text, or the ending of the file is no known

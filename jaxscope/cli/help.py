@@ -49,7 +49,7 @@ def _kind(line: str) -> str:
 
 def _table(lines: list[str], width: int) -> list[str]:
     """Return the rows ``lines`` of a table with the second column wrapped to ``width``. If this column would
-    have less than half of the width, put it below the first column in all rows."""
+    have less than half of the width in a row that is too long, put it below the first column in all rows."""
     rows = [_TWO_COLUMNS.fullmatch(line) for line in lines]
     starts = [m.start(4) for line, m in zip(lines, rows, strict=True) if m is not None and len(line) > width]
     below = any(at > width // 2 for at in starts)

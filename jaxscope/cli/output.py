@@ -90,7 +90,7 @@ def functions(run: Run, text: str) -> tuple[list[Function], int | None]:
     If ``text`` is not the whole name of a single function, the functions are printed on stderr.
 
     Raises:
-      UsageError: no function matches.
+      UsageError: no function matches, or none that matches has a compilation with this number.
     """
     from jaxscope.model import function_lookup
     from jaxscope.present.text import Places, function_name

@@ -266,8 +266,8 @@ def _detach(each: Round, opts: argparse.Namespace) -> int:
 
 def _opens_view(program: Command, opts: argparse.Namespace) -> bool:
     """Return whether to open the terminal interface: with ``--tui`` if the terminal can show it, with
-    ``--no-tui`` never, else if the program does not need the terminal (``--live``, or a script on stdin) and
-    ``view.by_default`` allows it."""
+    ``--no-tui`` never, else if ``view.by_default`` allows it and nothing else needs the terminal, as
+    ``--live`` or a script on stdin does."""
     if opts.tui is None:
         return not opts.live and program.words[0] != "-" and view.by_default()
     return bool(opts.tui) and view.on_a_terminal()
@@ -493,8 +493,8 @@ def _checked(
     read: Callable[[], Ended],
 ) -> int:
     """Run the check, if any, and return the exit code of ``jaxscope run``: CHECK_FAILED if the program
-    succeeded and the check failed, else the program's exit code. If a signal ended the program, end this
-    process with the same signal.
+    succeeded, and the check failed or was not possible, else the program's exit code. If a signal ended the
+    program, end this process with the same signal.
 
     Args:
       record: the run directory; None: nothing was recorded.

@@ -325,7 +325,7 @@ def _by_rank(places: Sequence[RunDir]) -> dict[int, RunDir]:
 
 def _agreed(chosen: Sequence[RunDir], *, yes: bool) -> bool:
     """Ask the user whether the runs ``chosen`` may be removed, and return the answer. Return True without
-    asking if ``yes`` (``--yes``) is set, or if stdin or stderr is no terminal."""
+    asking if ``yes`` (``--yes``) is set, if ``chosen`` is empty, or if stdin or stderr is no terminal."""
     from jaxscope.present.text import count, size
 
     if yes or not chosen or not all(s is not None and s.isatty() for s in (sys.stdin, sys.stderr)):

@@ -190,8 +190,8 @@ def end(
     """Close the queue of programs to compile, because the program has ended, so that ``worker`` ends when the
     queue is empty. Return whether the user pressed Ctrl-C meanwhile.
 
-    After Ctrl-C the worker continues in the background. A worker that ended too early is started again, as
-    long as each start compiles more programs.
+    After Ctrl-C the worker continues in the background. A worker that ended too early is started again, but
+    at most RESTARTS times in a row if no further program was compiled.
 
     Args:
       record: the run directory, which has the queue.

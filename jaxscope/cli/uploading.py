@@ -15,7 +15,7 @@ from jaxscope.present.escape import escape
 
 def begin(record: RunDir | None, opts: argparse.Namespace) -> Popen[bytes] | None:
     """Start the process that uploads ``record`` while the program runs, and return it. Return None if nothing
-    is recorded, or if ``--out`` is not an address in a store (``s3://...``)."""
+    is recorded, if ``--out`` is not an address in a store (``s3://...``), or if no process can be started."""
     if record is None or not remote.is_remote(opts.out):
         return None
     from jaxscope.launch import upload

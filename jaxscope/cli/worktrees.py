@@ -147,7 +147,7 @@ class Repository:
     def python_path(self) -> list[str]:
         """Return entries for PYTHONPATH that make the program import its code from ``tree``. For each entry
         of ``sys.path`` in the user's checkout, and for each package that is installed from there (``pip
-        install -e``), this is the corresponding directory in ``tree``."""
+        install -e``), this is the corresponding directory in ``tree``, if it exists there."""
         entries = [Path(entry) for entry in sys.path[1:] if entry]
         for name, module in list(sys.modules.items()):
             mapping = getattr(module, "MAPPING", None)  # of setuptools

@@ -108,9 +108,10 @@ def read(record: RunDir) -> State:
 
 
 def main(directory: str, url: str, *, overwrite: bool) -> None:
-    """Upload the recording in ``directory`` to ``url`` repeatedly, until no process writes into it any more.
-    With ``overwrite``, replace a recording that the store has at this address. The parent process closes the
-    stdin of this process when the program has ended."""
+    """Upload the recording in ``directory`` to ``url`` repeatedly, until no process writes into it any more,
+    and then until everything is uploaded, for at most LATE_S seconds. With ``overwrite``, replace a recording
+    that the store has at this address. The parent process closes the stdin of this process when the program
+    has ended."""
     os.nice(10)
     record = RunDir(directory)
     upload = remote.Upload(record.path, url, overwrite=overwrite)

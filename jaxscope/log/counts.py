@@ -96,7 +96,7 @@ def _mapped(fd: int, offset: int) -> memoryview:
 
 
 def step_now(log: Path) -> int:
-    """Return the current training step of the process that writes ``log``; 0 before its first step. It is
+    """Return the current training step of the process that writes ``log``; 0 if it has counted no step. It is
     read from the ``.counts`` file beside the log, an array of numbers (cells).
 
     The first number in the file is ``2 * cell + marks``. ``cell`` is the index of the number that counts the
@@ -110,7 +110,7 @@ def step_now(log: Path) -> int:
 
 
 def read(log: Path) -> memoryview:
-    """Return the numbers in the ``.counts`` file beside ``log``, in order; empty if there is no such file.
+    """Return the numbers in the ``.counts`` file beside ``log``, in order; empty if that file cannot be read.
     The field ``cell`` of an event in the log is the index of its counter among these numbers."""
     try:
         with files.open_regular(log.with_suffix(SUFFIX), within=log.parent.parent) as f:

@@ -8,8 +8,8 @@ pipe or a device is not replaced: writing to it is an error, except in /dev and 
 
 In all functions, ``path`` is the file, and ``within`` is the run directory that contains it. No directory
 between the two is reached through a link, so nothing outside the run is read or changed. If ``within`` is
-None, links in the directories of ``path`` are followed. All functions raise OSError, also for an impossible
-file name.
+None, links are followed, unless the function says otherwise. If a file cannot be accessed, ``is_regular``
+returns False, and the other functions raise OSError.
 """
 
 from __future__ import annotations
@@ -33,10 +33,13 @@ _AT = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 def write(
     path: Path, data: bytes | str | Iterable[bytes | str], *, within: Path | None = None, mode: int = PRIVATE
 ) -> None:
-    """Write ``data`` (one text or several pieces) to the file ``path`` in UTF-8, completely or not at all.
-    Lone surrogates are escaped. The new file gets ``mode`` less the umask. ``within`` is the run directory
-    (one recording) that contains ``path``; symbolic links below it are not followed. If ``within`` is None,
-    they are followed.
+    """Write ``data`` (bytes, a text, or several pieces of these) to the file ``path``, completely or not at
+    all. Texts are written in UTF-8, with lone surrogates escaped. The new file gets ``mode`` less the umask.
+    A link at ``path`` is replaced, not followed.
+
+    ``within`` is the run directory (one recording) that contains ``path``; symbolic links below it are not
+    followed. If ``within`` is None, links in the directories of ``path`` are followed, and a device
+    (``/dev/stdout``) is written to directly.
 
     Raises:
       OSError: ``path`` cannot be written; an earlier file at ``path`` is unchanged.
@@ -112,10 +115,12 @@ def descriptor(path: Path, flags: int, *, within: Path | None = None, mode: int 
 
     With O_CREAT in ``flags``, a missing file is created with ``mode`` less the umask, and a link at ``path``
     is an error. ``within`` is the run directory (one recording) that contains ``path``; symbolic links below
-    it are not followed. If ``within`` is None, they are followed.
+    it are not followed. If ``within`` is None, they are followed (with O_CREAT, only in the directories of
+    ``path``).
 
     Raises:
-      OSError: the file does not exist, is not a regular file, or is reached through a link below ``within``.
+      OSError: the file cannot be opened, is not a regular file, or is reached through a link below
+        ``within``.
     """
     links = within is None and not flags & os.O_CREAT
     flags |= os.O_CLOEXEC | os.O_NONBLOCK | (0 if links else os.O_NOFOLLOW)
@@ -135,14 +140,15 @@ def descriptor(path: Path, flags: int, *, within: Path | None = None, mode: int 
 def append(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> int:
     """Open the file ``path`` for appending, and create it with ``mode`` (less the umask) if it is missing.
     Return its descriptor. ``within`` is the run directory (one recording) that contains ``path``; symbolic
-    links below it are not followed. If ``within`` is None, they are followed."""
+    links below it are not followed. If ``within`` is None, links in the directories of ``path`` are followed.
+    A link at ``path`` itself is an OSError."""
     return descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, within=within, mode=mode)
 
 
 def extend(path: Path, data: bytes, *, within: Path | None = None) -> None:
     """Append ``data`` to the file ``path``, and create the file if it is missing. ``within`` is the run
     directory (one recording) that contains ``path``; symbolic links below it are not followed. If ``within``
-    is None, they are followed."""
+    is None, links in the directories of ``path`` are followed. A link at ``path`` itself is an OSError."""
     fd = append(path, within=within)
     try:
         os.write(fd, data)
@@ -153,7 +159,8 @@ def extend(path: Path, data: bytes, *, within: Path | None = None) -> None:
 def touch(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> None:
     """Set the modification time of the file ``path`` to now, and create it with ``mode`` (less the umask) if
     it is missing. ``within`` is the run directory (one recording) that contains ``path``; symbolic links
-    below it are not followed. If ``within`` is None, they are followed."""
+    below it are not followed. If ``within`` is None, links in the directories of ``path`` are followed. A
+    link at ``path`` itself is an OSError."""
     fd = descriptor(path, os.O_WRONLY | os.O_CREAT, within=within, mode=mode)
     try:
         os.utime(fd)
@@ -165,8 +172,9 @@ def make_directory(
     path: Path, *, within: Path | None = None, mode: int = PRIVATE_DIRECTORY, parents: bool = False
 ) -> None:
     """Create the directory ``path`` with ``mode`` (less the umask) if it is missing; with ``parents``, also
-    missing directories between ``within`` and ``path``. ``within`` is the run directory (one recording) that
-    contains ``path``; symbolic links below it are not followed. If ``within`` is None, they are followed.
+    the missing directories above it (below ``within``, if given). ``within`` is the run directory (one
+    recording) that contains ``path``; symbolic links below it are not followed. If ``within`` is None, links
+    are followed.
 
     Raises:
       OSError: the directory cannot be created, or something below ``within`` is a link or not a directory.
@@ -284,7 +292,8 @@ def _directory(path: Path, within: Path | None) -> Iterator[tuple[int, str]]:
 
 def _below(path: Path, within: Path | None) -> tuple[str, ...]:
     """Return the parts of ``path`` below the directory ``within``: ``("events", "1-a.jsonl")``; if ``within``
-    is None, only the last part. Raise OSError if there is no part, ValueError if ``path`` is outside."""
+    is None, only the last part. Raise OSError if there is no part or one is ``..``, ValueError if ``path`` is
+    outside."""
     parts = path.parts[-1:] if within is None else path.relative_to(within).parts  # ValueError: outside
     if not parts:
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))

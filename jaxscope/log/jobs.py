@@ -68,13 +68,14 @@ class Result(msgspec.Struct, frozen=True):
       id: the id of the job (the program and its compile options).
       outcome: ok, exhausted (the program does not fit into memory), failed, crashed, late (it took too long)
         or missing (the compiler is not installed).
-      seconds: seconds that the compiler took; None: it did not end.
+      seconds: seconds until the compiler ended, crashed or was stopped; None: it did not run, or this is
+        unknown.
       text: the hash of the stored HLO text; None: there is none.
       text_bytes: size of the HLO text.
       memory: the compiler's memory analysis; None: unknown.
       peak_bytes: peak memory on one device; None: the compiler does not state it.
-      cost: the compiler's cost analysis: {name: value}.
-      error: the compiler's message, or how its process ended; None: there was no error.
+      cost: the compiler's cost analysis: {name: value}; empty: there is none.
+      error: the compiler's message, how its process ended, or what to install; None: there was no error.
       compiler: name and version of the compiler.
       process_bytes: the largest memory that the compiler's process has used so far; None: unknown.
     """
@@ -106,8 +107,9 @@ class Queue:
         self.path = run.path / "targets"
 
     def put(self, job: Job, module: bytes) -> bool:
-        """Add ``job`` to the queue, and return True. If this job is in the queue already or was compiled
-        before, do nothing and return False. ``module`` is the program as MLIR bytecode.
+        """Add ``job`` to the queue, and return True. If this job is in the queue already, or its compilation
+        has ended (with or without success), do nothing and return False. ``module`` is the program as MLIR
+        bytecode.
 
         Raises:
           OSError: the disk is full, or the directory cannot be written.
@@ -164,8 +166,8 @@ class Queue:
         return found if found.id == id else None
 
     def done(self, id: str, *, keep: bool = False) -> None:
-        """Remove the files of the job ``id`` (a program compiled for a target), because its result is in the
-        log of the run.
+        """Mark the job ``id`` (a program compiled for a target) as done and remove its files, because its
+        result is in the log of the run.
 
         With ``keep``, for a job whose compiler crashed or took too long, the module is kept and the job is
         marked as lost. The method ``again`` can then queue it once more.
@@ -222,7 +224,8 @@ class Queue:
 
     def behind(self) -> tuple[int, ...]:
         """Return the ids of processes that compile for other runs and must finish before the programs of this
-        run are compiled. The tuple is empty if this run does not wait."""
+        run are compiled. The tuple is empty if this run does not wait, or if no process works on its queue
+        now."""
         try:
             if files.status(self.path / "alive", within=self._run).st_mtime < time.time() - STALE_S:
                 return ()

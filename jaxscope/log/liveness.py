@@ -43,8 +43,8 @@ def machine() -> str:
 
 
 def is_running(pid: int) -> bool:
-    """Return whether the process ``pid`` of this machine is running. A zombie does not count, because it has
-    ended."""
+    """Return whether the process ``pid`` of this machine is running. On Linux, a zombie does not count,
+    because it has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
         return stat.rpartition(b")")[2].split()[0] not in (b"Z", b"X")
@@ -156,8 +156,8 @@ class Beat(NamedTuple):
 
 
 def beat_of(path: Path) -> Beat | None:
-    """Read the heartbeat file ``path``. Return None if there is none. If the file has no valid line (an older
-    jaxscope wrote an empty file), ``Beat.at`` is the time at which the file was last changed."""
+    """Read the heartbeat file ``path``. Return None if it cannot be read. If the file has no valid line (an
+    older jaxscope wrote an empty file), ``Beat.at`` is the time at which the file was last changed."""
     try:
         with files.open_regular(path, within=path.parent) as f:
             at = os.fstat(f.fileno()).st_mtime

@@ -56,11 +56,13 @@ def join(
         machine and the process id.
       size: the number of processes of the job; None: unknown.
       name: the name of the run.
-      overwrite: replace an existing directory of this process.
+      overwrite: record in the run at ``path`` even if another launch of the job made it, and replace an
+        existing directory of this process.
       meta: further entries of ``meta.json``, as JSON values.
 
     Raises:
-      LogError: the directory cannot be created, or contains something other than a run of this kind.
+      LogError: the directory cannot be created or contains something other than the run of a job, or there
+        are too many launches of the job already.
     """
     place = f"{rank:05}" if rank is not None else f"{store.clean_name(socket.gethostname())}-{os.getpid()}"
     given = {"job": job, "rank": rank, "ranks": size}
@@ -98,7 +100,7 @@ def _joined(whole: RunDir, job: str, size: int | None, name: str, *, overwrite: 
       job: the id of the job.
       size: the number of its processes; None: unknown.
       name: the name of the run, if it is created.
-      overwrite: if another launch has made the run, replace the run and return True.
+      overwrite: if another launch has made the run, write its ``meta.json`` anew and return True.
 
     Raises:
       LogError: the directory contains something other than the run of a job.
@@ -133,8 +135,9 @@ def _joined(whole: RunDir, job: str, size: int | None, name: str, *, overwrite: 
 
 
 def _describe(whole: RunDir, job: str, size: int | None, name: str, started: float | None = None) -> None:
-    """Write ``meta.json`` of ``whole``, the run of a job, and create its folder ``blobs``. Ranks (processes
-    of the job) that start at the same time may all do so.
+    """Write ``meta.json`` of ``whole``, the run of a job, create its folder ``blobs``, and remove its
+    ``diverged.txt`` and ``agreed.json``. Ranks (processes of the job) that start at the same time may all do
+    so.
 
     Args:
       job: the id of the job.
@@ -152,8 +155,9 @@ def _describe(whole: RunDir, job: str, size: int | None, name: str, started: flo
 
 
 def _recent(whole: RunDir) -> bool:
-    """Return whether a process that starts now may belong to the same launch of the job as those that record
-    to the run ``whole``: these are alive, or were until OVER_S seconds ago."""
+    """Return whether a process that starts now may belong to the same launch of the job as the processes that
+    record to the run ``whole``: one of these was alive in the last OVER_S seconds. If none has a heartbeat,
+    return whether the run began less than JOIN_S seconds ago."""
     # A heartbeat is written every second. Without any, all ranks start within JOIN_S seconds.
     beats = [b for r in store.rank_runs(whole) if (b := liveness.beat_of(r.heartbeat)) is not None]
     if any(b.going or time.time() - b.at < OVER_S for b in beats):
@@ -163,7 +167,7 @@ def _recent(whole: RunDir) -> bool:
 
 def number(place: RunDir) -> int | None:
     """Return the rank of a process (its number in the job). ``place`` is the directory in which it records.
-    Return None if the launcher gave it no rank."""
+    Return None if it has no rank."""
     found = place.meta.get("rank")
     if isinstance(found, int) and not isinstance(found, bool) and found >= 0:
         return found
@@ -213,7 +217,7 @@ def write_agreed(whole: RunDir, calls: Mapping[str, Sequence[int]]) -> None:
 
 def agreed(whole: RunDir) -> dict[str, list[int]] | None:
     """Return the calls that ``write_agreed`` last recorded in ``whole``, the run of a job: {name of a rank's
-    directory: numbers of this rank's latest calls that may run}. Return None if nothing is recorded yet."""
+    directory: numbers of this rank's latest calls that may run}. Return None if nothing can be read."""
     try:
         found = json.loads(files.read(whole.path / AGREED, MOST_AGREED, within=whole.path))
     except (OSError, ValueError, RecursionError):

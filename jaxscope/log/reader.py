@@ -52,9 +52,9 @@ MAX_GROWTH = 640 << 20  # bytes of memory by which this process may grow while i
 
 
 def decode(line: bytes, decoder: Decoder | None = None) -> AnyEvent | Unknown | None:
-    """Decode one line of a log to an event. Return None if the line is damaged. An event of an unknown kind,
-    from a newer version, becomes ``Unknown``. ``decoder`` reads only some fields of the events, which is
-    faster; None: all fields are decoded."""
+    """Decode one line of a log to an event. Return None if the line is damaged. An event of a newer version,
+    of an unknown kind or with fields of other types, becomes ``Unknown``. ``decoder`` reads only some fields
+    of the events, which is faster; None: all fields are decoded."""
     try:
         event: AnyEvent = (decoder or _decoder).decode(line)
         if _LONG in line.translate(_AS_ZEROS) and not _sound(msgspec.to_builtins(_decoder.decode(line))):
@@ -81,8 +81,9 @@ def decode(line: bytes, decoder: Decoder | None = None) -> AnyEvent | Unknown | 
 
 
 def _decoded(text: bytes, decoder: Decoder | None) -> list[AnyEvent | Unknown] | None:
-    """Decode ``text``, several lines of a log, together, which is faster than one by one. Return None if a
-    line is empty, very long or no event; each must then be decoded alone."""
+    """Decode ``text``, several lines of a log, together, which is faster than one by one. Return None if this
+    fails, for example because a line is damaged or of an unknown kind; each line must then be decoded
+    alone."""
     number = text.count(b"\n") + 1
     # If each line ends with a brace and the next begins with one, no event spans several lines.
     apart = text.count(b"}\n{") == number - 1
@@ -154,7 +155,7 @@ class _File:
 
     def _stopped(self) -> AnyEvent | Unknown | None:
         """Return the event RecordingStopped from its own file, which the writer uses if the log has no room.
-        None if there is no such file, or it was read before."""
+        None if that file has no event, or it was read before."""
         if self.last:
             return None
         try:
@@ -167,7 +168,8 @@ class _File:
 
     def _lines(self, size: int) -> bytes | None:
         """Return the next complete lines of the log, without the last line break; None if there is no further
-        one. The log is read in parts of ``size`` bytes. Lines that are too long are skipped."""
+        one, or a limit is reached. The log is read in parts of ``size`` bytes. Lines that are too long are
+        skipped."""
         try:
             with files.open_regular(self.path, within=self._within) as f:
                 end = os.fstat(f.fileno()).st_size
@@ -232,8 +234,8 @@ def _values(line: bytes) -> int:
 
 
 def _room() -> Callable[[], bool]:
-    """Return a function that returns whether the memory of this process has grown by less than MAX_GROWTH
-    bytes since this call of ``_room``."""
+    """Return a function that returns whether the peak memory of this process has grown by less than
+    MAX_GROWTH bytes since this call of ``_room``."""
     unit = 1 if sys.platform == "darwin" else 1024
 
     def used() -> int:
@@ -244,11 +246,12 @@ def _room() -> Callable[[], bool]:
 
 
 class Reader:
-    """Follows the logs of a run: each method returns the events that were written since the last call.
+    """Follows the logs of a run: ``poll``, ``entries``, ``stream`` and ``pieces`` return the events that were
+    written since the last call of any of them.
 
-    Events of different processes are merged in order of time. Events of one process stay in the order in
-    which they were written. Most methods return the name of the log with each event, because two processes
-    may have had the same process id.
+    Events of different processes are merged in order of time, except by ``pieces``. Events of one process
+    stay in the order in which they were written. All but ``poll`` return the name of the log with each event,
+    because two processes may have had the same process id.
 
     Args:
       decoder: a decoder that reads only some fields of the events, which is faster. It must know all kinds of
@@ -335,9 +338,9 @@ class Reader:
         return counted
 
     def counts(self) -> dict[str, memoryview]:
-        """Return the present values of the counters of all processes: {name of a log: the numbers in the
-        ``.counts`` file beside it}. The field ``cell`` of an event is an index into these numbers
-        (log.counts)."""
+        """Return the present values of the counters of the processes whose logs earlier calls have read:
+        {name of a log: the numbers in the ``.counts`` file beside it}. The field ``cell`` of an event is an
+        index into these numbers (log.counts)."""
         return {path.stem: found for path in self._files if len(found := counts.read(path))}
 
     def _unread(self) -> int:

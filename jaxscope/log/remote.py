@@ -116,7 +116,8 @@ class Store:
 
     def get(self, wanted: dict[str, int]) -> dict[str, bytes]:
         """Return {path: content} of objects in the store. Objects that do not exist are missing in the
-        result. ``wanted`` is {path: number of bytes to read from the beginning of the object}."""
+        result, unless 0 bytes of them are wanted. ``wanted`` is {path: number of bytes to read from the
+        beginning of the object}."""
         names = [name for name, size in wanted.items() if size]
         paths = [f"{self._root}/{name}" for name in names]
         ends = [wanted[name] for name in names]
@@ -179,8 +180,9 @@ class Piece(NamedTuple):
       within: the run directory that contains ``path``.
       offset: where the part begins in the file, in bytes.
       length: the number of bytes of the part.
-      stamp: (size, modification time). If a piece with this name and stamp was uploaded, the piece is not
-        sent again. The time is 0 for a file whose bytes never change once they are written.
+      stamp: (size of the part, modification time of the file in ns). If a piece with this name and stamp was
+        uploaded, the piece is not sent again. The time is 0 for a file whose bytes never change once they are
+        written.
     """
 
     name: str
@@ -197,12 +199,13 @@ class Upload:
 
     Args:
       path: the run directory.
-      url: the address in the store.
+      url: the address of the run in the store; for the recording of one process, that of the run of its job.
       overwrite: replace another run that the store has at this address.
 
     Attributes:
       sent: number of bytes sent.
-      left: (number of pieces of files, number of bytes) that are not in the store yet.
+      left: (number of pieces of files, number of bytes) that are not in the store yet, as of the last
+        ``look`` or ``round``.
     """
 
     def __init__(self, path: Path, url: str, *, overwrite: bool = False) -> None:
@@ -355,9 +358,12 @@ def _own(name: str) -> tuple[str, int] | None:
 
 @functools.cache  # a command looks up its run several times
 def fetched(url: str, home: Path) -> Path:
-    """Download the run (recording) at ``url`` into a directory in ``home``, and return that directory. Logs
-    and program texts that an earlier download brought, and that have not grown since, are not downloaded
-    again.
+    """Download the run (recording) at ``url`` into a directory in ``home``, and return that directory. If
+    ``url`` is that of one process inside the run of a job, the run of the job is downloaded, and the
+    directory of the process in it is returned.
+
+    Logs and program texts that an earlier download brought, and that have not grown since, are not downloaded
+    again. A second call in this process with the same arguments downloads nothing.
 
     Raises:
       RunNotFound: there is no run at ``url``.

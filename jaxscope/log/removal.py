@@ -66,8 +66,9 @@ def is_run(path: Path) -> bool:
 
 
 def in_use(path: Path) -> bool:
-    """Return whether a process of this machine writes to the run directory ``path`` now, or watches its
-    program. For the run of a job, this also holds for the recordings of its processes."""
+    """Return whether a process writes to the run directory ``path`` now, or watches its program. A process on
+    another machine is noticed only if the file system shares locks between machines. For the run of a job,
+    this also holds for the recordings of its processes."""
     if _written(path):
         return True
     try:
@@ -115,8 +116,8 @@ def is_own_name(relative: str) -> bool:
 
 
 def foreign(path: Path) -> Iterator[str]:
-    """Yield the paths, relative to ``path``, of the files in the run directory ``path`` that jaxscope did not
-    write."""
+    """Yield the paths, relative to ``path``, of the files and directories in the run directory ``path`` that
+    jaxscope did not write."""
     with contextlib.suppress(OSError):
         fd = os.open(path, _OPEN)
         try:
@@ -161,8 +162,9 @@ def _unless_gone(action: Callable[..., None]) -> Each:
 
 
 def _walk(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
-    """Call ``file`` for each file that jaxscope wrote in a run directory, and ``directory`` for each
-    directory in it that has no other files, after its contents. Yield the relative paths of all other files.
+    """Call ``file`` for each file that jaxscope wrote in a run directory (except ``meta.json`` of the
+    outermost run), and ``directory`` for each directory in it that has no other files, after its contents.
+    Yield the relative paths of all other files and directories.
 
     Args:
       fd: a descriptor of the run directory.

@@ -74,7 +74,7 @@ def runs_home(start: Path | None = None) -> Path:
 def clean_name(text: str) -> str:
     """Return a file name made from ``text``. All characters except letters and digits of any script, dots,
     dashes and underscores are replaced: ``my run!`` -> ``my-run``. The name is never empty, and has at most
-    120 bytes: file systems allow 255, and extensions are added to it."""
+    60 characters and 120 bytes: file systems allow 255, and extensions are added to it."""
     return _clean(text) or "run"
 
 
@@ -119,7 +119,8 @@ def create(
 
 def make_home(path: Path) -> None:
     """Create the run directory ``path``, which other users cannot read, and its missing parent directories.
-    Also write a ``.gitignore`` in ``.jaxscope``. Raises OSError if the directory cannot be created."""
+    If it is in ``.jaxscope/runs``, also write a ``.gitignore`` in ``.jaxscope``. Raises OSError if the
+    directory cannot be created."""
     home = path.parent.parent
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.parent.name == "runs" and home.name == HOME and not (home / ".gitignore").exists():
@@ -225,8 +226,8 @@ class RunDir:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """Return the contents of ``meta.json``. The dict is empty if the file cannot be read. The file is
-        read once, because it never changes."""
+        """Return the contents of ``meta.json``. The dict is empty if the file cannot be read. Once it was
+        read, the file is not read again."""
         if not self._meta:
             with contextlib.suppress(OSError, ValueError, RecursionError):
                 value = json.loads(files.read(self.path / removal.META, removal.MOST_META, within=self.path))
@@ -396,8 +397,8 @@ def _is_run(path: Path, within: Path | None = None) -> bool:
 
 def sub_run(run: RunDir, label: str | int) -> Path:
     """Return the path for a new sub-run of ``run``: a further recording of the same program, with other
-    devices or settings. Its name is ``label``, with ``~2``, ``~3``, ... at the end if the name is taken. The
-    directory is not created."""
+    devices or settings. Its name is ``label`` as a file name, with ``~2``, ``~3``, ... at the end if the name
+    is taken. The directory is not created."""
     stem = _clean(str(label), "=@,+") or "run"
     home = run.path / SUBS
     return next(p for p in (home / (stem + more) for more in _endings()) if not p.exists())
@@ -463,7 +464,7 @@ def one_process(run: RunDir, rank: int | None = None) -> RunDir:
     in the job.
 
     If ``rank`` is None, return the first recording that has events, or the first of all if none has. If
-    ``run`` is itself the recording of one process, return ``run``.
+    ``run`` is itself the recording of one process, return ``run`` then.
 
     Raises:
       RunNotFound: there is no such rank.
@@ -579,10 +580,10 @@ def _not_found(which: str, runs: list[RunDir]) -> RunNotFound:
 
 def _within(which: str) -> RunDir | None:
     """Return the run that is inside another run and has the address ``which``, ``RUN/NAME``. Return None if
-    no run is called RUN.
+    RUN cannot be found.
 
     Raises:
-      RunNotFound: the run RUN exists, but has no run NAME in it.
+      RunNotFound: the run RUN exists, but not exactly one run in it is called NAME or begins with NAME.
     """
     for at in (i for i, c in enumerate(which) if c == "/"):
         head, tail = which[:at], which[at + 1 :].strip("/")

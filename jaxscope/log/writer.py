@@ -58,7 +58,7 @@ class Writer:
     Attributes:
       process_index: ``jax.process_index()``, which is stored in each event; None: unknown.
       filters: objects that change events and texts before they are written, applied one after the other.
-      before: called before each event; None: nothing is called.
+      before: called by each ``emit``, before the event is written; None: nothing is called.
       stopped: why nothing is written any more; None: events are written.
     """
 
@@ -118,7 +118,7 @@ class Writer:
 
     def put_text(self, text: str) -> tuple[str, int] | None:
         """Store a program text in the run directory. Return (the sha256 of the text, its size in UTF-8
-        bytes). Return None if the recording has stopped."""
+        bytes). Return None if the recording has stopped, or stops because the text cannot be written."""
         if self.stopped is not None:
             return None
         try:

@@ -20,7 +20,7 @@ from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
 from jaxscope.schema.events import ArraysSeen
 from jaxscope.schema.keys import Frame, Sharding
 
-FEWEST = 4  # least number of snapshots in which arrays must have grown
+FEWEST = 4  # least number of successive snapshots over which arrays must have grown
 # The same where steps are not counted. If there are few snapshots, a container that is emptied from time to
 # time may seem to grow all the time.
 FEWEST_BY_TIME = 6
@@ -88,7 +88,8 @@ class Snapshot(msgspec.Struct, frozen=True):
       t_ns: when it was taken, in nanoseconds since the epoch.
       step: the training step that ended last; None: steps are not counted.
       count: number of live arrays.
-      bytes: bytes on all devices of the process together; None: the devices or sizes of some are unknown.
+      bytes: bytes on all devices of the process together; None: the devices or sizes of some arrays
+        are unknown.
       by_device: bytes on each device of the process, by id. A buffer that several arrays share counts once.
       groups: the arrays, grouped by path, shape, dtype and sharding.
       memory: the figures of each device's allocator: bytes in use, peak, limit.
@@ -119,8 +120,9 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     @property
     def known_bytes(self) -> int:
-        """Return the bytes of the arrays on all devices together. An array whose devices are unknown counts
-        only once, even if several devices hold copies. So the result is a lower bound."""
+        """Return the bytes of the arrays on all devices of the process together. Arrays whose devices or
+        bytes on a device are unknown count with their global size, without copies (0 if that is unknown,
+        too). Then the result may be too small."""
         unknown = sum(g.global_bytes or 0 for g in self.groups if g.all_bytes is None)
         return sum(self.by_device.values()) + unknown
 
@@ -356,8 +358,8 @@ class Growth(msgspec.Struct, frozen=True):
     Attributes:
       group: the array, or one group of the arrays in the container; from the last snapshot, if it is there.
       path: the path of the container, ``history[*]``, or of the array; None: no variable leads to the arrays.
-      seen: (position, number of arrays, bytes) in each snapshot. The position is the step; if steps are not
-        counted, the seconds since the run began.
+      seen: (position, number of arrays, bytes) in each snapshot of the latest growth without a pause. The
+        position is the step; if steps are not counted, the seconds since the run began.
       in_steps: whether the positions are steps.
       held: the objects that refer to the arrays, in words, if no variable leads to the arrays; None: jaxscope
         did not search for them.
@@ -388,8 +390,8 @@ def growing(run: Run) -> list[Growth]:
     """Return the containers and arrays that grew from each snapshot (list of live arrays) to the next: likely
     memory leaks. The ones that gain most bytes per step (or second) come first.
 
-    A container or array must have grown in at least FEWEST snapshots at different steps, steadily
-    (``_steady``), and must still exist in the second half of the run. If steps are not counted,
+    A container or array must have grown steadily (``_steady``) over at least FEWEST successive snapshots at
+    different steps, and must still exist in the second half of the run. If steps are not counted,
     FEWEST_BY_TIME snapshots are needed. All arrays of a container are added up, because they may have
     different shapes. Containers with a maximum length, and lists that are only being filled, are left out
     (``_fills_up``).
@@ -462,8 +464,8 @@ def _gaining(first: Snapshot, last: Snapshot) -> set[str]:
 
 
 def _at_steps(recorded: list[Snapshot]) -> list[tuple[float, Snapshot]]:
-    """Return (step, last snapshot of that step) in order of the steps. The snapshot at the exit of the
-    program is left out: it may follow the last step without growth in between."""
+    """Return (step, last snapshot of that step) in order of the steps. Snapshots without a step are left out,
+    and the one at the exit of the program: it may follow the last step without growth in between."""
     by_step = {s.step: s for s in recorded if s.step is not None and s.why != "exit"}
     return [(step, by_step[step]) for step in sorted(by_step)]
 
@@ -514,9 +516,9 @@ def _fills_up(path: str, seen: list[Seen], snapshots: list[tuple[float, Snapshot
 
 
 def _rising(seen: list[Seen]) -> list[Seen]:
-    """Return the last part of ``seen`` in which the number of arrays rises from entry to entry, or else, for
-    a single array, in which its bytes rise. If nothing rises, return only the last entry. An entry is (step
-    or seconds, number of arrays, bytes)."""
+    """Return the entries at the end of ``seen`` among which the number of arrays rises from each to the next,
+    or else, for a single array, its bytes. If neither rises at the end, return only the last entry. An entry
+    is (step or seconds, number of arrays, bytes)."""
     start = len(seen) - 1
     while start > 0 and seen[start - 1][1] < seen[start][1]:
         start -= 1

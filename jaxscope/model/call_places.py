@@ -20,16 +20,16 @@ PLACES = 4  # the most lines that call a function, each with a value of its own
 
 
 def one_for_each_place(f: Function, value_of: Callable[[Key], Hashable], *, callers: bool = True) -> bool:
-    """Return whether a few places (2 to PLACES) call ``f``, and each place always passes the same value.
+    """Return whether a few places (2 to PLACES) call ``f``, and each place passes one value in all its calls.
     Example: one line passes the training set, another line the test set. Recompiles for such values are
     unavoidable.
 
-    A place is a line of the program together with its callers. The result is False if the key or the line of
-    a call is unknown.
+    A place is a call in the source, together with the lines that led to it, in one process. The result is
+    False if the key or the line of a call is unknown.
 
     Args:
       value_of: returns the value to compare from the cache key of a call.
-      callers: whether the same line with other callers is another place.
+      callers: whether the same call in the source with other callers is another place.
     """
     values: dict[Hashable, Hashable] = {}
     for c in f.compilations:
@@ -50,8 +50,8 @@ def object_for_each_place(f: Function) -> bool:
     no line creates the function again in each call.
 
     For a bound method, a line with other callers is another place: two trainers may call their own method at
-    the same line of ``fit``. The result is False if two objects were compiled to one program: they compute
-    the same.
+    the same line of ``fit``. The result is False if two objects were compiled to one program (they compute
+    the same), or if a function object is unknown.
     """
     if any(c.key is None or c.key.function_object is None for c in f.compilations):
         return False
@@ -112,8 +112,8 @@ def for_each_layer(run: Run, c: Compilation) -> bool:
 
 def _of_layers(shapes: Sequence[tuple[int | str, ...]]) -> bool:
     """Return whether ``shapes``, all different, may be those of the layers of a model: their ranks differ, or
-    the last axis of each is as long as the first axis of the next. Neither the first nor the last axes of all
-    may be equally long."""
+    the last axis of each is as long as the first axis of the next (at least three shapes). Neither the first
+    nor the last axes of all may be equally long, and none may be a scalar."""
     if any(len({shape[axis] for shape in shapes if shape}) < 2 for axis in (0, -1)) or not all(shapes):
         return False  # a batch of images and their labels, or a scalar beside an array
     if len({len(shape) for shape in shapes}) > 1:
@@ -137,9 +137,9 @@ def _passed_together(run: Run, f: Function, shapes: Sequence[tuple[int | str, ..
 
 
 def static_for_each_place(f: Function, path: str | None) -> bool:
-    """Return whether a few places call ``f``, and each place always passes the same static value at the
-    argument path ``path``. Example: two models, each with its own optimizer. If ``path`` is None, no value is
-    compared: only the number of places decides."""
+    """Return whether a few places call ``f``, and each place passes one static value, at or below the
+    argument path ``path``, in all its calls. Example: two models, each with its own optimizer. If ``path`` is
+    None, no value is compared: only the number of places decides."""
 
     def value_at(key: Key) -> Hashable:
         found = (s for s in key.static if path is not None and (s.path == path or below(s.path, {path})))

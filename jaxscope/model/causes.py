@@ -36,8 +36,7 @@ def compared(run: Run, c: Compilation) -> Comparison | None:
     Return the comparison, with the causes of the cache miss. If there is no earlier key, the only cause is
     ``first``. Return None if the key of ``c`` was not recorded.
 
-    The result is cached, and computed again only if ``c`` has since reached another phase (trace, lower,
-    compile).
+    The result is cached, and computed again only if ``c.level`` has changed since.
     """
     level = c.level
     known = run.comparisons.get(c.id)
@@ -73,9 +72,9 @@ def of(run: Run, c: Compilation) -> list[Cause]:
 
 
 def further_back(run: Run, c: Compilation) -> int | None:
-    """Return the number of the earlier compilation with which ``c`` is compared: 3 for ``f#3``. Return None
-    if there is no such compilation, or if it is the one directly before ``c``, so that a report need not name
-    it."""
+    """Return the number of the earlier call with which ``c`` is compared: 3 for ``f#3``. Return None if there
+    is no such call, if it only missed the fast path and has no number, or if it is the one directly before
+    ``c``, so that a report need not name it."""
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
     if before is None:
@@ -226,7 +225,8 @@ def _only_goes_on(c: Compilation, done: int) -> bool:
 
 
 def _failed_trace(c: Compilation) -> bool:
-    """Return whether the trace of ``c`` raised an exception, so that nothing was compiled."""
+    """Return whether ``c`` failed before any phase (trace, lower, compile) succeeded. Mostly its trace raised
+    an exception."""
     return c.failed is not None and not c.reached_phases
 
 
@@ -336,9 +336,9 @@ def _served_by(c: Compilation) -> object:
 
 
 def _transform_key(c: Compilation, trace: Compilation | None) -> object:
-    """Return a value that is equal for all programs that one call under a transform makes JAX compile, so
-    that they count as one recompile: the forward and the backward program of ``jax.grad(f)``. None if ``c``
-    is not under a transform.
+    """Return the parts of the cache key of ``c``, a call under a transform, that decide whether ``c`` is a
+    recompile. If they equal those of an earlier call of the same caches (``_served_by``), ``c`` is not one.
+    None if ``c`` is not under a transform, or if its key was not recorded.
 
     Args:
       trace: the latest call before ``c`` that traced the function under a transform. If ``c`` compiles that
@@ -384,8 +384,8 @@ def _latest_trace(c: Compilation) -> Compilation | None:
 
 def _trace_since(c: Compilation, before: Compilation) -> Compilation | None:
     """Return the call that traced what ``c`` compiles under a transform (``jax.grad``). The cause of that
-    trace is then also the cause of ``c``. None if there is no such call, or if it came before the call
-    ``before``."""
+    trace is then also the cause of ``c``. None if there is no such call, if it came before the call
+    ``before``, or if ``before`` is not under a transform."""
     trace = _latest_trace(c)
     if trace is None or trace.call < before.call or before.entry != c.entry or not _continues(c, trace):
         return None

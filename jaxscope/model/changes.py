@@ -63,7 +63,8 @@ class Entry(msgspec.Struct, frozen=True):
       name: the name of the constant or value, or the path of the argument.
       before, after: a text about it in the first and in the second program; None: the program does not have
         it.
-      bytes_before, bytes_after: the bytes that it takes in these programs; None: unknown.
+      bytes_before, bytes_after: the bytes that it takes in these programs; None: unknown, or the program does
+        not have it.
     """
 
     name: str
@@ -238,7 +239,8 @@ def items(before: Sequence[Item], after: Sequence[Item], *, one_source: bool) ->
     Args:
       before, after: all collectives, or all fusions, of the first and of the second program.
       one_source: whether both programs are from the same source files. If not, line numbers have no meaning:
-        functions are compared instead of lines, and items with different lines can be equal.
+        items that differ only in line or function are equal, and changed items are matched by function
+        instead of line.
     """
     gone, came = Counter(before) - Counter(after), Counter(after) - Counter(before)
     for key in () if one_source else (_in_function, _anywhere):

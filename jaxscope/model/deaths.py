@@ -24,7 +24,7 @@ _DELETED = re.compile(r"deleted (?:with shape=(\w+)\[([\d,]*)\]|or donated)", re
 # XLA's message about a GPU whose memory ran out: "... on device 0. [executable_name='jit_step']"
 _EXECUTABLE = re.compile(r"executable_name='([^']+)'")
 _NOT_IN_NAMES = re.compile(r"\W+")
-MOST = 3  # calls that ``donors`` returns
+MOST = 3  # the most arguments that ``donors`` returns
 
 
 class Death(NamedTuple):
@@ -97,7 +97,8 @@ def removed_name(run: Run) -> Removed | None:
 
 def donors(run: Run, message: str) -> list[tuple[Compilation, str]]:
     """Return (call, argument path) of the donated arguments that may be the array that was deleted according
-    to the error ``message``. At most MOST are returned, the latest call first.
+    to the error ``message``. Each argument of a function is returned once, with the latest call that donated
+    it; at most MOST are returned, the latest call first.
 
     A message such as "Array has been deleted with shape=float32[4,4]" selects the arguments with this shape
     and dtype; "... deleted or donated" selects all donated arguments. Return an empty list for any other

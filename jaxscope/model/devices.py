@@ -25,9 +25,11 @@ class Uneven(msgspec.Struct, frozen=True):
 
     Attributes:
       look: the snapshot (list of live arrays) from which this was computed.
-      by_device: {device id: bytes of the live arrays on it to which a variable leads}.
+      by_device: for each of these devices, {device id: bytes of the live arrays on it to which a variable
+        leads}.
       fullest, emptiest: ids of the devices with the most and the fewest bytes.
-      groups: the arrays that are on ``fullest`` and not on ``emptiest``, the largest first.
+      groups: the arrays to which a variable leads that are on ``fullest`` and not on ``emptiest``, the
+        largest first.
     """
 
     look: Snapshot
@@ -48,7 +50,7 @@ class Want(msgspec.Struct, frozen=True):
       peak: the peak of the program: arguments, results and temporaries minus the aliased (donated) bytes.
       beside: bytes of other live arrays on the device, which are not arguments of the program; None: unknown.
       capacity: bytes of memory of one device.
-      shared_by: number of devices that share this capacity (the devices of a CPU); otherwise 1.
+      shared_by: number of the program's devices that share this capacity (CPU devices); otherwise 1.
       host: whether the capacity is that of a host's memory, which can be exceeded for a while.
       ran: whether the program ran after it was compiled.
     """
@@ -64,7 +66,8 @@ class Want(msgspec.Struct, frozen=True):
     @property
     def wanted(self) -> int:
         """Return the bytes that the program and the other live arrays need, to be compared with ``capacity``.
-        If several devices share the capacity (CPU devices), the bytes of all these devices are added."""
+        If several devices share the capacity (CPU devices), the bytes of one are multiplied by their number.
+        Unknown bytes of other arrays count as 0."""
         return (self.peak + (self.beside or 0)) * self.shared_by
 
     @property
@@ -78,7 +81,8 @@ class Want(msgspec.Struct, frozen=True):
 
 def uneven(look: Snapshot) -> Uneven | None:
     """Return the devices that hold parts or copies of the same arrays, but different numbers of bytes.
-    ``look`` is a list of all live arrays at one moment. Return None if these devices hold equally many bytes.
+    ``look`` is a list of all live arrays at one moment. Return None if these devices hold equally many bytes,
+    if there are no such devices, or if the bytes of all arrays are unknown.
 
     Return None also if less than SPREAD of all bytes is in arrays on several devices: the program then mainly
     uses one device. Only arrays to which a variable leads are counted in the bytes of a device. Other arrays
@@ -141,9 +145,10 @@ def stated_capacity(c: Compilation) -> int | None:
 
 
 def capacity_of(c: Compilation) -> tuple[int, int, bool] | None:
-    """Return the memory for the program of ``c``: (bytes, number of devices that share these bytes, whether
-    they are memory of the host). ``(85_000_000_000, 1, False)`` for a GPU; ``(16_000_000_000, 8, True)`` for
-    eight CPU devices of a host. Return None if the bytes are unknown."""
+    """Return the memory for the program of ``c``: (bytes, number of the program's devices that share these
+    bytes, whether they are memory of the host). ``(85_000_000_000, 1, False)`` for GPUs with 85 GB each;
+    ``(16_000_000_000, 8, True)`` for eight CPU devices of a host. Return None if the bytes or the devices are
+    unknown."""
     stated = stated_capacity(c)
     if stated is not None:
         return stated, 1, False
@@ -153,8 +158,8 @@ def capacity_of(c: Compilation) -> tuple[int, int, bool] | None:
 
 
 def wants(run: Run) -> list[Want]:
-    """Return the memory that each of the user's programs needs, the largest fraction of the capacity first.
-    Programs whose memory or whose devices' capacity is unknown are left out."""
+    """Return a Want for each compilation of the user's functions, the largest fraction of the capacity first.
+    Compilations of programs whose memory or whose devices' capacity is unknown are left out."""
     found = [w for c in run.compilations.values() if c.function.user and (w := want(c)) is not None]
     return sorted(found, key=lambda w: -w.wanted / w.capacity)
 

@@ -32,7 +32,7 @@ class CauseCount(msgspec.Struct, frozen=True):
 
     Attributes:
       kind: the kind of the cause: ``shape``, ``new_function``, ...
-      path: the path of the argument; None: the cause has none.
+      path: the path of the argument, or the name of the setting; None: the cause has none.
       before, after: the number of recompiles in the first and in the second run.
     """
 
@@ -50,8 +50,8 @@ class FunctionDiff(msgspec.Struct, frozen=True):
       counts: the numbers that differ: {name: (before, after)}; the names are ``traces``, ``lowerings``, ...
         (COUNTS).
       causes: the causes that made the function recompile more often in one run than in the other.
-      programs: the differences of the compiled programs, one ``Changes`` for each pair of programs that
-        differs.
+      programs: the differences of the programs, one ``Changes`` for each pair of programs that differs, and
+        for each program that only one run has.
     """
 
     before: Function | None
@@ -82,7 +82,7 @@ class RunDiff(msgspec.Struct, frozen=True):
 
     Attributes:
       facts: the properties of the runs that differ (arguments, JAX version, ...): {name: (before, after)}.
-      functions: all functions of both runs, also equal ones; those that differ come first.
+      functions: all compared functions, also equal ones; those that differ come first.
     """
 
     before: Run
@@ -201,7 +201,8 @@ def _causes(
 
 
 def programs_of(run: Run, f: Function) -> list[Program]:
-    """Return the compiled programs of ``f``, each once, in the order in which they were first compiled."""
+    """Return the programs of ``f`` (compiled, or only lowered), each once, in the order in which they first
+    occurred."""
     ids = dict.fromkeys(c.program for c in f.compilations if c.program is not None)
     return [run.programs[i] for i in ids if i in run.programs]
 
@@ -209,9 +210,7 @@ def programs_of(run: Run, f: Function) -> list[Program]:
 def changed_programs(run: Run, f: Function) -> tuple[int, int] | None:
     """Return the numbers of two successive compilations of ``f`` with different programs, of which the second
     one is a recompile: ``(3, 4)`` stands for ``f#3`` and ``f#4``. If there are several such pairs, return the
-    last. None if there is none.
-
-    The forward and the backward program of one call of ``jax.grad(f)`` are no such pair.
+    last. None if there is none. Compilations without a recorded program do not count.
     """
     again = {c.id for c in recompilations(f, run)}
     numbered = [(n, c) for n, c in run.numbered(f) if c.program in run.programs]
@@ -223,8 +222,8 @@ def changed_programs(run: Run, f: Function) -> tuple[int, int] | None:
 
 def _programs(a: Run, x: Function, b: Run, y: Function) -> list[Changes]:
     """Return the differences between the compiled programs of ``x`` in run ``a`` and of ``y`` in run ``b``,
-    which are the same function. Programs are compared in pairs. Equal pairs are left out; programs without a
-    partner are included."""
+    which are the same function. Programs are compared in pairs: first those with equal ids, then the others
+    in their order. Equal pairs are left out; programs without a partner are included."""
     old, new = programs_of(a, x), programs_of(b, y)
     there = {q.id: q for q in new}
     alike = [(p, there[p.id]) for p in old if p.id in there]

@@ -30,8 +30,9 @@ def _memory(m: metrics.SavedMetrics) -> Figures | None:
 
 
 def _wire(m: metrics.SavedMetrics) -> Figures | None:
-    """Return the bytes that a device sends in one call of a program, by mesh axes: ``{"data": 4096, ...}``.
-    ``m`` has all figures of the program. None if unknown."""
+    """Return the most bytes that one device sends in one call of a program, by mesh axes: ``{"data": 4096,
+    ...}``. ``m`` has all figures of the program. A value is None if it is unknown. Return None if the
+    collectives are unknown."""
     traffic = m.traffic if isinstance(m, ProgramMetrics) else None
     return None if traffic is None else {axes: t.wire_bytes for axes, t in traffic.items()}
 
@@ -133,9 +134,9 @@ def _transferred(run: Run) -> dict[str, float]:
 
 
 def _transfers(run: Run, name: str, attribute: str) -> dict[str, float]:
-    """Return the number or the bytes of all transfers of the run for each direction. ``attribute`` is
-    ``count`` or ``bytes``; ``name`` is the beginning of the names in the result. Empty if transfers were not
-    recorded.
+    """Return the number or the bytes of all transfers of the run to the host and to devices. ``attribute`` is
+    ``count`` or ``bytes``; ``name`` is the beginning of the names in the result. Unknown numbers count as 0.
+    Empty if transfers were not recorded.
 
     ``_transfers(run, "bytes", "bytes")`` -> ``{"bytes_to_host": 4096, "bytes_to_devices": 1024}``
     """

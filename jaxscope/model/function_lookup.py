@@ -1,7 +1,7 @@
 """Find the function that the user named on the command line: a name, ``file:line``, or ``name#3``.
 
-Exact names are tried first, then endings of names, then names in other case. If none matches, the error
-lists similar names.
+Exact names are tried first, then endings of names, then files and lines, then parts of names in any case. If
+none matches, the error lists similar names.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ FAR = 200  # a line so many lines below the first line of a function is not in t
 
 
 def find_functions(run: Run, text: str) -> list[Function]:
-    """Return the functions of ``run`` that match ``text``: a qualified name, a name, the ending of a name, a
-    file, ``file:line`` or an id. Several functions, such as lambdas, can match. If functions of the user
-    match, those of libraries are left out.
+    """Return the functions of ``run`` that match ``text``: an id, a name or a part of it, a file, or a line
+    (``file:line``). Several functions, such as lambdas, can match: the user's come first, and of these the
+    slowest. If functions of the user match by name, file or first line, all others are left out.
 
     Raises:
-      UsageError: nothing matches; the hint lists similar names.
+      UsageError: nothing matches; the hint lists similar names, or else names of this run.
     """
     functions = sorted(run.functions.values(), key=lambda f: (not f.user, -f.seconds, f.id))
     wanted = text.strip()
@@ -48,7 +48,7 @@ def find_functions(run: Run, text: str) -> list[Function]:
 
 def find_compilations(run: Run, text: str) -> tuple[list[Function], int | None]:
     """Return (functions, number of the compilation) for a text such as ``train_step#4``. The number is None
-    if ``text`` has no ``#``.
+    if ``text`` does not end with ``#`` and a number.
 
     If several functions have the name, all are returned, and at least one of them has a compilation with this
     number.
@@ -129,7 +129,7 @@ def _place(f: Function, text: str) -> bool:
 def _around(functions: list[Function], text: str) -> list[Function]:
     """Return the functions that probably contain the line ``text`` (``train.py:12``): those whose first line
     is the nearest one above it. Only first lines (often of a decorator) are known. Empty if ``text`` is no
-    line."""
+    line, or if no function begins less than FAR lines above it."""
     name, _, line = text.rpartition(":")
     if not name or not line.isdecimal():
         return []
@@ -139,6 +139,7 @@ def _around(functions: list[Function], text: str) -> list[Function]:
 
 
 def _loose(f: Function, text: str) -> bool:
-    """Return whether ``text`` is a part of the qualified name of ``f``, ignoring case."""
+    """Return whether ``text`` (at least two characters) is a part of the qualified name of ``f``, ignoring
+    case."""
     low = text.casefold()
     return len(low) > 1 and (low == f.seen.name.casefold() or low in f.seen.qualname.casefold())

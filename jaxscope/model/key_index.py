@@ -83,7 +83,7 @@ class Earlier:
         Args:
           hashes: (hash of the shapes, hash of the static values) of the new key.
           end: only keys before this position are returned.
-          most: the most keys with the same shapes, and also with the same static values, that are returned.
+          most: the most keys that are returned for equal shapes, and again for equal static values.
           fits: returns whether the compilation of a key is wanted; None: all are.
         """
         found: set[int] = set()

@@ -15,7 +15,8 @@ class Entry(msgspec.Struct, frozen=True):
 
     Attributes:
       cause: the kind of the decisive cause: ``shape``, ``first``, ...
-      path: the path of the argument, or the name of the setting; None: the cause has none.
+      path: the path of the argument, or the name of the setting; None: the cause has none, or ``function`` is
+        None.
       source: the user's line that made the calls; None: unknown.
       function: the function of the user; None: the entry is for all operations outside jit and functions of
         libraries together.

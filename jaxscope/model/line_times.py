@@ -38,7 +38,7 @@ class Spent(msgspec.Struct, frozen=True):
     """The seconds that the main thread spent at one line doing one thing, such as waiting for a device.
 
     Attributes:
-      doing: what the thread did: ``compiling``, ``waiting``, ... (see ``LineTime``).
+      doing: what the thread did: ``sleeping``, or ``compiling``, ``waiting``, ... (see ``LineTime``).
       line: the user's line (its field ``function`` is the function that contains the line).
       seconds: the wall time, in seconds.
       blocked: the part of ``seconds`` in which the thread slept: it waited for a device, a lock or a file.
@@ -79,7 +79,8 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
     """Return the recorded times of the main thread, each as (what the thread did, the time).
 
     Calls of compiled functions and operations are recognized by their place: JAX compiled something there. If
-    the thread slept in such an operation or in Python code, the time of the sleep is a separate entry.
+    the thread slept in such an operation or in Python code, the time of the sleep is a separate entry. Empty
+    if nothing was measured.
     """
     times = measured(run)
     if times is None:
@@ -148,8 +149,9 @@ def seconds_in_loop(run: Run, stack: Sequence[Frame]) -> float | None:
 
 
 def _seconds(times: Sequence[LineTime]) -> float | None:
-    """Return the sum of the seconds of ``times``; None if its error is large. A sample has an error of at
-    most 0.2 s, the time between two samples. But a call of C code that waits is one sample, however long."""
+    """Return the sum of the seconds of ``times``. None if it is less than LONG_S and has fewer than FEWEST
+    samples: its error is then large. (A sample has an error of at most 0.2 s, the time between two samples.
+    But a call of C code that waits is one sample, however long.)"""
     seconds, samples = sum(t.seconds for t in times), sum(t.samples for t in times)
     return seconds if samples >= FEWEST or seconds >= LONG_S else None
 
@@ -225,7 +227,8 @@ class Loop(msgspec.Struct, frozen=True):
         return sum(t.samples for t in self.times)
 
     def lines(self) -> list[tuple[Frame, float]]:
-        """Return the lines where the time was spent, each with its seconds, the longest first."""
+        """Return the lines where the time was spent, each with its seconds without sleep, the longest
+        first."""
         found: dict[tuple[str, int], tuple[Frame, float]] = {}
         for t in self.times:
             at = t.stack[0]

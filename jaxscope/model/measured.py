@@ -29,7 +29,8 @@ class Share(msgspec.Struct, frozen=True):
 
     Attributes:
       seconds: mean seconds of one step on one device.
-      opcodes: the same seconds by HLO opcode of the line's instructions, the slowest first.
+      opcodes: the same seconds by HLO opcode of the line's instructions, the slowest first. If the opcode is
+        unknown, the key is the name of the instruction or GPU kernel without its number.
     """
 
     line: Frame | None
@@ -47,7 +48,8 @@ class Measured(msgspec.Struct, frozen=True):
       device_seconds: mean seconds in which one device executed instructions in one step. If instructions run
         at the same time, the time of each counts. If ``devices`` is None, these seconds and those of
         ``lines`` are of all devices together.
-      lines: the time of each line of the user.
+      lines: the time of each line of the user, the slowest first. Instructions without a known line are one
+        entry.
     """
 
     process: Process

@@ -89,13 +89,13 @@ class SavedMetrics(Saved, frozen=True):
     Attributes:
       arguments: number of arguments by path, type and sharding: ``{"batch['x']: f32[64,32] P('data',)": 1}``.
         Numbers in paths are written ``*``. The arguments explain why another figure changed, but are not
-        compared.
+        compared. Empty if they are unknown.
       collectives: the collectives by kind and axes: ``all-reduce over data``.
       fusions: number of fusions: ``total``, by kind, and ``unfused`` elementwise operations.
       memory: bytes on one device: ``argument``, ``output``, ``temp``, ``peak``.
       donation: number of donated arrays, by the first name in their path and then by status: aliased (the
         memory is used again), unused (it is not), offered (unknown): ``{"state": {"aliased": 12}}``.
-      constants: bytes of captured arrays by name.
+      constants: bytes of captured arrays by name, without arrays of equal elements.
       upcasts: number of conversions to a wider dtype: ``bfloat16 to float32``.
       products: number of matrix products by operands and precision: ``f32 x f32 -> f32, DEFAULT``.
       callbacks: number of calls into Python by kind.
@@ -124,7 +124,7 @@ class ProgramMetrics(SavedMetrics, frozen=True):
       instructions: number of HLO instructions: all (``instructions``), elementwise ones outside of fusions
         (``unfused_elementwise``), and custom calls (``custom_call.TARGET``).
       unsaved_memory: bytes on one device: ``alias``, ``code``.
-      cost: ``flops`` and ``bytes_accessed`` of XLA's cost analysis.
+      cost: ``flops`` and ``bytes_accessed`` of XLA's cost analysis, without unknown figures.
       traffic: the collectives by mesh axes: ``data``, ``data,model``; ``?`` if the axes are unknown.
       fit: whether a program for a target fits into the target's memory.
       bounds: lower bounds on the time of one call on a target.
@@ -321,7 +321,7 @@ def _present(values: Mapping[str, N | None]) -> dict[str, N]:
 
 def _of_hlo(hlo: Compiled | None) -> dict[str, Any]:
     """Return the fields of ProgramMetrics that are read from ``hlo``, the analyzed text of the compiled
-    program, as {field: value}; empty if there is no text."""
+    program, as {field: value}; empty if there is no text, or no instruction in it."""
     if hlo is None or not hlo.instructions:
         return {}
     custom_calls = {f"custom_call.{target}": n for target, n in hlo.custom_calls.items()}
@@ -382,8 +382,8 @@ def _of_stablehlo(lowered: Reading | None) -> dict[str, Any]:
 
 def collective_key(c: Collective) -> str:
     """Return the name of the collective ``c`` in a baseline: its kind and mesh axes, ``all-gather over data,
-    model``. If the axes are unknown, the name has the size of the groups of devices: ``all-gather over groups
-    of 4``."""
+    model``. If the axes are unknown, the name has the size of the groups of devices (if known):
+    ``all-gather over groups of 4``."""
     if c.axes is None:
         return f"{c.kind} over {f'groups of {c.group_size}' if c.group_size else 'unknown axes'}"
     return f"{c.kind} over {', '.join(map(clean, c.axes)) or 'no axis'}"

@@ -27,11 +27,11 @@ class Varying(msgspec.Struct, frozen=True):
 
     Attributes:
       path: the path of the argument, or the common path of several arguments that have the same sizes.
-      observed: number of calls by size; if the calls are not counted, number of recorded cache misses.
+      observed: number of calls by size; if that is unknown, number of calls that traced or compiled.
       choices: proposals for the sizes to pad to: one with a single size, one with two sizes, ...
-      sequence: the size in each recorded cache miss, in order of time.
-      counts: for each of these misses, the number of calls with its size (0 if an earlier miss had the same
-        sizes); None: unknown.
+      sequence: the size in each call that traced or compiled, in order of time.
+      counts: for each of these, the number of all calls with the same sizes of all arguments (0 if an earlier
+        one had these sizes); None: unknown.
     """
 
     function: Function
@@ -44,7 +44,7 @@ class Varying(msgspec.Struct, frozen=True):
 
     @property
     def calls(self) -> int | None:
-        """Return the number of calls whose size is known. Return None if calls were not counted."""
+        """Return the number of calls whose size is known. Return None if ``counts`` is None."""
         return sum(self.counts) if self.counts is not None else None
 
 
@@ -65,15 +65,17 @@ class Joint(msgspec.Struct, frozen=True):
 @cached_until_changed
 def varying(run: Run) -> list[Varying]:
     """Return the axes of arguments whose changing size made the user's functions recompile, those with the
-    most sizes first. Arguments that the function itself makes longer, or that grow by a constant in every
-    call, are left out: each of their sizes occurs only once."""
+    most sizes first. Arguments that the function itself makes longer are left out. So is a size that grows by
+    a constant from call to call, if no other size of the function varies: padding only delays the next
+    compilation."""
     found = [v for f in run.functions.values() if f.user for v in _of_function(run, f)]
     return sorted(found, key=lambda v: (-len(v.observed), v.function.id, v.path, v.axis))
 
 
 def _of_function(run: Run, f: Function) -> list[Varying]:
-    """Return the axes of arguments of ``f`` that had at least FEWEST sizes. The list is empty if ``f`` was
-    not recompiled because of a new shape, or if the program calls ``f`` for each leaf of a pytree."""
+    """Return the axes of arguments of ``f`` that had at least FEWEST sizes, except those that ``varying``
+    leaves out. The list is empty if ``f`` was not recompiled because of a new shape, or if the program calls
+    ``f`` for each leaf of a pytree."""
     every = [c for c in f.compilations if c.key is not None and c.reached != ["fast_path"]]
     calls = [c for c in every if c.entry == "call"]
     if not calls:  # it is only called under grad or vmap: each of these calls traces it for another size

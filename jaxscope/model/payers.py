@@ -40,7 +40,7 @@ class Payer(msgspec.Struct, frozen=True):
     """A line of the user's code that made JAX compile operations outside jit or functions of libraries.
 
     Attributes:
-      library: the package that the line calls most often; None: none, or unknown.
+      library: the package that the line called for most of the compilations; None: none, or unknown.
       compilations: the compilations of operations outside jit and of library functions, in order of time.
       again: the repetitions among ``compilations``: the same line had compiled the same operation or function
         before (see ``_again``).
@@ -58,15 +58,15 @@ class Payer(msgspec.Struct, frozen=True):
     @property
     def names(self) -> list[str]:
         """Return the sorted names of the operations and functions that ``line`` made JAX compile, each name
-        once."""
+        once; UNNAMED stands for those without a name."""
         functions = [c.function.seen for c in self.compilations]
         unnamed = [f.name.startswith("<unknown") or f.form == "callable" for f in functions]
         return sorted({UNNAMED if none else f.name for f, none in zip(functions, unnamed, strict=True)})
 
     @property
     def within(self) -> bool:
-        """Return whether the operations were applied at other lines of the user: in a callback that ``line``
-        passes to a library."""
+        """Return whether some of the operations were applied at other lines of the user: in a callback that
+        ``line`` passes to a library."""
         at = self.line.place
         return any(c.site is not None and c.site.place != at for c in self.compilations)
 
@@ -103,7 +103,8 @@ def payers(run: Run) -> list[Payer]:
 
 def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
     """Return the repetitions among ``members``, the compilations that one line of the user caused: the
-    function had been compiled before for the same user's lines on the stack.
+    function had been compiled before for the same user's lines on the stack, or for the same line with other
+    callers and equal work (``_only_created_again``).
 
     Left out are:
     - compilations for lines that run only once: a library then compiles one function for several inputs.
@@ -186,7 +187,8 @@ def _of_other_work(run: Run, c: Compilation, work: dict[str, float], earlier: li
 
 def ran_once(run: Run, c: Compilation) -> bool:
     """Return whether the user's lines that led to ``c`` run only once in the program: the outermost line is
-    at the top level of a module, and no line is in a loop or in a recursive function."""
+    at the top level of a module, and no line is in a loop or in a recursive function. False if the lines or
+    their source are unknown."""
     if c.missed is None or c.site is None:
         return False
     lines = c.lines[c.missed.into_library or 0 :]
@@ -391,8 +393,9 @@ def sizes_change(run: Run, p: Payer) -> bool:
 
 
 def _one_after_the_other(a: dict[str, int], b: dict[str, int]) -> bool:
-    """Return whether most operations were compiled for two sizes, all for one size before any for the other.
-    ``a`` and ``b`` are {operation: time of its first compilation} for one size each."""
+    """Return whether at least half of the operations were compiled for both of two sizes, and all these for
+    one size before any for the other. ``a`` and ``b`` are {operation: time of its first compilation} for one
+    size each."""
     both = a.keys() & b.keys()
     if 2 * len(both) < len(a.keys() | b.keys()):
         return False

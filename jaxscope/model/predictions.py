@@ -64,7 +64,8 @@ def predictions(run: Run) -> list[Prediction]:
 
 
 def of(run: Run, c: Compilation) -> list[Prediction]:
-    """Return the predicted recompiles after call ``c``. Empty if the results of ``c`` are unknown."""
+    """Return the predicted recompiles after call ``c``. Empty if there are none, if the results of ``c`` are
+    unknown, or if ``c`` is no ordinary call or compiled nothing."""
     if c.entry != "call" or not c.reached_phases or c.missed is None:
         return []
     results = results_of(run, c)

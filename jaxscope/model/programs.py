@@ -46,8 +46,8 @@ class Reader:
         self.unreadable: set[str] = set()
 
     def texts(self, p: Program) -> Texts:
-        """Return the analyzed texts of ``p``. Its fields ``stablehlo`` and ``hlo`` are None if the text was
-        not recorded."""
+        """Return the analyzed texts of ``p``. The fields ``stablehlo`` and ``hlo`` of the result are None if
+        the text was not recorded or is unreadable."""
         blobs = p.texts.get("hlo"), p.texts.get("stablehlo")
         warnings = self._warnings.of(p) if self._warnings is not None and p.target_lowered is None else None
         if blobs == (None, None) and not warnings:

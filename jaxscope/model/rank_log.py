@@ -47,10 +47,10 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
       defined: the line at which the function is defined; None: unknown.
       key: the cache key of the call; None: not recorded.
       step: the step of the rank's training loop at the call; None: steps are not counted.
-      t_ns: when the program was compiled, in nanoseconds since the epoch.
+      t_ns: when the program was compiled (or lowered, if it is still being compiled), in ns since the epoch.
       processes: JAX's indices of the processes on whose devices the program runs.
-      ordered: whether the main thread called the function. Compilations in other threads or ahead of time are
-        compared without their order.
+      ordered: whether the program was compiled for a call in the main thread. Compilations in other threads
+        or ahead of time are compared without their order.
       stablehlo, hlo: names of the files with the texts of the program; None: not recorded.
       cache: the persistent cache: hit, miss or off; None: unknown, or the compilation is not finished.
       settings: JAX's settings that are part of the cache key, by name; None: not recorded.
@@ -217,7 +217,8 @@ class Known:
         return self._keys[data]
 
     def process_of(self, text: msgspec.Raw) -> tuple[tuple[int, int], ...]:
-        """Return (id of the device, index of its process) for each device of the JSON list ``text``."""
+        """Return (id of the device, index of its process) for each device of the JSON list ``text``; empty if
+        ``text`` is damaged."""
         data = bytes(text)
         if data not in self._devices:
             devices = _decoded(data, list[Device]) or []
@@ -554,8 +555,9 @@ class RankLog:
         return c.phase, c.site, c.phase_ns
 
     def _seen(self, main: _Process, names: _Names) -> Iterator[Seen]:
-        """Yield the compilations of programs for the devices of several processes, in order of time. ``main``
-        is the process of the rank that the user started; ``names`` finds the names of functions."""
+        """Yield the compilations of programs for the devices of several processes, in order of time, those in
+        progress last. ``main`` is the process of the rank that the user started; ``names`` finds the names of
+        functions."""
         if main.process_of is None:
             return
         of_devices = functools.partial(_processes, process_of=main.process_of)
@@ -671,10 +673,10 @@ def _number(processes: Sequence[_Process]) -> None:
 @functools.lru_cache(1024)
 def _processes(devices: str | None, process_of: tuple[tuple[int, int], ...]) -> frozenset[int]:
     """Return JAX's indices of the processes to which ``devices`` belong. The result is cached, so that ranks
-    with the same devices share one set.
+    with the same devices share one set. A device that is not in ``process_of`` counts for process 0.
 
     Args:
-      devices: ids of devices as ranges: ``0-7``; None: all devices.
+      devices: ids of devices as ranges: ``0-3,8``; None: all devices. Unreadable: the result is empty.
       process_of: (id of a device, index of its process) for all devices.
     """
     known = dict(process_of)

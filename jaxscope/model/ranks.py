@@ -42,7 +42,7 @@ OTHER, EXTRA, MISSING, ORDER, STEP = "other", "extra", "missing", "order", "step
 FEW = 16
 IN_TURN = 10
 IN_PART = 16  # ranks that one task of a process pool reads
-AGREED = 64  # number of calls for each rank that ``Job.agreed`` returns
+AGREED = 64  # the most calls for each rank that ``Job.agreed`` returns
 RECORDED_NS = 1_000_000_000  # time within which the end of a killed program is recorded
 WAITED_NS = 5_000_000_000  # a rank that has not compiled a program this long after the others never will
 _COLLECTIVE = re.compile(rf"= \S.*? ({'|'.join(KINDS)})(-start)?\(([^\n]*)")
@@ -113,7 +113,7 @@ class Job:
 
     @property
     def missing(self) -> list[int]:
-        """Return the numbers of the ranks that recorded nothing."""
+        """Return the numbers of the ranks that recorded nothing; empty if ``size`` is None."""
         have = {r.number for r in self.ranks}
         return [n for n in range(min(self.size or 0, 1 << 20)) if n not in have]
 
@@ -188,7 +188,7 @@ class Job:
 
     def _alike(self, processes: frozenset[int]) -> list[_Alike]:
         """Return groups of ranks that compiled the same programs in the same training steps. Only programs
-        that run on exactly ``processes`` are compared."""
+        that the main thread called and that run on exactly ``processes`` are compared."""
         found: dict[object, _Alike] = {}
         for rank in self.ranks:
             if rank.seen and rank.number in processes:
@@ -327,8 +327,10 @@ class Job:
             yield odd[0][1], most[0][1], [r for r, _ in odd], [r for r, _ in most]
 
     def first_to_leave(self, early_ns: int = LEFT_EARLY_NS) -> Rank | None:
-        """Return the rank that failed, or that ended its program while most others continued for ``early_ns``
-        nanoseconds. None if there is no such rank.
+        """Return the first rank that failed (with an exit code that no other rank has), or that ended its
+        program while most others continued for ``early_ns`` nanoseconds. None if there is no such rank, or
+        only one rank in all. A rank that alone was killed by a signal is returned, unless another ended
+        before.
 
         If jaxscope ended the job by signals (``--stop-on-divergence``), only a rank that raised an error is
         returned.
@@ -514,7 +516,7 @@ class Following:
 
     def _read(self, place: RunDir) -> bool:
         """Read the new lines in the logs of the rank (process of the job) recorded in ``place``. Return
-        whether the rank has compiled anything new."""
+        whether the rank is new, has compiled anything new, or has got another process index."""
         name = place.path.name
         log = self._logs.get(name)
         if log is None:

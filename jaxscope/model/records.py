@@ -148,13 +148,13 @@ class Compilation(msgspec.Struct, eq=False):
         not succeed, or was not recorded.
       failed: the event of the phase that failed; None: no phase failed, or this was not recorded.
       fate: the event about which arguments were still alive after the call; None: not recorded.
-      program: id of the compiled program; None: unknown, or nothing was lowered.
+      program: id of the lowered or compiled program; None: unknown, or nothing was lowered.
       phase, phase_ns: the phase in progress and when it began; None: none is in progress.
       reached_phases: the phases that succeeded, as bits: 1 traced, 2 lowered, 4 compiled.
-      calls_then: number of calls of the function in the process before this one; None: not counted.
+      calls_then: number of calls of the function in the process until this one, included; None: not counted.
       marks: number of calls of ``jaxscope.step()``, which mark the ends of steps, before this call. For an
         ahead-of-time lowering: before its last phase.
-      calls: {id of a watched function: number of its calls before this call}.
+      calls: {id of a watched function: number of its calls until this call, included}.
       trace_seconds, lower_seconds, compile_seconds: seconds of each phase, even if it failed or used an
         earlier trace; None: the phase did not run, or its length is unknown. Phases of other calls inside it
         do not count: an operation that is compiled while a function is traced has its own seconds.
@@ -305,8 +305,8 @@ class Function(msgspec.Struct, eq=False):
       compilations: its calls that missed the fast path, in order of time, even if they compiled nothing.
       watched: whether jaxscope counts all calls of the function.
       step: whether these calls count as steps of the training loop.
-      traces, lowerings, compiled: how often each phase ran. ``compiled`` includes loads from the persistent
-        cache.
+      traces, lowerings, compiled: how often each phase succeeded. ``compiled`` includes loads from the
+        persistent cache.
       persistent_cache_hits: number of loads from JAX's persistent compilation cache.
       counted_misses: {process id: number of fast-path misses that were only counted, because an earlier miss
         had the same cache key}.
@@ -424,7 +424,8 @@ class StaleCapture(msgspec.Struct, eq=False):
 
 
 class Program(msgspec.Struct, eq=False):
-    """A compiled program. If the same program is compiled twice, there is one Program with two compilations.
+    """A compiled program, or one that was only lowered. If the same program is compiled twice, there is one
+    Program with two compilations.
 
     The attributes after ``compilations`` are only for a program for a target (a machine given by
     ``--target``). ``Run.retargeted`` has these programs.
@@ -436,7 +437,7 @@ class Program(msgspec.Struct, eq=False):
       target: the platform that it is lowered for (``tpu``), or the name of its target.
       texts: names of the files with its texts, by stage: ``stablehlo``, ``hlo``.
       text_bytes: sizes of these texts, by stage.
-      compilations: the calls that compiled it, in order of time.
+      compilations: the calls that lowered or compiled it, in order of time.
       of: the program from the same trace for the machine on which the process ran; None: unknown.
       target_lowered: the event about its lowering for the target.
       target_compiled: the event about its compilation for the target; None: it is not finished.
@@ -504,9 +505,8 @@ class Program(msgspec.Struct, eq=False):
 
     @property
     def called(self) -> bool:
-        """Return whether the program was compiled for an ordinary call of its function. False if it was only
-        compiled ahead of time, by ``.lower().compile()``. A program compiled ahead of time may have run or
-        not."""
+        """Return whether the program was compiled for a call of its function. False if it was only lowered or
+        compiled ahead of time, by ``.lower().compile()``. It may then have run or not."""
         return any(c.entry != "aot" for c in self.compilations)
 
 

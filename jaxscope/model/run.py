@@ -33,8 +33,8 @@ class Run(Fold):
         return [*self.lost, *self.overheard.lost(), *self._other_ranks()]
 
     def _other_ranks(self) -> Iterator[Lost]:
-        """Yield one Lost entry (a missing part of the recording) if some processes of the job did not record
-        into the directory of this run."""
+        """Yield one Lost entry (a missing part of the recording) if the job has more processes than recorded
+        into the job's directory. Outside of a job's directory, only the main process counts as recorded."""
         backend = self.main.backend if self.main is not None else None
         count, here = backend.process_count if backend is not None else None, self.ranks_here
         if count is not None and here is not None and count > here:
@@ -46,7 +46,8 @@ class Run(Fold):
 
     @property
     def main(self) -> Process | None:
-        """Return the process that the user started. Return None if no process was recorded."""
+        """Return the process that the user started, or, if it was not recorded, the first of its child
+        processes. None if no process was recorded."""
         return main_of(list(self.processes.values()), self.exited)
 
     def logs(self) -> list[tuple[str, Process]]:
@@ -61,8 +62,8 @@ class Run(Fold):
 
     @property
     def main_recorded(self) -> bool:
-        """Return whether the process that the user started was recorded. False if only its child processes
-        imported JAX; ``main`` is then one of these."""
+        """Return whether the process that the user started was recorded. False if nothing was recorded, or if
+        only its child processes imported JAX; ``main`` is then one of these."""
         pid = self.exited.program_pid if self.exited is not None else None
         return self.main is not None and (not pid or self.main.pid == pid)
 
@@ -98,8 +99,8 @@ class Run(Fold):
 
     @property
     def seconds(self) -> float | None:
-        """Return the seconds from the start to the end of the program, or to the latest event if the end is
-        unknown. Return None if nothing was recorded."""
+        """Return the seconds that the program ran. If they were not recorded, return the seconds from the
+        begin of the recording until ``last_ns``. None if nothing was recorded."""
         if self.exited is not None and self.exited.seconds is not None:
             return max(0.0, self.exited.seconds)
         begin, end = self.began_ns, self.last_ns
@@ -133,7 +134,8 @@ class Run(Fold):
 
     @property
     def complete(self) -> bool:
-        """Return whether the main process closed its log and every process was recorded to its end."""
+        """Return whether the main process closed its log and no recording stopped early. If no process was
+        recorded, return whether the program is known to have ended without a signal."""
         main = self.main
         if self.stopped:
             return False

@@ -1,8 +1,9 @@
 """Collect the requested, the compiled and the actual sharding of arguments, results and live arrays.
 
-A sharding is requested by jit's in_shardings and out_shardings, or by a constraint
-(``with_sharding_constraint``) in the program's text. The compiled sharding is the one that the compiled
-program has. The actual sharding is that of the array that the caller passed.
+A sharding is requested by jit's in_shardings and out_shardings, by a constraint
+(``with_sharding_constraint``) in the program's text, or by the type of a result (mesh axes of type Explicit).
+The compiled sharding is the one that the compiled program has. The actual sharding is that of the array that
+the caller passed.
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ def latest(run: Run, f: Function) -> tuple[Compilation, list[Intent]] | None:
     that the user requested, the one in the compiled program, and the actual one (of the array that the caller
     passed). Return None if ``f`` was never compiled.
 
-    A compilation for an ordinary call is preferred to a later one made ahead of time. If a later call with
-    the same argument paths missed the fast path, the actual shardings are those of the latest such call.
+    A compilation for an ordinary call is preferred to a later one made ahead of time. If later ordinary calls
+    missed the fast path, and the latest of them has the same argument paths, the actual shardings are those
+    of that call.
     """
     compiled = [c for c in f.compilations if c.compiled is not None]
     if not compiled:
@@ -95,7 +97,7 @@ Stated = tuple[dict[int, Value], dict[int, Value]]
 def _stated(run: Run, c: Compilation, compiled: Compiled) -> Stated:
     """Return ({position: argument}, {position: result}) of the StableHLO of the program of ``c``. Positions
     are those in the caller's flat arguments and flat results. Both dicts are empty if there is no StableHLO,
-    or if the program runs on one device."""
+    if it is unknown which arguments were dropped, or if the program runs on one device."""
     program = run.programs.get(c.program or "")
     if program is None or len(devices(c) or ()) < 2:
         return {}, {}  # on one device there is no choice of a sharding
@@ -201,7 +203,8 @@ def _actual(leaf: Leaf, table: Sequence[Sharding]) -> Sharding | None:
 
 def _results(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> Iterator[Intent]:
     """Yield an Intent for each result of ``c``, with its requested and compiled sharding. ``compiled`` is the
-    event of the compilation. ``stated`` has the results in the program's StableHLO, by position."""
+    event of the compilation. ``stated`` has the results in the program's StableHLO, by position. Yield
+    nothing if the results are unknown."""
     traced = trace_of(c)
     out = (traced.traced.out if traced is not None and traced.traced is not None else None) or []
     shardings = [_at(compiled.out_shardings, i) for i in compiled.out_sharding_of]
@@ -279,11 +282,12 @@ Aval = tuple[tuple[int, ...] | None, str | None]
 class OfArrays:
     """Finds, for live arrays, the sharding that the user requested and the sharding in the compiled program.
 
-    An array that was created at the line of a call is compared with the results of this call. If that gives
-    no sharding, the array is compared with the arguments of the user's functions. A result or argument
-    matches if it has the shape, the dtype and (if known) the sharding of the array. Of several matches, those
-    count whose path has the longest common end with the path of the array. A sharding that differs between
-    these matches is unknown.
+    An array that was created at the line of a call is compared with the results of this call. If one of the
+    two shardings is then still unknown, the array is compared with the arguments of the user's functions. A
+    result or argument matches if it has the shape, dtype and sharding of the array. (The sharding of a result
+    may be unknown. An argument must also have a path that ends like that of the array.) Of several matches,
+    those count whose path has the longest common end with the path of the array. A sharding that differs
+    between these matches is unknown.
     """
 
     def __init__(self, run: Run, looks: Iterable[Snapshot]) -> None:

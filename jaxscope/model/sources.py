@@ -26,8 +26,8 @@ def of(run: Run) -> Callable[[str], str | None]:
     """Return a function that takes the name of a source file or notebook cell of ``run`` and returns its
     text. It returns None if the text cannot be shown.
 
-    The texts of notebook cells are in the recording. A file outside of the current project is shown only if
-    the recording has its checksum.
+    The texts of notebook cells are in the recording. A file that is not a Python file of the current project
+    is shown only if the recording has its checksum.
     """
     return lambda file: _text(run, file)
 

@@ -59,8 +59,9 @@ class Names:
       cwd: the program's working directory, to which its relative paths refer.
 
     Attributes:
-      by_id: {id of a function: name}: ``train.py::Trainer.step``. If two functions have the same name, the
-        second one in the source code (``order``) gets the name with `` #2``.
+      by_id: {id of a function: name}: ``train.py::Trainer.step``. If functions have the same name, the names
+        of what they capture (such as functions) are added: `` [loss]``. If names are still equal, the second
+        function in the source code (``order``) gets the name with `` #2``.
     """
 
     def __init__(self, functions: Iterable[Function], roots: Sequence[str], cwd: str = "") -> None:

@@ -52,7 +52,7 @@ class StepSeconds(msgspec.Struct, frozen=True):
 
     Attributes:
       first, last: the first and the last of the steps of which the mean is taken.
-      total: number of steps that the process has begun; None: unknown.
+      total: number of steps that the process has counted; None: unknown.
       steps: number of steps of which the mean is taken. Steps between ``first`` and ``last`` that ran under
         the profiler are left out. Unless ``compiling``, so are steps that compiled something.
       compiling: whether steps that compiled something are included, because there are too few others.
@@ -118,7 +118,7 @@ def step_seconds(run: Run) -> StepSeconds | None:
     there were too few, or if the parts add up to more than the step.
 
     The mean is taken of the steps that compiled nothing. If there are too few of them, it is taken of all
-    steps but the first.
+    steps but the first. Steps under the profiler are always left out.
     """
     process = run.main
     if process is None:

@@ -15,8 +15,9 @@ from jaxscope.schema.targets import Target
 
 
 def of_run(run: Run) -> list[tuple[Function, list[Program]]]:
-    """Return (function, its latest program for each target) for each function compiled for targets (machines
-    given by ``--target``). The function with the most compile seconds comes first."""
+    """Return (function, its latest program for each target) for each function with programs for targets
+    (machines given by ``--target``), also those that are not compiled (yet). The functions that took most
+    seconds to trace, lower and compile in the run come first; programs are sorted by target."""
     latest: dict[tuple[str, str], Program] = {}
     for p in run.retargeted.values():
         f = p.function

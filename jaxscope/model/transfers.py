@@ -44,7 +44,8 @@ class Transfer(msgspec.Struct, frozen=True):
       views: number of transfers that copied nothing, because host and device share the memory.
       waits: number of transfers that took longer than 0.1 ms.
       blocked_seconds: seconds that the program was blocked in all these transfers.
-      first_seconds: the part of ``blocked_seconds`` in the first transfer, which ended at ``first_ns``.
+      first_seconds: the part of ``blocked_seconds`` in the first transfer, which ended at ``first_ns``; 0 if
+        unknown.
       steps, first_step, last_step: number of steps with such a transfer, the first and the last such step.
       close: number of the transfers in ``waits`` that took at least a fifth of the time since the previous
         transfer: the program spends much of its time on waiting.
@@ -89,7 +90,7 @@ class Transfer(msgspec.Struct, frozen=True):
     @property
     def share(self) -> float | None:
         """Return the fraction of ``span`` (the time from the first to the last transfer) in which the program
-        was blocked. None if unknown."""
+        was blocked. None if unknown, or if ``span`` is 0."""
         if self.blocked_since is None or self.span <= 0:
             return None
         return min(1.0, self.blocked_since / self.span)
@@ -290,7 +291,8 @@ def _argument(
 
 
 def brought(c: Compilation) -> int | None:
-    """Return the bytes of NumPy arguments that call ``c`` copies to its device. None if unknown."""
+    """Return the bytes of NumPy arguments that call ``c`` copies to the only device of its program; 0 if the
+    program has several devices. None if unknown."""
     if c.key is None or devices_of_program(c) is None:
         return None
     return sum(m.bytes for m in _moved(c) if m.direction == TO_DEVICE)

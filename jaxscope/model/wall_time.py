@@ -33,7 +33,8 @@ class WallTime(msgspec.Struct, frozen=True):
 
 def wall_time(run: Run) -> WallTime | None:
     """Return the parts of the wall time of the run. None if nothing was compiled, if the main process was not
-    recorded to its end, or if the time before and during compilation is more than the whole."""
+    recorded or its recording stopped early, or if the time before and during compilation is more than the
+    whole."""
     process, total, compiling, first = run.main, run.seconds, run.compiling_seconds, _first_phase(run)
     if process is None or not run.main_recorded or process.stopped is not None or first is None:
         return None

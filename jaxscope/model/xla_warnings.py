@@ -31,7 +31,8 @@ class Overheard:
 
     def of(self, p: Program) -> list[str] | None:
         """Return the texts of the warnings that XLA printed while it compiled ``p``, each text once. None if
-        XLA's output was not recorded, or if ``p`` was only loaded from the persistent cache."""
+        XLA's output was not recorded, if an environment variable kept XLA from printing warnings, or if ``p``
+        was never compiled but only loaded from the persistent cache."""
         self._place()
         found = self._texts.get(p.id)
         if found is not None:

@@ -102,8 +102,9 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
     (``model.arrays.fullest``): the one with the most bytes, or one with nearly as many in which more arrays
     have a variable's name.
 
-    Yield nothing if there is no snapshot. Unless ``everything`` is set, also yield nothing if the arrays take
-    less than 1 MiB. ``places`` shortens file names. ``everything`` (``--all``) lists all arrays.
+    Yield nothing if no snapshot has arrays. Unless ``everything`` is set or memory ran out, also yield
+    nothing if the arrays take less than 1 MiB. ``places`` shortens file names. ``everything`` (``--all``)
+    lists all arrays.
     """
     snapshots = model.of_main(run)
     s = model.fullest(snapshots)
@@ -136,7 +137,8 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
 
 def _last_before_a_gap(run: Run, snapshots: Iterable[Snapshot]) -> float | None:
     """Return the time of the last snapshot before the program's exit, in seconds since the start of the run.
-    None if this snapshot is in the second half of the run (GAP), or if the times are unknown."""
+    None if this snapshot is in the second half of the run (GAP), or if the end of the program or the times
+    are not recorded."""
 
     times = [run.seconds_at(s.t_ns) for s in snapshots if s.why != "exit"]
     known = [t for t in times if t is not None]

@@ -116,7 +116,8 @@ class BriefFinding(contract.Entry):
       seconds: seconds lost so far; null: unknown.
       fix: what to do, in words; null: no fix is known.
       fix_kind, fix_arguments: the fix as data, for programs that apply it: ``donate`` and
-        ``{"donate_argnames": ["x"]}``; null: no fix is known, or the arguments are too long.
+        ``{"donate_argnames": ["x"]}``; ``fix_kind`` is null if no fix is known, ``fix_arguments`` if they are
+        too long.
       incomplete: the names of the fields of this entry that are shortened, or null to save bytes.
     """
 
@@ -272,7 +273,7 @@ def _run(run: Run, directory: RunDir, name: str) -> BriefRun:
 
 def _program(directory: RunDir) -> str:
     """Return the program of a run and its arguments as a shell command, without the Python interpreter:
-    ``train.py --lr 0.1``."""
+    ``train.py --lr 0.1``. Empty if unknown."""
     return shlex.join(directory.argv or ())
 
 
@@ -321,7 +322,7 @@ def _findings(found: Sequence[contract.Finding]) -> Iterator[BriefFinding]:
 
 def _shorter(f: BriefFinding) -> BriefFinding:
     """Return a copy of the finding ``f`` that takes fewer bytes: the title is cut, and the source line, the
-    function and the fix are null."""
+    function, the fix and its arguments are null."""
     return msgspec.structs.replace(
         f,
         title=cut(f.title, NAME_BYTES),

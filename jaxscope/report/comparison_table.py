@@ -38,7 +38,8 @@ class Row(NamedTuple):
 
     Attributes:
       cells: the values as text.
-      values: the values as numbers, so that the smallest can be marked; None: they cannot be compared.
+      values: the values as numbers, so that the smallest can be marked (None among them: unknown); None: they
+        cannot be compared.
       sure: for each column, True if the value is exact, False if the true value may be larger. None: all are
         exact.
     """
@@ -250,7 +251,7 @@ def _axes(axes: str) -> str:
 def table(columns: Sequence[Column], width: int) -> Iterator[Line]:
     """Yield the table that compares the programs of ``columns``, as lines of at most ``width`` characters.
     Yield nothing if no figure of any program is known. If not all columns fit side by side, the rest follows
-    below as a second table."""
+    below as further tables."""
     table_rows, heads = rows(columns), len(headings(columns))
     if len(table_rows) == heads:
         return

@@ -1,7 +1,8 @@
 """The types of the JSON report, schema 1. ``jaxscope report --schema`` prints their JSON Schema.
 
 Keys are added, never renamed or removed. Units are part of the names: ``_seconds`` is wall time, ``_bytes``
-without ``global_`` is on one device. What is unknown is null, never 0 and never an empty list.
+without ``global_`` is on one device, unless the field says otherwise. What is unknown is null, never 0 and
+never an empty list.
 """
 
 from __future__ import annotations
@@ -41,8 +42,7 @@ class Stop(Entry):
     """A process whose recording stopped before the process ended.
 
     Attributes:
-      time_seconds: when its recording stopped, in seconds since the start of the run (the recording of the
-        whole program).
+      time_seconds: when its recording stopped, in seconds since the recording of the program began.
       reason: why its recording stopped.
     """
 
@@ -76,8 +76,8 @@ class Death(Entry):
     Attributes:
       error: the name of the exception's class.
       stack: the user's lines on the stack, the innermost first.
-      library: the package, other than JAX, that made the failed call into JAX; null: the user's own line made
-        it, or this is unknown.
+      library: the package, other than JAX, whose code raised the exception or made the failed call into JAX;
+        null: the user's code did, or this is unknown.
       removed_name: the name that caused the exception, if this version of JAX does not have that name; else
         null.
     """
@@ -96,7 +96,7 @@ class Death(Entry):
 
 
 class Device(Entry):
-    """One device of JAX's default backend.
+    """One device that JAX shows to the program, of this process or of another.
 
     Attributes:
       id: the number of the device in JAX.
@@ -139,13 +139,13 @@ class Missing(Entry):
 
 
 class Phase(Entry):
-    """A trace, lowering or compilation whose end is not recorded, because it still runs or the program ended
-    during it.
+    """A trace, lowering or compilation whose end is not recorded, because it still runs, the program ended
+    during it, or the log lacks its end.
 
     Attributes:
       compilation, function: the id of the call during which the phase began, and the id of its function.
       phase: trace, lower or compile.
-      time_seconds: when the phase began, in seconds since the start of the run.
+      time_seconds: when the phase began, in seconds since the recording of the program began.
     """
 
     compilation: str
@@ -183,8 +183,8 @@ class RunFacts(Entry):
       argv: the program and its arguments.
       settings: the values that ``run --vary`` gave the program: name of an option or environment variable ->
         value.
-      started: when the program began: ISO 8601, UTC.
-      seconds: wall time of the program.
+      started: when the recording of the program began: ISO 8601, UTC.
+      seconds: wall time of the program; up to its last sign of life if its end is not recorded.
       complete: true if the main process ended its recording in an orderly way, and no recording stopped
         early.
       recording_stopped: processes whose recording stopped early.
@@ -234,9 +234,11 @@ class Function(Entry):
       form: the kind of function: def, lambda, partial, method, callable (an object with ``__call__``) or
         primitive.
       wrappers: names of the transformations around the function, such as ``jax.grad``, outermost first.
-      captures: the functions, classes and callable objects that the function takes from its closure, as
-        ``loss=l2``. They are part of ``id``, because functions made at the same line may differ only in them.
-      library: true if the function belongs to a library; false if it belongs to the user.
+      captures: the functions, classes and callable objects that the function takes from its closure or gets
+        from a partial or a method's object, as ``loss=l2``. Their code is part of ``id``, because functions
+        made at the same line may differ only in them.
+      library: true if the function belongs to a library; false if it belongs to the user, or if ``eager`` is
+        true.
       eager: true if it is an operation that the program applied outside jit, such as ``jnp.add``.
       watched: true if jaxscope counts the calls of the function.
       calls: number of calls; null: not counted.
@@ -270,8 +272,8 @@ class Function(Entry):
 
 
 class PhaseSeconds(Entry):
-    """The wall time of the trace, lowering and compilation of one call, in seconds. null: the phase did not
-    run, or its time is unknown."""
+    """The wall time of the trace, lowering and compilation of one call, in seconds, without what other calls
+    traced or compiled inside these phases. null: the phase did not run, or its time is unknown."""
 
     trace: float | None
     lower: float | None
@@ -434,21 +436,22 @@ class Compilation(Entry):
       function: id of the function.
       ordinal: the number of this compilation, counted for the function: 2 in ``train_step#2``; null: the call
         only missed the fast path.
-      time_seconds: when the call was recorded, in seconds since the start of the run.
+      time_seconds: when the call was recorded, in seconds since the recording of the program began.
       entry: how the function was called: call, aot (``.trace``, ``.lower``, ``.eval_shape``), transform
         (under grad, vmap, ...) or nested (while another function was traced).
       inside: id of the call during whose trace this call was made; null: it was not made during a trace.
-      reached: the phases that ended: traced, lowered, compiled; or fast_path alone: the call only missed the
-        fast path.
+      reached: the phases that succeeded: traced, lowered, compiled; fast_path alone: the call only missed the
+        fast path. Empty: a phase began, and none succeeded.
       in_progress: the phase that began and whose end is not recorded; null: none.
       failed: the phase that raised an exception; null: none.
-      persistent_cache: whether the program was in JAX's persistent compilation cache: hit, miss or off.
+      persistent_cache: whether the program was in JAX's persistent compilation cache: hit, miss or off; null:
+        nothing was compiled, or this is unknown.
       call_site: the user's line that made the call.
       stack: the user's lines above ``call_site``, innermost first.
       seconds: wall time of each phase.
       key: the values that JAX compares to find a trace or a program that it can reuse; null: unknown.
-      compared_with: id of the earlier compilation of the function whose ``key`` differs least from this one;
-        null: there is none. ``causes`` are the differences.
+      compared_with: id of the earlier compilation of the function, in the same process, whose ``key`` differs
+        least from this one; null: there is none. ``causes`` are the differences.
       causes: why JAX could not reuse a trace or a program, the decisive cause first.
       shardings: the shardings of the arguments and results; null: nothing was compiled, or there is only one
         device and no requested sharding.
@@ -560,7 +563,7 @@ class StaleCapture(Entry):
       before, after: the value at the trace, and the value when jaxscope noticed the change, as shortened
         text.
       read: the line of the function that reads the value.
-      after_compilation: id of the compilation that traced the function.
+      after_compilation: id of the compilation that traced the function with the old value.
       seen: when jaxscope noticed the change: call (of the function), step (of the training loop) or exit.
       seen_at: the user's line at which jaxscope noticed the change.
       status: stale (the function still uses the old value); ended (a call used the old value, then a new
@@ -588,7 +591,7 @@ class Padding(Entry):
     programs.
 
     Attributes:
-      sizes: the sizes, ascending; an input is padded to the next larger one.
+      sizes: the sizes, ascending; an input of another size is padded to the next larger one.
       compilations: number of compilations that the function then still needs.
       padding_share: the share of all elements of the padded inputs that is padding, from 0 to 1.
     """
@@ -607,7 +610,7 @@ class Bucket(Entry):
       path: the argument.
       axis: the axis, from 0.
       observed: [size, number of calls with this size] for each size. If calls were not counted: [size, number
-        of compilations].
+        of compilations with this size].
       calls: number of all calls; null: not counted.
       choices: proposals for the sizes to pad to, from which the user can take one.
     """
@@ -690,9 +693,9 @@ class Collective(Entry):
       conditional: the name of the conditional instruction with a branch that contains the collective; null:
         none.
       axes: the mesh axes over which the collective communicates; null: unknown, or the groups of devices that
-        communicate do not follow mesh axes.
+        communicate do not follow mesh axes; empty: each group has one device.
       group_size, groups: number of devices in each group that communicates, and number of groups; null:
-        unknown, or the groups differ in size.
+        unknown, a permute, or the groups differ in size.
       origin: asked (the user's program contains the collective), inserted (by the partitioner), or null
         (unknown).
       weight: the parameter that this all-gather collects from the devices for a matrix product, as in fully
@@ -823,13 +826,13 @@ class Donation(Entry):
 
 
 class Constant(Entry):
-    """An array that a traced function captured, for example from its closure. The program contains it as a
-    constant.
+    """A constant array of a program: mostly an array that the traced function captured, for example from its
+    closure.
 
     Attributes:
       name: the variable that had the array; null: unknown.
       bytes: bytes of the whole array.
-      source: the line at which the program first uses the array.
+      source: the user's line that first uses the array; null: unknown.
     """
 
     name: str | None
@@ -935,9 +938,9 @@ class Bounds(Entry):
     Attributes:
       compute_seconds: time of the matrix products.
       memory_seconds: time of reading and writing memory.
-      axes_seconds: time of the collectives: mesh axes joined with a comma -> seconds.
+      axes_seconds: time of the collectives: mesh axes joined with a comma (``?``: unknown axes) -> seconds.
       least_seconds: the largest of these bounds: a call takes at least this time; null: all are unknown.
-      binds: the name of the largest bound: compute, memory or mesh axes.
+      binds: the name of the largest bound: compute, memory or mesh axes; null: all are unknown.
       quoted: the names of bounds whose peak rate is not on a page of the vendor, but on a page that quotes
         the vendor.
     """
@@ -953,19 +956,20 @@ class Bounds(Entry):
 class Texts(Entry):
     """What the StableHLO and the HLO of a program contain.
 
-    Three keys are null if they are not exact: ``matrix_flops``, ``estimated_cycles`` and
+    Figures that are not exact are null in ``matrix_flops``, in ``estimated_cycles`` and for each entry of
     ``wire_bytes_by_axes``. Keys with ``_at_least`` are lower bounds: they count the smallest branch of each
     conditional, and nothing for custom kernels and for loops with an unknown number of iterations. Keys with
     ``_at_most`` are upper bounds: they count the largest branch of each conditional.
 
     Attributes:
-      num_partitions: number of devices that the program runs on.
+      num_partitions: number of devices that the program runs on; null: unknown.
       problems: lines that could not be parsed.
       instructions: number of HLO instructions.
       mesh: [axis, size] of each mesh axis.
       unfused_elementwise: number of elementwise instructions outside fusions.
-      custom_calls: name of the called function -> number of calls.
-      wire_bytes_by_axes: mesh axes joined with a comma -> bytes that one device sends in one call.
+      custom_calls: name of the called function -> number of such calls in the program.
+      wire_bytes_by_axes: mesh axes joined with a comma (``?``: unknown axes) -> bytes that one device sends
+        in one call.
       matrix_flops: operations of matrix products and convolutions on one device in one call.
       repeated_blocks: sequences of operations that the program contains several times.
       op_counts: name of a StableHLO operation -> how often the program contains it.
@@ -1013,7 +1017,8 @@ class Program(Texts):
         call; else null.
       stablehlo, hlo: the hashes under which the run directory keeps the StableHLO and the HLO; null: not
         kept.
-      target: the name of the target; null: the program is for this machine.
+      target: the name of the target; if the program is for this machine, the platform: ``cpu``; null:
+        unknown.
       compilations: ids of the calls that compiled the program.
       state: where the compilation for the target stands: skipped, waiting, compiling, abandoned (the process
         that compiled has ended), or the compiler's outcome (``ok``, ``exhausted``, ...).
@@ -1070,7 +1075,8 @@ class ArrayGroup(Entry):
         ``params['layers'][*]``; null: no variable was found.
       shared: number of these arrays that use the memory of other arrays in the snapshot; null: none.
       global_bytes: bytes of all these arrays; an array with copies on several devices counts once.
-      device_bytes: bytes that all these arrays take on each device that has a part of them.
+      device_bytes: bytes that all these arrays, also those in ``shared``, take on each device that has a part
+        of them.
       sharding, spec: the sharding as text, and its PartitionSpec.
       replication: number of devices that have the same part of an array.
       padding_bytes: bytes allocated for padding, on all devices.
@@ -1116,8 +1122,8 @@ class Snapshot(Entry):
     """The live arrays at one moment.
 
     Attributes:
-      time_seconds: when it was taken, in seconds since the start of the run.
-      count: number of arrays.
+      time_seconds: when it was taken, in seconds since the recording of the program began.
+      count: number of arrays in ``groups``.
       parts: number of further live arrays, in no group: no variable leads to them, and they use the memory of
         arrays in the groups.
       bytes: bytes on all devices of this process; memory that several arrays share counts once. null:
@@ -1155,7 +1161,8 @@ class Transfer(Entry):
 
     Attributes:
       direction: device_to_host, host_to_device or device_to_device.
-      kind: the function that copies: float, item, np.asarray, device_get, device_put, ...
+      kind: the function that copies: float, item, np.asarray, device_get, device_put, ..., or ``argument``: a
+        call of a jitted function copies its arguments.
       count: number of copies; null: not counted.
       bytes: bytes of all these copies, or of those of one call if ``count`` is null; null: unknown.
       blocked_seconds: seconds for which these copies made the program wait, including the time until the
@@ -1207,10 +1214,11 @@ class Profile(Entry):
     line.
 
     Attributes:
-      devices: number of devices that executed instructions; null: unknown. The seconds of ``lines`` are then
-        not for one device, but for all together.
+      devices: number of devices that executed instructions; null: unknown. ``device_seconds`` and the seconds
+        of ``lines`` are then not for one device, but for all together.
       step_seconds: mean wall time of one step; null: unknown.
-      device_seconds: mean time for which one device executed instructions in one step.
+      device_seconds: mean time for which one device executed instructions in one step. If instructions run at
+        the same time, the time of each counts.
       file: the profile's file, relative to the run directory; null: none was written.
       left_out: number of further instructions, the fastest ones, which jaxscope did not record.
     """
@@ -1262,7 +1270,7 @@ class LineTimes(Entry):
 
     Attributes:
       seconds: the wall time that was measured. The sum over ``lines`` is smaller if the thread also ran code
-        that no line of the user had called.
+        that no line of the user had called, or if there were too many lines to record.
       lines: the lines of the user's code, the longest time first.
       traced: the lines of functions that JAX traced, with the seconds of tracing, the longest time first. The
         same seconds also count in ``lines``, for the line that made JAX trace.
@@ -1307,8 +1315,9 @@ class StepTime(Entry):
       rest_seconds: the time that no measurement assigns to a line: Python code, dispatch, and waiting that
         was not recorded.
       device_waits_share: the share of the time of ``profiled_steps`` in which a device executed nothing, from
-        0 to 1; the mean over the devices. null: JAX's profiler did not run.
-      profiled_steps: the first and the last step that JAX's profiler measured; null: it did not run.
+        0 to 1; the mean over the devices. null: JAX's profiler did not measure this.
+      profiled_steps: the first and the last step of the profile that gives ``device_waits_share``; null:
+        there is none.
     """
 
     first_step: int
@@ -1363,7 +1372,7 @@ class Finding(Entry):
       path: the argument or array that the finding is about; null: none.
       targets: names of the targets (machines compiled for) whose programs have the finding.
       settings: names of the settings (values that ``run --vary`` gave the program) with which the program has
-        the finding.
+        the finding; empty if there is only one setting.
       contexts: which forms of the program have the finding: the program that ran, programs for targets,
         programs with other settings of ``run --vary``.
       id: an id that stays the same in later runs.
@@ -1427,8 +1436,9 @@ class OverAxes(Entry):
     Attributes:
       axes: the mesh axes; null: unknown.
       count: number of collective instructions.
-      executions: how often these instructions run in one call of the program, all together; null: unknown.
-      wire_bytes: bytes that one device sends for them in one call; null: unknown.
+      executions: how often these instructions run in one call of the program, all together, at most; null:
+        unknown.
+      wire_bytes: bytes that one device sends for them in one call, at most; null: unknown.
     """
 
     axes: list[str] | None
@@ -1442,7 +1452,7 @@ class Fit(Entry):
 
     Attributes:
       used_bytes: bytes that the program needs on one device.
-      capacity_bytes: memory of the device.
+      capacity_bytes: memory of the device; null: unknown, or the program was not compiled for a target.
       fits: whether the program fits; null: unknown, or the program was not compiled for a target (another
         machine).
     """
@@ -1537,7 +1547,7 @@ class Ranks(Entry):
     Attributes:
       size: number of processes; null: unknown.
       missing: numbers of the processes that recorded nothing.
-      groups: groups of processes with equal ``shared_programs``, each as a list of their numbers. Several
+      groups: groups of processes that compiled equal programs, each as a list of their numbers. Several
         groups mean that the processes compiled different programs.
       ranks: the recorded processes.
     """

@@ -290,8 +290,8 @@ def _arrow(before: str, after: str) -> str:
 
 def as_json(found: RunDiff | CompilationDiff, pair: Pair) -> dict[str, Any]:
     """Return how two runs, or two compilations, differ, as plain data for JSON. For runs, it is under the
-    keys ``run`` (facts) and ``functions``; for compilations, under ``compilation``. The other keys are null.
-    ``pair`` has the two runs and their directories."""
+    keys ``run`` (facts) and ``functions``; for compilations, under ``compilation``. Of these three keys,
+    those that do not apply are null. ``pair`` has the two runs and their directories."""
     from jaxscope import __version__
 
     parts: dict[str, Any] = dict.fromkeys(("run", "functions", "compilation"))

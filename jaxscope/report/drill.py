@@ -76,7 +76,7 @@ class Document:
 
     Args:
       directory: the directory of the run; None: unknown. The report then lacks the settings of ``run --vary``
-        (the values that it gave the program) and the runs with other settings.
+        (the values that it gave the program), the runs with other settings, and the program's ``state``.
       job: all processes that were recorded together, if there are several; ``run`` is then one of these
         processes. None: the report is about ``run`` alone.
     """

@@ -53,7 +53,7 @@ def as_json(run: Run, directory: RunDir | None = None, job: Job | None = None) -
 
     Args:
       directory: the directory of the run; None: unknown. The report then lacks the settings of ``run --vary``
-        (the values that it gave the program) and the runs with other settings.
+        (the values that it gave the program), the runs with other settings, and the program's ``state``.
       job: all processes that were recorded together, if there are several; ``run`` is then one of these
         processes. None: the report is about ``run`` alone.
     """
@@ -76,7 +76,7 @@ def pieces(run: Run, directory: RunDir | None = None, job: Job | None = None) ->
 
     Args:
       directory: the directory of the run; None: unknown. The report then lacks the settings of ``run --vary``
-        (the values that it gave the program) and the runs with other settings.
+        (the values that it gave the program), the runs with other settings, and the program's ``state``.
       job: all processes that were recorded together, if there are several; ``run`` is then one of these
         processes. None: the report is about ``run`` alone.
     """
@@ -108,7 +108,7 @@ def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) 
 
     Args:
       directory: the directory of the run; None: unknown. The report then lacks the settings of ``run --vary``
-        (the values that it gave the program) and the runs with other settings.
+        (the values that it gave the program), the runs with other settings, and the program's ``state``.
       job: all processes that were recorded together, if there are several; ``run`` is then one of these
         processes. None: the report is about ``run`` alone.
     """

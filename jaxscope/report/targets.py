@@ -51,8 +51,9 @@ def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:
 
 
 def devices(run: Run) -> Iterator[Line]:
-    """Yield warnings if this machine, on which the program ran, differs from a target (a machine for which it
-    was also compiled): in the number of devices, for example."""
+    """Yield warnings about what the program saw of this machine instead of its targets (machines to compile
+    for): another number of devices, and the values of ``jax.process_count()`` and the like. Yield nothing if
+    there are no targets, or if the devices of this machine are unknown."""
     have = len(run.devices)
     for t in run.targets:
         if have and have != t.devices:

@@ -35,8 +35,8 @@ def _entry(t: Transfer) -> contract.Transfer:
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
     """Yield lines about the lines of code at which the main process waited long for copies or copied many
-    bytes. If there are none, yield one line with the number of copies. ``everything`` (``--all``) lists all
-    lines of code that copy. ``places`` shortens file names."""
+    bytes. If there are none, yield one line with the number of copies (nothing if that is 0). ``everything``
+    (``--all``) lists all lines of code that copy. ``places`` shortens file names."""
     found = [t for t in model.transfers(run) if t.process is run.main]
     shown = [t for t in found if long(run, t.blocked_seconds or 0.0) or (t.bytes or 0) >= LARGE]
     shown = found if everything else shown[:SHOWN]

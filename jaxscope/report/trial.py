@@ -68,7 +68,8 @@ class OneFact(contract.Entry):
       function: the name of the function to which the figure belongs; null: it belongs to the whole run.
       target: the target (a machine given with ``--target``) of the program to which the figure belongs; null:
         none.
-      verdict: better, worse or equal: what the change did to the figure.
+      verdict: better, worse or equal: what the change did to the figure. A difference of at most 5 % in
+        memory, operations or least time counts as equal.
     """
 
     name: str
@@ -98,7 +99,8 @@ class Outputs(contract.Entry):
     """A comparison of what the program printed on stdout before the change and after it.
 
     Attributes:
-      equal: true if the outputs are equal, or differ only in numbers, by at most ``tolerance``.
+      equal: true if the outputs are equal, or differ only in white space within lines and in numbers, by at
+        most ``tolerance``.
       identical: true if the outputs are equal in every character.
       tolerance: the largest relative difference of two numbers that counts as equal: 0.01 is 1 %.
       largest_difference: the largest relative difference of two numbers at the same place; null: something
@@ -146,8 +148,8 @@ class Trial(contract.Entry):
       verdict: better, worse, equal or mixed (some figures are better, some worse); ``failed``: the changed
         program failed; ``outputs differ``: it prints something else.
       outputs: the comparison of what the program printed before and after the change.
-      facts: the figures of the whole run, then those of the functions that both runs have. Without ``--all``,
-        figures of functions that are equal are not listed.
+      facts: the figures of the whole run, then those of the user's functions that both runs have. Without
+        ``--all``, a figure of a function is listed only if it is better or worse.
       facts_equal: number of figures that are not listed.
       findings_gone, findings_new: findings that only the run before the change has, and those that only the
         run after it has.
@@ -186,7 +188,7 @@ class Compared(NamedTuple):
 def compare(before: Side, after: Side, tolerance: float, *, everything: bool = False) -> Compared:
     """Compare the figures, findings and outputs of a program before and after a change of its source.
     ``tolerance`` is the largest relative difference at which two numbers in the outputs count as equal. With
-    ``everything`` (``--all``), the result also has figures of functions that are equal."""
+    ``everything`` (``--all``), the result also has the figures of functions that the change left equal."""
     found = facts.facts(diff.runs(before.run, after.run))
     shown = [f for f in found if everything or f.function is None or f.verdict != EQUAL]
     outputs = compare_outputs(before.output, after.output, tolerance)

@@ -81,9 +81,9 @@ def by_function(variants: Sequence[Variant]) -> list[tuple[Function, list[Column
     """Return the user's functions, slowest first, each with the programs to compare. These are its latest
     programs for each target (a machine to compile for, ``v5e:4x4``) in each run.
 
-    If there are no targets but several runs, they are the latest programs that ran. Functions of different
-    runs are the same if they have the same id. ``variants`` are the run, then its sub-runs (the same program
-    with other settings or numbers of devices).
+    If there are no targets but several runs, they are the latest programs that ran. If there is only one run
+    and no target, return an empty list. Functions of different runs are the same if they have the same id.
+    ``variants`` are the run, then its sub-runs (the same program with other settings or numbers of devices).
     """
     found: dict[str, tuple[Function, list[Column]]] = {}
     elsewhere = any(v.run.retargeted for v in variants)

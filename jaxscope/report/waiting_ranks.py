@@ -21,8 +21,8 @@ def blocked_since(rank: Rank) -> int | None:
 
 
 def doing(rank: Rank) -> Doing:
-    """Return what a rank (process) does, or did when it was killed, as (name of a message template, line):
-    ``("rank-waits-at", frame)``. The line is None if it is unknown."""
+    """Return what a rank (process) does, did when it was killed, or that it has ended, as (name of a message
+    template, line): ``("rank-waits-at", frame)``. The line is None if it is unknown."""
     if rank.left_ns is not None and (rank.left or rank.code in (None, 0)):
         return "rank-has-left", rank.seen[-1].site if rank.seen else None
     if rank.phase is not None:
@@ -43,9 +43,9 @@ def groups(job: Job) -> dict[Doing, list[Rank]]:
 
 
 def sentences(job: Job, now_ns: int | None = None) -> list[Message]:
-    """Return a message for each group of ranks that do the same at the same line: which ranks, at which line,
-    since when, the step and the last program. ``now_ns`` is the present time; None: for each rank, use the
-    time at which it was last known to be alive."""
+    """Return a message for each group of ranks that do the same at the same line (the MOST smallest groups):
+    which ranks, at which line, since when, the step and the last program. ``now_ns`` is the present time;
+    None: for each rank, use the time at which it was last known to be alive."""
     return [_sentence(job, each, ranks, now_ns) for each, ranks in list(groups(job).items())[:MOST]]
 
 

@@ -18,7 +18,7 @@ class ArrayGroup(msgspec.Struct, frozen=True, omit_defaults=True):
         ``state.params[*]``. None: no variable was found. If the path ends with ``…``, the group has arrays of
         several paths below it.
       shape, dtype: shape and dtype of each array; None: they differ (a path with ``…``).
-      bytes: bytes of all arrays of the group; an array on several devices counts once. None: unknown.
+      bytes: bytes of all arrays of the group. Equal copies on several devices count once. None: unknown.
       device_bytes: bytes that all arrays of the group take on each device that has a part of them, with tiles
         and padding; None: unknown.
       sharding: an index into the snapshot's list of shardings (``ArraysSeen.shardings``); None: unknown, or
@@ -29,7 +29,7 @@ class ArrayGroup(msgspec.Struct, frozen=True, omit_defaults=True):
       held: the Python objects that refer to the arrays and so keep them alive, in words: ``a list of 40``.
         None: jaxscope did not search for them. It searches if the arrays have no path and their number grows.
       shared: number of these arrays that use the memory of another array in the snapshot: they are shards of
-        it, or have the same buffer. Only the other array's bytes are counted.
+        it, or have the same buffer. Their bytes are contained in ``bytes`` and ``device_bytes``.
     """
 
     path: str | None = None

@@ -25,10 +25,11 @@ class ArrayType(_Value, tag="array", frozen=True, gc=False):
     """The abstract value of an array argument, before or after the change that made a call miss JAX's caches.
 
     Attributes:
-      shape: the shape; None: several arrays changed in this way, and their shapes may differ.
+      shape: the shape; None: unknown, or several arrays with perhaps different shapes changed in this way.
       dtype: the dtype; None: unknown.
       weak_type: whether the value is weakly typed; None: unknown, or the cause is not about it.
-      type: the Python type that was passed: ``jax.Array``, ``numpy.ndarray``, ``float``; None: unknown.
+      type: the Python type that was passed: ``jax.Array``, ``numpy.ndarray``, ``float``; None: unknown, or
+        several arrays.
     """
 
     shape: tuple[int | str, ...] | None
@@ -38,8 +39,8 @@ class ArrayType(_Value, tag="array", frozen=True, gc=False):
 
 
 class AxisSizes(_Value, tag="axis_sizes", frozen=True, gc=False):
-    """The sizes of axes, before or after the change that made a call miss JAX's caches. Several array
-    arguments have these axes, and changed in the same way. ``sizes`` has (index of the axis, its size)."""
+    """The sizes of the axes that changed, before or after the change that made a call miss JAX's caches.
+    Several array arguments changed in this way. ``sizes`` has (index of the axis, its size)."""
 
     sizes: tuple[tuple[int, int | str], ...]
 
@@ -50,7 +51,7 @@ class Placement(_Value, tag="placement", frozen=True, gc=False):
     Attributes:
       sharding: the class of the sharding: ``NamedSharding``, ``SingleDeviceSharding``, ...
       text: a short text for messages: ``P('d',) on d=8``.
-      devices: ids of the devices in mesh order, as ranges (``"0-7"``); None: unknown.
+      devices: ids of the devices in mesh order, as ranges: ``"0-3,8"``; None or empty: unknown.
       mesh: (name, size, axis type) of each axis of the mesh; None: there is no mesh.
       spec: the PartitionSpec as JAX prints it; None: there is none.
       memory_kind: ``device``, ``pinned_host``, ...; None: unknown.
@@ -70,7 +71,7 @@ class Commitment(_Value, tag="commitment", frozen=True, gc=False):
 
     Attributes:
       committed: whether it is committed; None: unknown.
-      where: the array's sharding as text; None: unknown, or several arrays with different shardings.
+      where: the array's sharding as text; None: unknown, or several arrays changed in this way.
     """
 
     committed: bool | None
@@ -115,14 +116,14 @@ class StaticValue(_Value, tag="static", frozen=True, gc=False):
 
 class Container(_Value, tag="container", frozen=True, gc=False):
     """The type of a node of a pytree of arguments, before or after the change that made a call miss JAX's
-    caches: ``dict``, ``None``, or a class."""
+    caches: ``dict``, ``None``, or the name of a class."""
 
     container: str
 
 
 class Leaves(_Value, tag="leaves", frozen=True, gc=False):
-    """The number of leaves (arrays) below a path of the arguments. Only one of the two compared calls has
-    this path, so the later call missed JAX's caches."""
+    """The number of leaves (arrays) that only one of the two compared calls has, below a path of the
+    arguments. The later call therefore missed JAX's caches."""
 
     count: int
 
@@ -292,7 +293,8 @@ class Compared(_Detail, tag="compared", frozen=True, gc=False):
 
 
 class NotRecorded(_Detail, tag="not_recorded", frozen=True, gc=False):
-    """The cause is unknown: the cache key was not recorded, or an event to which the key refers is lost."""
+    """The cause is unknown: the cache key was not recorded. Or the cause is a setting of JAX, but the event
+    with the settings is lost, so that it is unknown which one changed."""
 
 
 class RecordingBegan(_Detail, tag="recording_began", frozen=True, gc=False):
@@ -324,8 +326,8 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
       kind: what differs from the earlier call: ``shape``, ``static_value``, ``new_function``, ...
       level: the cache in which the call was not found: trace, lower, compile or fast_path.
       path: the path of the argument in the user's names (``batch['ids']``); the word ``context`` if the mesh
-        around the call changed; the name of the setting if ``kind`` is ``config``; None: the cause has no
-        single path.
+        around the call changed; the name of the setting or option if ``kind`` is ``config`` or ``options``;
+        None: the cause has no single path.
       before, after: the value in the earlier call, and the value in the call that missed; None: there is no
         such value.
       certainty: certain or likely.

@@ -26,7 +26,8 @@ class MissesCounted(Event, frozen=True, tag="MissesCounted"):
 
 
 class Step(Event, frozen=True, tag="Step"):
-    """A step of the program's training loop ended. At most ten of these events are written per second.
+    """A step of the program's training loop ended, because the program called ``jaxscope.step()``. If steps
+    are short, only some of them have an event.
 
     Attributes:
       index: number of the step that ended, from 1.
@@ -42,8 +43,7 @@ class StepTimed(Event, frozen=True, tag="StepTimed"):
     """The time at which a training step ended. The time per step is computed from these events.
 
     The event is written for each of the first steps, later each time the number of steps has grown by a
-    quarter. Before the event, this thread writes Transferred events with the totals of its transfers up to
-    the end of the step.
+    quarter. Transferred events with the totals of all transfers so far are written before it.
 
     Attributes:
       step: number of the step that ended. If calls of a function count as steps, each call ends the step
@@ -77,7 +77,7 @@ class Brought(Event, frozen=True, tag="Brought"):
     in NumPy arguments.
 
     Each number of bytes has a count of its own. From the counts, a report knows how many calls had each size
-    of an argument. Nothing is written if all calls pass the same number of bytes.
+    of an argument. No counts are written if all calls pass the same number of bytes.
 
     Attributes:
       function: id of the function.
@@ -85,7 +85,8 @@ class Brought(Event, frozen=True, tag="Brought"):
       count: number of calls with this number of bytes since the start of the recording.
       cell: index of this count in the counts file (an array of integers beside the log), where it continues.
         None: it does not; only later events have newer counts.
-      lost: whether the bytes of later calls are unknown, because the arguments could not be read.
+      lost: True: the bytes of the function's calls are unknown from now on, because the arguments could not
+        be read; ``bytes`` and ``count`` have no meaning.
     """
 
     function: str = ""

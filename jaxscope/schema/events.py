@@ -39,10 +39,10 @@ class RunStarted(Event, frozen=True, tag="RunStarted"):
 
     Attributes:
       schema: version of the format of the log.
-      name: name of the run.
+      name: name of the run directory.
       how: what started the recording: run (``jaxscope run``), record (``jaxscope.record()``), env (the
         environment variable JAXSCOPE=record), child (a process that the program spawned) or fork.
-      argv, cwd: command line and working directory.
+      argv, cwd: command line (with secrets removed) and working directory.
       python, jax, jaxlib, jaxscope: versions.
       parent: id of the parent process.
       ir: which texts of compiled programs are stored: all, stablehlo, hlo, stats (no text, only figures of
@@ -52,7 +52,7 @@ class RunStarted(Event, frozen=True, tag="RunStarted"):
       locked: whether the process holds a lock on its log while it records. The lock shows readers that the
         process is alive.
       steps: in a forked process, the number of steps that its parent had counted; the process continues to
-        count from there. Else None.
+        count from there. None: not forked, or none were counted.
     """
 
     schema: int = SCHEMA
@@ -99,14 +99,14 @@ class FunctionSeen(Event, frozen=True, tag="FunctionSeen"):
       file, line: where the function is defined; None: unknown.
       form: def, lambda, partial, method, callable (an object with ``__call__``) or primitive.
       wrappers: names of the layers around the user's function, outermost first: ``["jax.grad"]``.
-      library: whether the function belongs to JAX or a library, not to the user.
+      library: whether the function belongs to JAX or a library, not to the user; False if ``eager`` is True.
       eager: whether it is an operation that runs outside jit (``jnp.add`` in plain Python code).
       signature: the parameters as text; None: unknown.
-      captures: the functions, classes and callable objects that the function takes from its closure, as
-        ``loss=l2`` (at most 8).
-      captured_code: names and lines of the functions that it takes from its closure, and of those that these
-        take from theirs, as a text of limited length; empty if there are none. Functions that are otherwise
-        alike are sorted by this text.
+      captures: the functions, classes and callable objects that the function takes from its closure or gets
+        from a partial or a method's object, as ``loss=l2`` (at most 8).
+      captured_code: names and lines of the functions in these values, and of those in the closures of these
+        functions, as a text of limited length; empty if there are none. Functions that are otherwise alike
+        are sorted by this text.
     """
 
     function: str = ""
@@ -125,7 +125,8 @@ class FunctionSeen(Event, frozen=True, tag="FunctionSeen"):
 
 
 class ContextSeen(Event, frozen=True, tag="ContextSeen"):
-    """The settings of JAX that are part of its cache keys (precision, x64, mesh, ...) have new values.
+    """The settings of JAX that are part of its cache keys (precision, x64, mesh, ...) have values that no
+    earlier event has.
 
     Attributes:
       context: an id of these values. The keys of later calls refer to it (``Key.context``).
@@ -160,8 +161,8 @@ class Missed(Event, frozen=True, tag="Missed"):
         unknown.
       into_library: position of the user's line that called a library which then called JAX: 0 is ``site``, n
         is ``stack[n - 1]``. If several lines did, the outermost. If no line did, 0. None: the function is the
-        user's own.
-      library: the name of that library; None: no library.
+        user's own, or could not be read.
+      library: the name of that library, or of the installed package that ``site`` called; None: neither.
       main_step: in a process that the program started, the step of the program's first process; else None.
     """
 
@@ -208,7 +209,7 @@ class Traced(Event, frozen=True, tag="Traced"):
 
     Attributes:
       call: number of the call in its process; all events about one call have the same number.
-      seconds: seconds of tracing; None for a trace inside another trace.
+      seconds: seconds of tracing; None: unknown, as for a trace inside another trace.
       out_tree: the tree definition of the result, as text.
       out: the leaves of the result; None: unknown.
       captured: arrays from outside the function that became constants; None: unknown.
@@ -285,7 +286,7 @@ class Compiled(Event, frozen=True, tag="Compiled"):
       seconds: seconds of compilation, or of loading.
       program: id of the program, as in the Lowered event of the call; None: unknown.
       module: name of the HLO module: ``jit_train_step``.
-      persistent_cache: hit, miss or off.
+      persistent_cache: hit, miss or off; None: unknown.
       persistent_cache_reason: why the cache is off, or why the program was not stored; None: unknown, or
         there is no special reason.
       out_shardings, out_sharding_of: the different shardings of the results; for each flat result an index
@@ -299,7 +300,7 @@ class Compiled(Event, frozen=True, tag="Compiled"):
         MemoryRead event has it.
       cost: XLA's cost analysis: ``{"flops": ..., "bytes accessed": ...}``.
       fingerprint: XLA's fingerprint of the executable, as text.
-      devices: ids of the devices that the program runs on, as ranges: ``"0-7"``.
+      devices: ids of the devices that the program runs on, as ranges: ``"0-3,8"``; None: unknown.
     """
 
     call: int = 0
@@ -349,7 +350,7 @@ class ProgramText(Event, frozen=True, tag="ProgramText"):
     Attributes:
       program: id of the program, as in its Lowered event.
       stage: stablehlo (the lowered text) or hlo (the compiled text).
-      blob: name of the file, a hash of its content.
+      blob: the hash of the text, which names the file: ``blobs/<hash>.zst``.
       bytes: size of the text in bytes.
     """
 
@@ -377,9 +378,9 @@ class ArgumentFate(Event, frozen=True, tag="ArgumentFate"):
 
     Attributes:
       call: number of the call in its process; all events about one call have the same number.
-      seen: when the arguments were checked: next_call (at a later call of a watched function), next_event or
-        exit.
-      deleted: paths of arguments that were donated and deleted.
+      seen: when the arguments were checked: next_call (at a later call of a watched function or of
+        ``jaxscope.step()``), next_event (at a later call that missed the fast path) or exit.
+      deleted: paths of arguments that were deleted, as donation does.
       gone: paths of arguments that were released, because nothing refers to them any more.
       kept: paths of arguments that are still alive.
       twice: paths of arguments whose array the call also got at another path; None: unknown.
@@ -401,20 +402,22 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
 
     Attributes:
       why: the occasion: step (a step ended), growth (there are more arrays), asked (requested by the user),
-        exit or exhausted (memory ran out). If steps are not counted, also miss (a call compiled) and time (a
-        transfer, some time after the last snapshot).
-      step: the step that ended last; None: steps are not counted.
-      count: number of live arrays.
+        exit or exhausted (memory ran out). If steps are not counted, also miss (a call of the user's function
+        missed JAX's fast path) and time (a transfer or a call of a library's function, some time after the
+        last snapshot).
+      step: the step that ended last, 0 if none has; None: steps are not counted.
+      count: number of live arrays in ``groups``.
       shardings: the shardings to which the groups refer.
       groups: the arrays, grouped by path, shape, dtype and sharding.
-      addressable: ids of the devices of this process, as ranges (``"0-3"``). Nothing is known about the
+      addressable: ids of the devices of this process, as ranges: ``"0-3,8"``. Nothing is known about the
         memory of other devices.
       memory: the figures of the allocator of each device.
-      host_limit: bytes of memory that this process may use, if its devices are CPU devices; else None.
+      host_limit: bytes of host memory that this process may use, if JAX's CPU backend is initialized; None:
+        it is not, or there is no known limit.
       cut: whether the search for variables that lead to the arrays stopped at a limit.
       cost_seconds: CPU time that the snapshot took, in seconds.
       error: the error message, if memory ran out; else None.
-      site: the user's line, if memory ran out; else None.
+      site: the user's line at which memory ran out; None: it did not, or the line is unknown.
       parts: number of further live arrays, in no group: shards that JAX keeps, which use the memory of arrays
         in the groups, and to which no variable leads.
       overlap: device id -> bytes that are counted in two groups, because an array shares the memory of
@@ -461,8 +464,8 @@ class Died(Event, frozen=True, tag="Died"):
     Attributes:
       error: the name of the exception's class.
       stack: the user's frames, innermost first.
-      library: the package, other than JAX, whose line made the failed call into JAX; None: the user's line
-        made it, or this is unknown.
+      library: the package, other than JAX, whose code raised the exception or made the failed call into JAX;
+        None: the user's code did, or this is unknown.
     """
 
     error: str = ""
@@ -570,7 +573,8 @@ class StderrWatched(Event, frozen=True, tag="StderrWatched"):
 
 
 class CompilerWarned(Event, frozen=True, tag="CompilerWarned"):
-    """A warning that XLA printed on stderr. ``t_ns`` is the time that the warning states.
+    """A warning that XLA printed on stderr. ``t_ns`` is the time that the warning states, or if that is not
+    plausible, the time at which jaxscope read it.
 
     Attributes:
       text: the line that XLA printed, from its time stamp on.
@@ -605,8 +609,9 @@ class RankGroup(msgspec.Struct, frozen=True):
 
     Attributes:
       ranks: the numbers of these ranks.
-      program: id of the program; None: these ranks have not compiled so many programs yet.
-      function: id of the function that was compiled; None: as for ``program``.
+      program: id of the program, or if it has callbacks a checksum of its module's name. None: these ranks
+        have not compiled so many programs yet. Empty: unknown.
+      function: id of the function that was compiled, perhaps shortened; None, empty: as for ``program``.
     """
 
     ranks: list[int] = []
@@ -615,7 +620,8 @@ class RankGroup(msgspec.Struct, frozen=True):
 
 
 class RanksCompiled(Event, frozen=True, tag="RanksCompiled"):
-    """The ranks (processes of a job) disagree: they compiled different programs, or some are far behind.
+    """The ranks (processes of a job) disagree: they compiled different programs, some are far behind, or only
+    some have ended.
 
     Only programs that run on the devices of all processes are compared, in the order in which each rank
     compiled them. Each rank publishes the names of its programs through JAX's coordination service. Rank 0
@@ -633,7 +639,7 @@ class RanksCompiled(Event, frozen=True, tag="RanksCompiled"):
 
 
 class SourceSeen(Event, frozen=True, tag="SourceSeen"):
-    """A source file of the user. The event is written once for each file.
+    """A source file of the user. Each process writes the event once for each file.
 
     Attributes:
       file: name of the file, or of the notebook cell.
@@ -648,8 +654,9 @@ class SourceSeen(Event, frozen=True, tag="SourceSeen"):
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """An event of a kind that this version of jaxscope does not know. ``raw`` is the decoded JSON object. If
-    the line in the log is very long, ``raw`` has only the time and the process id, or nothing."""
+    """An event of a kind that this version of jaxscope does not know, or with fields that it cannot read.
+    ``raw`` is the decoded JSON object. If the line in the log is very long, ``raw`` has only the time and the
+    process id, or nothing."""
 
     kind: str
     raw: dict[str, Any]

@@ -69,8 +69,8 @@ class Contexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
       ran: whether the program that ran has the finding.
       targets: names of the targets whose programs have the finding.
       settings: the settings whose programs have the finding; empty if there is only one setting.
-      named: short texts for ``settings``, made of the values that these settings have in common; empty: all
-        settings have the finding.
+      named: short texts for ``settings``: the values that only these settings have in common, else their
+        labels; empty: all settings have the finding.
       in_title: whether the finding's title already names the targets.
       programs: numbers of the compilations whose programs have the finding, if the latest program does not
         have it.
@@ -146,9 +146,9 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def by_chance(self) -> bool:
-        """Return whether another run of the same program may lack the finding by chance: it is a note that is
-        reported because of measured seconds, or it is about a measured share of the time. Checks ignore such
-        findings, because a check must have the same result in each run."""
+        """Return whether another run of the same program may lack the finding by chance: it is reported
+        because of measured seconds (``timed``), and is a note or about a measured share of the time. Checks
+        ignore such findings, because a check must have the same result in each run."""
         return self.timed and (self.severity == NOTE or self.code in SHARES)
 
     @property

@@ -69,7 +69,7 @@ class Message(msgspec.Struct, frozen=True):
 
 class Parts(msgspec.Struct, frozen=True):
     """Several parts of a message (texts, numbers, lines, messages, ...), written one after the other with
-    ``between`` between two of them."""
+    ``between`` between two of them. Empty ones are skipped."""
 
     parts: tuple[Field, ...]
     between: str = ", "

@@ -41,7 +41,7 @@ class Profiled(Event, frozen=True, tag="Profiled"):
       instructions: the times of the instructions, the slowest first.
       left_out: number of further instructions that the profile has and ``instructions`` has not.
       busy_seconds: the seconds in which a device executed at least one instruction, summed over the devices;
-        None: the profile does not have the times at which instructions began.
+        None: the profile does not name the device of each instruction.
       file: path of the profile, relative to the run directory; None: no file was written.
       cost_seconds: seconds that jaxscope used to start and stop the profiler and to read the profile; None:
         unknown.

@@ -54,7 +54,7 @@ class Counting(msgspec.Struct, frozen=True):
         If the run has step marks, the number is one more than the marks until this moment. Otherwise it is
         the number of calls of a function until this moment: of the function watched with ``step=True`` (of
         several, the one with the most calls), or if there is none, of the first watched function that was
-        called more than once.
+        called more than once (of the first watched function if none was).
 
         Args:
           marks: number of step marks until this moment.

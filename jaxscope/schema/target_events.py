@@ -35,11 +35,11 @@ class Retargeted(Event, frozen=True, tag="Retargeted"):
         None: there is none.
       seconds: seconds for which the user's program waited for this second lowering; None: unknown.
       module: name of the MLIR module; None: unknown.
-      stablehlo, stablehlo_bytes: the file of the run that has the lowered text, and the size of the text in
-        bytes; None: no text.
+      stablehlo, stablehlo_bytes: the hash under which the run stores the lowered text, and the size of the
+        text in bytes; None: no text.
       partitions: number of devices that the program runs on; None: unknown.
-      in_order: whether these devices are the first ones of the target, in the target's order; None: unknown,
-        because the log is from an older version.
+      in_order: whether these devices are the first ones of the target, in the target's order; None: there is
+        no program, or the log is from an older version.
       donated: paths of the arguments that the call donates.
       dropped: positions of the flat arguments that the program does not take.
       skipped: why there is no program for the target; None: there is one.
@@ -76,13 +76,14 @@ class TargetCompiled(Event, frozen=True, tag="TargetCompiled"):
       target: name of the target.
       outcome: ok, exhausted (the program needs more memory than the target has), failed, crashed, late (a
         time limit was reached) or missing (no such compiler is installed).
-      seconds: seconds that the compiler took; None: it did not end.
-      text, text_bytes: the file of the run that has the compiled HLO text, and its size in bytes; None: no
-        text.
+      seconds: seconds until the compiler ended, crashed or was stopped; None: it did not run, or this is
+        unknown.
+      text, text_bytes: the hash under which the run stores the compiled HLO text, and its size in bytes;
+        None: no text.
       memory: the memory that the program needs on one device, according to the compiler; None: unknown.
       peak_bytes: peak memory on one device, in bytes; None: the compiler does not state it.
       cost: XLA's cost analysis: ``{"flops": ..., "bytes accessed": ...}``.
-      error: the compiler's message, or how its process ended; None: no error.
+      error: the compiler's message, how its process ended, or what to install; None: no error.
       compiler: name and version of the compiler; None: unknown.
       process_bytes: the most bytes of memory that the compiler's process has used so far; None: unknown.
     """

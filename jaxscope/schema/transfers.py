@@ -35,7 +35,7 @@ class Transferred(Event, frozen=True, tag="Transferred"):
       caller: the user's line that called the function of ``site``; None: several lines did, or no line of the
         user.
       first_ns, last_ns: wall clock of the first and the last transfer, in nanoseconds since the epoch.
-      close: number of the transfers in ``waits`` that took at least a fifth of the time since the previous
+      close: number of the transfers in ``waits`` that took more than a fifth of the time since the previous
         transfer.
       checks: number of the transfers in ``waits`` after which jaxscope checked whether the device still had
         work.

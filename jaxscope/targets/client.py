@@ -178,6 +178,7 @@ def compile_job(job: Job, module: bytes, devices: list[Any]) -> Any:
       devices: JAX device objects for all devices of the target.
 
     Raises:
+      ValueError: the target has fewer devices than the program needs.
       Exception: an error of the compiler.
     """
     import jax

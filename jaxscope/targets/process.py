@@ -144,11 +144,12 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables for the compiler's process: ``given``, those of the user's program,
     with these changes.
 
-    A forced number of CPU devices is removed. TPU_SKIP_MDS_QUERY is set: otherwise libtpu asks a cloud's
-    metadata server for its machine and waits for an answer. TPU_LOG_DIR is set: otherwise libtpu leaves up to
-    four files for each process in /tmp/tpu_logs. The log levels of libtpu are set to 3, so that only fatal
-    errors go to stderr, which is stored in the run directory. If ``given`` has TPU_LOG_DIR or a log level,
-    its value is kept.
+    jaxscope's own variables, PYTHONSTARTUP and a forced number of CPU devices are removed. JAX is limited to
+    the CPU, and jaxscope is added to PYTHONPATH if it is not installed. TPU_SKIP_MDS_QUERY is set: otherwise
+    libtpu asks a cloud's metadata server for its machine and waits for an answer. TPU_LOG_DIR is set:
+    otherwise libtpu leaves up to four files for each process in /tmp/tpu_logs. The log levels of libtpu are
+    set to 3, so that only fatal errors go to stderr, which is stored in the run directory. If ``given`` has
+    TPU_LOG_DIR or a log level, its value is kept.
     """
     env = {k: v for k, v in given.items() if k not in _NOT_OURS}
     flags = [f for f in env.get("XLA_FLAGS", "").split() if "xla_force_host_platform_device_count" not in f]

@@ -145,8 +145,8 @@ def _event(job: Job, result: Result) -> TargetCompiled:
 
 def places() -> int:
     """Return how many compilers may run at the same time on this machine: one for each 2 GiB (EACH) of
-    memory, but at most one for each core. libtpu itself sets no limit, because ``process.environment`` sets
-    ALLOW_MULTIPLE_LIBTPU_LOAD."""
+    memory, but at most one for each core and at least one. libtpu itself sets no limit, because
+    ``process.environment`` sets ALLOW_MULTIPLE_LIBTPU_LOAD."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     with contextlib.suppress(OSError, ValueError):  # the limit of a container
         memory = min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))
@@ -155,8 +155,8 @@ def places() -> int:
 
 @contextlib.contextmanager
 def place(waits: Callable[[Sequence[int]], None], limit: float = WAIT_S) -> Iterator[None]:
-    """Wait until fewer than ``places()`` compilers run on this machine, for this or other runs. Then count as
-    one of them while the ``with`` statement runs.
+    """Wait until fewer than ``places()`` compilers of this user run on this machine, for this or other runs.
+    Then count as one of them while the ``with`` statement runs.
 
     Args:
       waits: is called with the ids of the compiling processes when the wait begins and when they change, and
@@ -254,7 +254,8 @@ def start(run: RunDir, environ: Mapping[str, str] | None = None) -> subprocess.P
 
 def main(directory: str) -> None:
     """Compile the jobs of the run in ``directory`` until its queue is closed. A job is one program to compile
-    for one target, an accelerator that need not exist here. Ctrl-C does not end this process."""
+    for one target, an accelerator that need not exist here. Neither Ctrl-C nor the end of the terminal ends
+    this process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     Worker(RunDir(directory)).drain()

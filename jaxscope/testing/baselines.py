@@ -33,7 +33,7 @@ class Baselines:
       root: the directory to which names of source files in the baselines are relative.
 
     Raises:
-      BaselineError: ``update`` is not none, and the environment variable CI is set.
+      BaselineError: ``update`` is not none, and the environment variable CI is set (not to 0 or false).
     """
 
     def __init__(self, folder: Path, update: str, root: Path) -> None:
@@ -96,7 +96,8 @@ class Baselines:
 
 def _stem(text: str) -> str:
     """Return a readable file name, without extension, for ``text``, the id of a test:
-    ``test_train.py::test_step`` -> ``test_train.py.test_step``. Different ids get different names."""
+    ``test_train.py::test_step`` -> ``test_train.py.test_step``. If ``clean_name`` changes other
+    characters, or shortens the id, the name ends with a hash of the id."""
     from jaxscope.log.store import clean_name
 
     plain = text.replace("::", ".").replace("/", ".")

@@ -154,7 +154,7 @@ class TestRecording:
     @property
     def path(self) -> Path:
         """Return the run directory. It is removed at the end of the pytest session, unless ``--jaxscope-dir``
-        is given."""
+        is given, or the process was already being recorded before the tests."""
         self.recorded()
         assert self._session is not None
         return self._session.run.path
@@ -182,6 +182,7 @@ class TestRecording:
           NotAsPinned: a figure differs (an AssertionError, raised when the block ends); the message names the
             change and its line.
           BaselineError: there is no baseline yet (``--jaxscope-update=new`` writes it), or it cannot be read.
+          UsageError: the test is not recorded, or the block compiled none of the user's functions.
         """
         self.recorded()
         assert self._session is not None

@@ -53,8 +53,9 @@ REST = 3  # the pause after a redraw, in which keys are handled, as a multiple o
 
 
 def hung_up() -> bool:
-    """Return whether the terminal is gone, so that the view must end; False if there is no standard input.
-    This is needed under ``nohup``, where no SIGHUP reports that the terminal was closed."""
+    """Return whether standard input is no terminal (any more), so that the view must end; False if there is
+    no standard input. This is needed under ``nohup``, where no SIGHUP reports that the terminal was
+    closed."""
     try:
         termios.tcgetattr(sys.__stdin__.fileno())  # type: ignore[union-attr]
     except (OSError, termios.error):

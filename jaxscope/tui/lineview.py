@@ -250,7 +250,8 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         self.reveal(self.cursor, center=center)
 
     def reveal(self, line: int, *, center: bool = False) -> None:
-        """Scroll as little as needed to make ``line`` visible; with ``center``, scroll it to the middle."""
+        """Scroll to make ``line`` visible: as little as needed, but to the middle of the pane with
+        ``center``, or if the line is more than a page away."""
         self._centered = center
         if not self.size.height:
             return  # not laid out yet: on_resize will call this again

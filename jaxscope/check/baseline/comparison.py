@@ -166,8 +166,9 @@ def _environment_differences(before: Baseline, after: Baseline) -> list[Message]
 
 def merged(found: list[Finding]) -> list[Finding]:
     """Return ``found`` without findings that report the same recompiles twice. A finding of a rule about
-    recompiles (JX10x to JX12x) is removed if its recompiles are also in a JX701 finding, which comes from the
-    comparison with the baseline. The JX701 finding then gets the advice of the removed one."""
+    recompiles (JX10x to JX12x) is removed if compilations in its evidence are also in the evidence of exactly
+    one JX701 finding, which comes from the comparison with the baseline. That finding gets the advice of the
+    removed one."""
     reported: dict[str | None, int] = {}
     for n, f in enumerate(found):
         if f.code == COMPILATIONS:

@@ -89,7 +89,8 @@ class Pair(NamedTuple):
         Args:
           code: the code of the finding: ``JX705``.
           title: what became worse.
-          source: the responsible line of the user's code; None: the line that defines the function.
+          source: the responsible line of the user's code; None: the line that defines the function, or if
+            that is unknown, the line of the latest call that compiled the program.
           evidence: texts about what was observed.
           advice: what to do.
         """
@@ -151,8 +152,8 @@ def note(code: str, text: Message, fix: Words, f: Function | None = None, about:
 
 def pairs(old: schema.Function, entry: FunctionEntry) -> tuple[list[Pair], list[Pair]]:
     """Pair the programs of a function in the run with its programs in the baseline. Return (pairs, remaining
-    programs). Each remaining program of the run is returned together with a remaining program of the
-    baseline, to show how they differ.
+    programs). A remaining program of the run is returned together with a remaining program of the baseline,
+    to show how they differ. If one of the two has more remaining programs, its further ones are omitted.
 
     Programs with equal arguments are paired first, then programs whose arguments have equal shapes. So a
     program with another dtype or sharding counts as changed, and one with another batch size as another

@@ -150,8 +150,8 @@ def without_counterpart(entry: FunctionEntry, unmatched: list[Pair]) -> Finding 
 
 def _sorted(metric: Metric, pair: Pair, tolerance: float = 0.0) -> tuple[list[Difference], list[Difference]]:
     """Return (figures of ``metric`` that grew, figures that shrank) from the baseline to the run. ``total``
-    comes first, ``peak_bytes`` last, and the others by the size of their change. Changes up to ``tolerance``,
-    a share of the old figure, are omitted."""
+    comes first, ``peak_bytes`` last, and the others by their relative change, the largest first. Changes up
+    to ``tolerance``, a share of the old figure, are omitted."""
 
     def rank(d: Difference) -> tuple[Any, ...]:
         return d.what != "total", d.what == "peak_bytes", -abs(d.share or float("inf")), d.what

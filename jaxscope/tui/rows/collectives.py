@@ -79,7 +79,8 @@ def row_id(r: Row) -> str:
 
 
 def owner(run: Run, p: Program) -> str:
-    """Return the name of the first compilation of a program: ``train_step #4``."""
+    """Return the name of the first compilation of a program: ``train_step #4``. If none is known, return the
+    name of the program's module, or else its id."""
     c = p.compilations[0] if p.compilations else None
     if c is None:
         return p.module or p.id

@@ -134,8 +134,8 @@ class KeyRow(NamedTuple):
 
 def key_of(run: Run, c: Compilation, against: Compilation | None = None) -> list[KeyRow]:
     """Return the parts of the cache key of ``c`` beside those of an earlier key, changed ones first. The
-    earlier key is that of the compilation ``against``, or if this is None, the nearest (most similar) earlier
-    key of the function. Empty if the key of ``c`` was not recorded."""
+    earlier key is that of the compilation ``against``, or if this is None or has no recorded key, the nearest
+    (most similar) earlier key of the function. Empty if the key of ``c`` was not recorded."""
     comparison = compared(run, c)
     if comparison is None:
         return []

@@ -36,8 +36,9 @@ def look_of(shard: int) -> tuple[str, str]:
 
 def drawn(g: Group, width: int) -> Lines:
     """Draw which shard (part of an array) each device of the mesh holds, for the group ``g`` of equal arrays,
-    with a legend of the shards. If the placement is unknown, return lines that say so. ``width`` is the
-    number of characters of a line."""
+    with a legend of the shards. If there are more than MOST devices, draw how each mesh axis divides the
+    array. If the placement is unknown, return lines that say so. ``width`` is the number of characters of a
+    line."""
     s = g.sharding
     if s is None or g.shape is None or not all(isinstance(d, int) and d >= 0 for d in g.shape):
         return [[("How it is sharded is not known.", "dim")]]

@@ -132,8 +132,8 @@ def finding_id(f: Finding) -> str:
 
 def steps(run: Run, width: int) -> list[Part]:
     """Draw the steps of the main process as at most ``width`` characters, each for one or several steps. A
-    digit is the number of recompiles (``+``: more than 9), ``█`` a first compilation, and ``·`` means that
-    nothing was compiled. Empty if the program counts no steps."""
+    digit is the number of recompiles of the user's functions (``+``: more than 9), ``█`` a first compilation
+    of one, and ``·`` neither. Empty if the program counts no steps, or if ``width`` is less than 12."""
     main = run.main
     last = main.step if main is not None else None
     if not last or width < 12:

@@ -16,8 +16,9 @@ MOST, FEWEST = 15, 3  # source lines that are shown
 
 
 def around(run: Run, frame: Frame | None, count: int, width: int) -> list[list[Part]]:
-    """Return ``count`` numbered lines of a source file around the line of ``frame``. A line longer than
-    ``width`` characters is cut and ends in ``…``. Empty if the file cannot be read or has no such line."""
+    """Return at most ``count`` numbered lines of a source file around the line of ``frame``. A line longer
+    than ``width`` characters, with its number, is cut and ends in ``…``. Empty if the file cannot be read or
+    has no such line."""
     text = sources.of(run)(frame.file) if frame is not None and count > 0 else None
     if frame is None or text is None:
         return []

@@ -214,8 +214,9 @@ class ProgramView(ByMachine):
         return at is not None or place is not None
 
     def _near(self) -> None:
-        """Move the cursor to the next source line from which an operation of the program comes. If there is
-        none below the cursor, move it to the first such line of the file."""
+        """Move the cursor of the source to the next line from which an operation of the program comes, unless
+        it is on such a line. If there is none below the cursor, move it to the first such line of the
+        file."""
         lines = sorted(line for file, line in self._made() if file == self.file)
         at = self.source.cursor + 1
         if lines and at not in lines:
