@@ -129,6 +129,19 @@ def sums() -> None:
         print(f"   with a product   {milliseconds(other, *arguments):8.1f} ms")
 
 
+def powers() -> None:
+    x = jnp.linspace(0.1, 2, 4_000_000)
+    pairs: list[tuple[str, Callable[..., Any], str, Callable[..., Any]]] = [
+        ("x ** 1.5", lambda x: x**1.5, "x * sqrt(x)", lambda x: x * jnp.sqrt(x)),
+        ("x ** -1.5", lambda x: x**-1.5, "rsqrt(x) / x", lambda x: jax.lax.rsqrt(x) / x),
+        ("x ** 4.0", lambda x: x**4.0, "x ** 4", lambda x: x**4),
+    ]
+    for name, one, instead, other in pairs:
+        print(
+            f"JX211  {name:16} {milliseconds(one, x):8.1f} ms   {instead:16} {milliseconds(other, x):8.1f} ms"
+        )
+
+
 def draws() -> None:
     shapes = [(256, 256)] * 4 + [(256, 1024), (1024, 256), (256,)]
 
@@ -190,6 +203,7 @@ if __name__ == "__main__":
     jacobians()
     forms()
     sums()
+    powers()
     draws()
     stored()
     if importlib.util.find_spec("diffrax") is not None:

@@ -49,7 +49,8 @@ def short_aval(
     Args:
       shape, dtype: the shape and the dtype; None: unknown.
       weak_type: whether to add `` weak``.
-      type_name: the class of the Python object, which is put first; None: leave it out.
+      type_name: the class of the Python object, which is put first (``ArrayImpl`` as ``jax.Array``); None:
+        leave it out.
     """
     if shape is None and dtype is None:
         return type_text(type_name) if type_name else "?"
@@ -65,7 +66,7 @@ def type_text(name: str | None) -> str:
 
 def aval_bytes(shape: Sequence[int | str] | None, dtype: str | None) -> int | None:
     """Return the size of an array in bytes, rounded up: 4 per number for ``float32``, 1 for ``bool``, a half
-    for ``int4``. Return None if the dtype or the size of a dimension is unknown."""
+    for ``int4``. Return None if the shape, the size of a dimension or the size of an element is unknown."""
     known = [d for d in shape or () if isinstance(d, int) and d >= 0]
     if shape is None or dtype is None or len(known) != len(shape):
         return None

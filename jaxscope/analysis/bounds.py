@@ -87,8 +87,10 @@ def of_program(
 
     Args:
       target: the machine and the number of chips.
-      flops: HLO element type -> lower bound on the flops of one call on one device; None: unknown.
-      moved_bytes: bytes moved between memory and cores in one call on one device; None: unknown.
+      flops: HLO element type -> lower bound on the flops of one call on one device. If it is None or empty,
+        the bound ``compute`` is None.
+      moved_bytes: lower bound on the bytes moved between memory and cores in one call on one device. If it is
+        None or 0, the bound ``memory`` is None.
       collectives: the program's collectives.
       mesh: (axis, size) of each axis of the device mesh, in mesh order; None: unknown.
       partitions: number of devices on which the program runs; None: unknown.

@@ -186,8 +186,8 @@ def between(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
 
 def differences(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
     """Return the causes for the differences between two cache keys; an empty list if the keys are equal. The
-    same change of several leaves is one cause. Differences that only follow from another difference have no
-    cause. The keys may be of any two calls, also of two recordings.
+    same change of three or more leaves of one argument is one cause. Differences that only follow from
+    another difference have no cause. The keys may be of any two calls, also of two recordings.
 
     Args:
       before, after: the two keys.
@@ -410,7 +410,7 @@ def _is_whole(s: Static | None) -> bool:
 
 def _of_leaves(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
     """Return the causes of a cache miss for the array leaves that differ between two cache keys, one for
-    several leaves with the same change. The result is stored in ``miss.of_leaves`` for later calls."""
+    three or more leaves of an argument with the same change. The result is stored in ``miss.of_leaves``."""
     # The same two sets of leaves are often compared: one batch of another size is passed to many functions.
     pair = id(before.leaves), id(after.leaves), miss.level
     known = miss.of_leaves.get(pair)
@@ -421,8 +421,8 @@ def _of_leaves(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
 
 
 def _leaves(before: Facts, after: Facts, miss: Circumstances) -> list[tuple[str, Cause]]:
-    """Return (path of the leaf, cause) for every field, such as dtype or sharding, in which an array leaf
-    differs between two cache keys. Leaves that are in only one key are ignored."""
+    """Return (path of the leaf, cause) for the array leaves that differ between two cache keys. A leaf may
+    have several causes, such as dtype and sharding. Leaves that are in only one key are ignored."""
     found: list[tuple[str, Cause]] = []
     for path, new in after.leaves.items():
         old = before.leaves.get(path)

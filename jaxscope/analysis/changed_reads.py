@@ -38,7 +38,7 @@ class Changed(NamedTuple):
 def find(source: str | None, name: str, begins: int, calls: Collection[int]) -> list[Changed]:
     """Return the variables that a function reads from outside and that a loop around a call of the function
     changes. A variable changes if its new value depends on its old value, or on another variable that the
-    loop sets.
+    loop sets, or if it is the variable of a ``for``.
 
     Loops that contain the function's definition are ignored: they create the function again, so JAX traces it
     again.

@@ -24,8 +24,8 @@ def variable(
     source: str | None, line: int, text: str | None, called: Call | None, kind: str | None = None
 ) -> str | None:
     """Return the variable (``grid``, ``self.grid``) whose elements the expression ``text`` on ``line`` reads
-    one at a time in a loop. Return None if it reads something else, or if an iteration of the loop changes
-    the variable.
+    one at a time in a loop. Return None if it reads something else, if an iteration of the loop changes the
+    variable, or if the source does not show it.
 
     Args:
       source: the text of the file; None: unknown.

@@ -43,9 +43,9 @@ class Results:
 
     @functools.cached_property
     def subtrees(self) -> dict[str, dict[str, Result]]:
-        """Return the subtrees of the result down to a depth of three steps, the larger ones first: path of
-        the subtree -> (path of a leaf below the subtree -> leaf). The first subtree has the path ``""`` and
-        is the whole result."""
+        """Return the subtrees of the result, those with the fewest steps in their path first: path of the
+        subtree, of at most three steps -> (path of a leaf below the subtree -> leaf). The first one is the
+        whole result, with the path ``""``."""
         return _subtrees(self.leaves)
 
     @functools.cached_property
@@ -70,7 +70,8 @@ class Fed(msgspec.Struct, frozen=True):
 
 def fed_back(facts: Facts, results: Results) -> list[Fed]:
     """Return the arguments of a compiled call that may get subtrees of the call's result in the next call. A
-    subtree may be passed as an argument if it has the argument's structure and shapes.
+    subtree may be passed as an argument if it has the argument's structure and shapes, and similar dtypes: a
+    single leaf must have the same dtype; of several, more than half must stay integer or stay floating point.
 
     The arguments are examined in order. Each gets the first matching subtree that does not overlap the
     subtree of an earlier argument. An argument that is a single Python scalar (a learning rate, a

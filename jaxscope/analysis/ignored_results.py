@@ -80,7 +80,8 @@ class Ignored(NamedTuple):
 
 
 def find(source: str | None) -> list[Ignored]:
-    """Return the statements of ``source`` that do not use the result of a function without side effects."""
+    """Return the statements of ``source`` that do not use the result of a function without side effects. The
+    last statement of the file is ignored, because a notebook shows its value."""
     found = syntax(source)
     if found is None:
         return []
@@ -95,8 +96,8 @@ def find(source: str | None) -> list[Ignored]:
 
 
 def _statements(found: Syntax) -> Iterator[tuple[str, ast.Expr]]:
-    """Yield (name of the function around, statement) for each statement that is only an expression. Leave out
-    the only statement of a ``try`` and those in ``with pytest.raises``: they may be there only to fail."""
+    """Yield (name of the function around, statement) for each statement that is only an expression. A ``try``
+    with one statement and a ``with pytest.raises`` are skipped as a whole: they may be there only to fail."""
     left: list[tuple[str, ast.AST]] = [("<module>", found.tree)]
     while left:
         scope, node = left.pop()

@@ -151,7 +151,8 @@ def reach(target: Target, axes: Sequence[str] | None, mesh: Mesh | None) -> Reac
 
 def _stride(axis: str, mesh: Mesh) -> tuple[int, int] | None:
     """Return (size, stride) of a mesh axis, or of a part of an axis such as ``data:(2)4``. The stride is the
-    distance in device order between neighbors along the axis. Return None if ``mesh`` has no such axis."""
+    distance in device order between neighbors along the axis. Return None if ``mesh`` has no such axis or
+    part."""
     sub = _SUB.fullmatch(axis)
     name = sub[1] if sub else axis
     place = next((i for i, (n, _) in enumerate(mesh) if n == name), None)

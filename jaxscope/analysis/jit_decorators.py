@@ -63,7 +63,7 @@ class Jitted(msgspec.Struct, frozen=True):
 
 def advice(source: str | None, line: int, library: str | None, *, of_equinox: bool = False) -> Jitted | None:
     """Return the call on ``line`` of the user's source, rewritten with jit around the called function. Return
-    None if it is unclear which call to jit, or how.
+    None if it is unclear which call to jit, or how, or if the line only calls functions of JAX or NumPy.
 
     Args:
       source: the text of the file; None: unknown.

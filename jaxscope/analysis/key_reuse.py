@@ -54,7 +54,11 @@ class Reused(NamedTuple):
 
 def find(source: str | None) -> list[Reused]:
     """Return the keys from which one function of ``source`` draws random numbers more than once, with the
-    draws: one ``Reused`` for each key of a function. Code outside functions counts as a function."""
+    draws: one ``Reused`` for each key of a function. Code outside functions counts as a function.
+
+    Equal calls of another function with a key variable as an argument count as draws. Selections
+    (``permutation``, ``choice``, ...) from one key do not count, because programs repeat them on purpose.
+    """
     found = syntax(source)
     if found is None or "random" not in (source or ""):
         return []
@@ -68,9 +72,9 @@ class Repeated(NamedTuple):
 
     Attributes:
       function: the function that contains the loop, ``<module>`` for code outside functions.
-      key: the key, a variable from outside the body.
-      call: the function that draws: ``jax.random.normal``.
-      line: the line of the draw.
+      key: the key as the source writes it: ``key``, ``keys[0]``.
+      call: the called function: ``jax.random.normal``, or a function of the file that draws.
+      line: the line of the call.
       loop: the function that loops: ``jax.lax.fori_loop``; None: a Python loop.
       loop_line: the line of the Python loop; None: a loop of JAX.
     """
@@ -90,6 +94,9 @@ def in_loops(source: str | None) -> list[Repeated]:
     There are three such keys: a variable that the body neither gets as an argument nor sets; a part of the
     carry that the body returns unchanged; and a key that the body splits from an unchanged part. The draw may
     also be in a function of the file that the body calls with a key of the second or third kind.
+
+    Ignored are selections such as ``permutation``, and draws that an iteration may not use or not in full: in
+    an argument of ``where`` or ``cond``, or before a variable index (``draw(key)[i]``).
     """
     found = syntax(source)
     if found is None or "random" not in (source or ""):
@@ -128,9 +135,9 @@ def in_python_loops(source: str | None) -> list[Repeated]:
     sets the key.
 
     Only loops that compute something from the iteration before are searched (``x = x + noise``). Other loops
-    may repeat the draws on purpose, to compare several settings with the same random numbers. Draws under an
-    ``if``, and draws from a key whose name has a word such as ``eval`` or ``fixed``, are left out for the
-    same reason.
+    may repeat the draws on purpose, to compare several settings with the same random numbers. For the same
+    reason, the function ignores draws under an ``if``, draws with the variable of the ``for`` in an argument,
+    and draws from a key whose name has a word such as ``eval`` or ``fixed``.
     """
     found = syntax(source)
     if found is None or "random" not in (source or ""):
@@ -273,7 +280,7 @@ def _drawn_from(call: ast.Call, defined: dict[str, list[ast.FunctionDef]], draws
 def split_before(source: str | None, key: str, line: int) -> tuple[str, str] | None:
     """Return (the key that was split, the number of keys), as text, if the last assignment to ``key`` before
     ``line`` splits a key: ``("rng", "len(x)")`` for ``keys = jax.random.split(rng, len(x))``. Return None if
-    the assignment is something else, or if there is none."""
+    there is no assignment, or if it is something else, such as a split without a number."""
     found = syntax(source)
     if found is None:
         return None

@@ -132,7 +132,8 @@ def same_static(a: Static, b: Static) -> bool:
 
     Values that JAX compares by identity are equal if their serial numbers are equal, whatever their contents
     are. All other values are equal if text, type and hash are equal; the hash counts because the text may be
-    truncated. Methods must be equal in all of these.
+    truncated. Methods, and values with parts that JAX compares by identity, must also have equal serial
+    numbers. An unknown serial number or hash is not compared.
     """
     by_identity = a.compares == b.compares == "identity" and a.type == b.type != "method"
     if by_identity and None not in (a.serial, b.serial):

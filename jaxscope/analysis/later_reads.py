@@ -175,8 +175,8 @@ def _does(s: ast.stmt, variable: list[str]) -> str:
 
 def _inside(s: ast.stmt, variable: list[str]) -> str:
     """Return what the statements inside ``s`` (a loop, an ``if``) do with a variable such as
-    ``["state", ".params"]``: ``READ``, ``REPLACED`` (each way through ``s`` replaces it) or ``LEFT`` (neither
-    is certain)."""
+    ``["state", ".params"]``: ``READ`` (some way through ``s`` reads it), ``REPLACED`` (each way replaces it)
+    or ``LEFT`` (all else)."""
     if not isinstance(s, _BLOCKS):
         return LEFT
     parts = [part for field in ("body", "orelse", "finalbody") if (part := getattr(s, field, None))]
@@ -189,7 +189,7 @@ def _inside(s: ast.stmt, variable: list[str]) -> str:
 
 def _replaces(s: ast.AST, variable: list[str]) -> bool:
     """Return whether the statement ``s`` sets or deletes a variable such as ``["state", ".params"]``, or an
-    object that contains it (``state``)."""
+    object that contains it (``state``). What is inside a loop or an ``if`` does not count."""
     if isinstance(s, (ast.For, ast.AsyncFor)):
         targets = list(ast.walk(s.target))
     elif isinstance(s, (ast.While, ast.If)):

@@ -92,7 +92,8 @@ def spec(s: Sharding) -> str | None:
 
 def _split_axes(s: Sharding) -> list[list[str]] | None:
     """Return for each dimension the mesh axes that split it: ``P(('a',), 'b')`` -> ``[["'a'"], ["'b'"]]``.
-    Axes of size 1 split nothing and are ignored. Return None if the sharding has no PartitionSpec."""
+    Axes of size 1 are ignored. Unsplit dimensions at the end are not in the result. Return None if the
+    sharding has no PartitionSpec."""
     if s.spec is None:
         return None
     whole = {name for name, size, _ in s.mesh or () if size == 1}

@@ -58,7 +58,7 @@ def gradients(source: str | None) -> set[str]:
 def captured(source: str | None, line: int) -> list[str]:
     """Return the variables that a function or lambda reads from outside and that may have another value each
     time it is defined: parameters of functions around it, and variables that functions or loops around it
-    set.
+    set. ``self`` is ignored.
 
     Args:
       source: the text of the file; None: unknown.

@@ -86,8 +86,9 @@ class LoopCall(NamedTuple):
         draws.
 
         Return an empty list if the outer loop also uses ``x`` or ``params`` elsewhere, and so may change
-        them. Return an empty list also if the call gets other arguments than rows, variables and constants,
-        or if no other statement of the loop reads the result.
+        them. Return an empty list also if there is no outer loop, if the call gets its own result or other
+        arguments than rows, variables and constants, or if no other statement of the inner loop reads the
+        result.
         """
         others = [s for k, s in enumerate(self.body) if k != self.statement]
         if self.outer is None or self.feeds_itself or not self.targets & names_read(others):
@@ -198,8 +199,9 @@ def maps_over_leaves(source: str | None, line: int, column: int | None, function
 
 def iterated(source: str | None, line: int, column: int | None) -> str | None:
     """Return the expression over which the code at ``line`` and ``column`` (in bytes) iterates: ``rows`` for
-    ``for row in rows`` and for ``map(f, rows)``. Return None if it is unknown (such as the result of a call),
-    or longer than ``LONGEST`` (40) characters."""
+    ``for row in rows``, ``map(f, rows)`` and any other call with it, such as ``list(rows)``. Return None if
+    there is none (``load()``), if there are several (``zip(xs, ys)``), or if it is longer than ``LONGEST``
+    (40) characters."""
     found = syntax(source) if column is not None else None
     if found is None:
         return None
@@ -467,12 +469,12 @@ def reaches_next_iteration(source: str | None, line: int) -> str | None:
 
 
 def is_put_ahead(source: str | None, line: int) -> bool:
-    """Return whether ``line`` puts an array on a device for a later iteration of a loop, so that the copy can
-    overlap with a computation.
+    """Return whether ``line``, which puts an array on a device, does so for a later iteration of a loop, so
+    that the copy can overlap with a computation.
 
     The line puts the array into a queue from which the source takes elements
-    (``queue.append(jax.device_put(batch))``). Or it puts the array into a variable that the loop reads before
-    this line (``state = step(state, x); x = jax.device_put(next(batches))``).
+    (``queue.append(jax.device_put(batch))``). Or it calls ``next`` and puts the array into a variable that
+    the loop reads before this line (``state = step(state, x); x = jax.device_put(next(batches))``).
     """
     found = syntax(source)
     if found is None:

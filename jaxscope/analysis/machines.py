@@ -351,9 +351,9 @@ def known() -> list[str]:
 
 def near(text: str, n: int = 3) -> list[str]:
     """Return up to ``n`` names of targets to suggest for ``text``, a name that the user may have misspelled.
-    If ``text`` names a machine, the result has the machine's targets with the nearest number of chips.
-    Otherwise it has the names with the most similar spelling. Only targets that the vendors' pages list are
-    suggested."""
+    If ``text`` has the name of a machine, or a similar one, the result has the machine's targets with the
+    nearest number of chips. Otherwise it has the names with the most similar spelling. Only targets that the
+    vendors' pages list are suggested."""
     wanted = text.strip().lower()
     name, *rest = re.split(r"[:\-](?=\d|$)", wanted.rpartition("*")[2], maxsplit=1)  # v5litepod-16
     machine = name if name in MACHINES else _like_machine(name)

@@ -71,11 +71,13 @@ class Fit(msgspec.Struct, frozen=True):
 
     Attributes:
       fits: whether the program fits; None: unknown.
-      used: bytes that the program needs; None: unknown.
+      used: bytes that the program needs, or only those of its temporary buffers if the compiler fails before
+        it assigns buffers; None: unknown.
       capacity: bytes that the device has, stated by the compiler, else by the vendor's page; None: unknown.
       stated_by: source of the capacity: ``compiler`` or ``vendor``; None: the capacity is unknown.
       parts: the compiler's breakdown of the used bytes: name -> bytes.
-      largest: the largest buffers, if the compiler lists them; else the largest values of the program.
+      largest: the largest buffers that the compiler lists, or the largest values of the program (see
+        ``with_values``); empty: neither is known.
       space: the compiler's name of the memory (``hbm``, ``vmem``); None: not stated.
       scoped: True if the buffers of a single operation exceed the compiler's limit for one operation. Then
         ``used`` is the bytes of these buffers, ``capacity`` is the limit, and the operation is the only entry
@@ -242,8 +244,8 @@ class Contributor(msgspec.Struct, frozen=True):
 
 def contributors(lowered: Reading | None) -> list[Contributor] | None:
     """Return the arguments and results of the user's function with the memory that they need, the largest
-    first. Return None if the program's StableHLO (``lowered``) is unknown. On several devices, the bytes per
-    device of a value without a sharding are unknown."""
+    whole array first. Return None if the program's StableHLO (``lowered``) is unknown. On several devices,
+    the bytes per device of a value without a sharding are unknown."""
     if lowered is None:
         return None
     values = [("argument", v) for v in lowered.arguments] + [("output", v) for v in lowered.results]

@@ -24,8 +24,9 @@ class Draws(NamedTuple):
     """The draws of random numbers with NumPy or Python in a jitted function.
 
     Attributes:
-      line: the line of the first draw.
-      call: the function that this line calls: ``np.random.normal``.
+      line: the line of the first draw. Draws in the jitted function come before those in functions that it
+        uses.
+      call: the function that draws on this line: ``np.random.normal``.
       function: the Python function with this line: the jitted function, or one that it uses.
       others: the other lines that draw, in order.
     """
@@ -40,8 +41,8 @@ def find(source: str | None, name: str, line: int) -> Draws | None:
     """Return where the function ``name``, and the functions of the same module that it uses, draw random
     numbers with NumPy or Python.
 
-    Return None if they draw none, or if these functions use a callback into Python. The callback runs
-    in each call, and the draw may be in it.
+    Return None if they draw none, if the file has no such function, or if these functions use a callback into
+    Python. The callback runs in each call, and the draw may be in it.
 
     Args:
       source: the text of the file; None: unknown.

@@ -23,7 +23,7 @@ from jaxscope.analysis.stablehlo.shardings import partition_spec
 from jaxscope.schema.keys import Captured, Frame, Memory
 
 # The version of the result of ``analyze``: cached results of another version are not read.
-VERSION = 45
+VERSION = 46
 MAX_ANALYSED = 64 << 20  # bytes; reading a text takes up to twelve times its size in memory
 
 
@@ -66,8 +66,8 @@ NOTHING = Texts(None, None)
 
 
 def analyze(hlo_text: str | None, stablehlo_text: str | None, around: Around | None = None) -> Texts:
-    """Analyze the StableHLO and the HLO of a program. Never raises: what cannot be read is listed in the
-    results' ``problems``.
+    """Analyze the StableHLO and the HLO of a program. What cannot be read is listed in the results'
+    ``problems``; some damaged texts of StableHLO raise an exception such as IndexError.
 
     Args:
       hlo_text, stablehlo_text: the two texts; None: there is no such text.

@@ -122,8 +122,8 @@ def _whole_nodes(paths: list[str], has: Facts, lacks: Facts) -> dict[str, list[s
 
 
 def _instead(facts: Facts, path: str) -> Value | None:
-    """Return the container or the static value that a call passes at ``path``, where the other call passes a
-    leaf. Return None if it passes neither. ``facts`` is the cache key of the first call."""
+    """Return the container or the static value that the call with the cache key ``facts`` passes at ``path``.
+    Return None if it passes neither. The other call passes a leaf at ``path``."""
     node = facts.nodes.get(path)
     if node is not None:
         return Container(node)

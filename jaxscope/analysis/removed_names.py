@@ -327,8 +327,8 @@ _NEEDS_MESH = re.compile(r"\bjax\.set_mesh\b")
 def find(
     error: str, message: str, lines: Sequence[Line] = (), *, library: bool = False, jax: str | None = None
 ) -> Removed | None:
-    """Return the removed name of JAX that caused an exception, with its replacement. Return None if the
-    exception has another cause.
+    """Return the removed or deprecated name of JAX that caused an exception, with its replacement. Return
+    None if the exception has another cause, or if JAX removed the name only after the version ``jax``.
 
     JAX's error about an unknown argument has the name of the function without its module. Such an error
     counts only if the user's line calls a function of JAX with that name.

@@ -32,7 +32,7 @@ class Repeated(msgspec.Struct, frozen=True):
         ``lines`` computes or reads its array, and it does not split the array over ``axes``.
       axes: the mesh axes over which the array of ``constraint``, or the rows of ``rows_taken``, are not
         split, although these axes split an argument of the program. Without such a cause, the mesh axes that
-        split no argument.
+        split neither an argument nor an array with a constraint; empty: there are none.
       rows_taken: the line that takes rows by index (``x[i]``) from an array that is split over ``axes``, so
         that each device gets all of these rows; None: there is none, or a constraint is the cause.
     """

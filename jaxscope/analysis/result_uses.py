@@ -206,8 +206,8 @@ class _Uses:
 
 
 def rows_read(leaf: Path, uses: Collection[Path], rows: int, leaves: Collection[Path] = ()) -> int:
-    """Return the most rows (elements along the first axis) of one array that the paths ``uses`` may read.
-    Return ``rows`` if that is unknown.
+    """Return the most rows (elements along the first axis) of one array that the paths ``uses`` may read; 0
+    if they read nothing of it. Return ``rows`` if that is unknown.
 
     Args:
       leaf: the path of the array in the result.

@@ -95,8 +95,8 @@ class Makers:
 
     def where_defined(self, name: str, begins: int) -> Maker | None:
         """Return the line ``begins`` if it both defines a function and wraps it by jit or a similar function;
-        else None. It is the first line of a ``def`` with a decorator, or has a lambda that is an argument of
-        jit.
+        else None. It is the first line of a ``def`` with any decorator, or has a lambda that is an argument
+        of jit.
 
         Args:
           name: the name of the function, ``<lambda>`` for a lambda.
@@ -106,11 +106,11 @@ class Makers:
 
     def where_called(self, name: str, site: int) -> Maker | None:
         """Return the line that wraps the function ``name`` by jit or a similar function, in the same Python
-        function as the line ``site``, which calls the wrapped function. Return None if there is no such line,
-        or if there are several.
+        function as the line ``site``, which calls the wrapped function.
 
         The line is certain if the wrapping expression is part of the call, as in
-        ``jax.jit(partial(name, 2))(x)``. Otherwise it is only likely.
+        ``jax.jit(partial(name, 2))(x)``. If there is no such expression, another line that wraps the function
+        is returned as likely. Return None if there is no such line, or if there are several.
         """
         inside = [n for n, (first, last) in enumerate(self._functions) if first <= site <= last]
         calls = self._calls.get((inside[-1] if inside else MODULE, name), [])
@@ -245,7 +245,7 @@ def in_a_loop(source: str | None, line: int) -> bool:
 
 def only_loop(source: str | None, name: str, begins: int) -> int | None:
     """Return the line of the only ``for`` or ``while`` in a function, not counting loops inside this loop.
-    Return None if the function has no loop, or several.
+    Return None if the function has no loop, or several, or is not found.
 
     Args:
       source: the text of the file; None: unknown.
@@ -310,8 +310,8 @@ def counts_only(source: str | None, line: int) -> bool:
 
 
 def ends_the_loop(source: str | None, line: int) -> bool:
-    """Return whether ``line`` is in the condition of a ``while``, or of an ``if`` in a loop whose block
-    leaves the loop or the function with ``break`` or ``return``."""
+    """Return whether ``line`` is in the condition of a ``while``, or in the condition of an ``if`` in a loop
+    that has ``break`` or ``return`` as a statement of its block."""
     found = syntax(source)
     around = (
         [n for n in ast.walk(found.tree) if isinstance(n, (ast.If, ast.While))] if found is not None else []

@@ -141,7 +141,7 @@ def _names(node: ast.expr) -> tuple[str, ...] | None:
 
 def grid(s: Sharding) -> Grid | None:
     """Return the mesh of a NamedSharding. Return None if the sharding has no mesh, or if its devices are
-    unknown."""
+    unknown or not as many as the mesh has positions."""
     devices = device_ids(s.devices)
     if s.mesh is None or devices is None:
         return None

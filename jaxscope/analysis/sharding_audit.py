@@ -39,7 +39,7 @@ class Intent(msgspec.Struct, frozen=True):
         value) or type (explicit sharding); None: no request.
       asked_at: the line of the user's code with the constraint; None: no constraint, or unknown.
       compiled: the sharding in the compiled program; None: unknown.
-      actual: the sharding of the caller's argument; None for a result.
+      actual: the sharding of the caller's argument; None: unknown, or a result.
       committed: whether the caller's argument is committed; None: unknown.
       dropped: whether the compiled program does not take the argument.
     """
@@ -172,10 +172,11 @@ def _devices_by_part(layout: sh.Layout) -> tuple[object, ...]:
 
 def disagreement(i: Intent) -> Disagreement | None:
     """Return how the requested, the compiled and the actual sharding of an argument or result differ. Return
-    None if they agree or are unknown.
+    None if they agree or are unknown, or if the program does not take the argument.
 
     ``not_as_asked`` is returned rather than ``moved`` if both are true. An argument with a sharding
-    constraint is ``not_as_asked`` only if the program splits it into fewer parts than the constraint does.
+    constraint is ``not_as_asked`` only if the program splits it into at most half as many parts as the
+    constraint does.
     """
     if i.shape is None or i.dropped:
         return None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 
 import msgspec
 from msgspec.structs import replace
@@ -162,7 +162,8 @@ def running_seconds(run: Run, function: Function) -> float | None:
 
     A wait counts only if no other jitted function of the user can be its reason. Either it is in a loop that
     calls ``function`` and no other jitted function. Or it follows a call of ``function`` in a function (or
-    the script) that calls no other jitted function.
+    the script) that calls no other jitted function, or that waits after each call of another one
+    (``_own_lines``).
     """
     calls = [
         c
@@ -175,13 +176,18 @@ def running_seconds(run: Run, function: Function) -> float | None:
     others += [t.stack for doing, t in entries(run) if doing == CALLING and t.stack[0].place not in lines]
     loops = {loop for stack in mine for loop in _around(run, stack)}
     loops -= {loop for stack in others for loop in _around(run, stack)}
-    elsewhere = {(f.file, f.function) for stack in others for f in stack}
-    first: dict[tuple[str, str], int] = {}  # a function that calls ``function`` -> line of the first call
-    for f in (f for stack in mine for f in stack if (f.file, f.function) not in elsewhere):
-        first[f.file, f.function] = min(f.line, first.get((f.file, f.function), f.line))
+    elsewhere: dict[tuple[str, str], set[int]] = {}
+    for f in (f for stack in others for f in stack):
+        elsewhere.setdefault((f.file, f.function), set()).add(f.line)
+    own: dict[tuple[str, str], list[range]] = {}  # a function that calls ``function`` -> lines after it
+    for stack in mine:
+        for depth, f in enumerate(stack):
+            other = elsewhere.get((f.file, f.function), set())
+            lines_after = _own_lines(run, stack[depth:], other) if other else range(f.line, sys.maxsize)
+            own.setdefault((f.file, f.function), []).append(lines_after)
 
     def waits(t: LineTime) -> bool:
-        after = any(f.line >= first.get((f.file, f.function), math.inf) for f in t.stack)
+        after = any(f.line in lines for f in t.stack for lines in own.get((f.file, f.function), ()))
         return after or not loops.isdisjoint(_around(run, t.stack))
 
     return _seconds(
@@ -191,6 +197,38 @@ def running_seconds(run: Run, function: Function) -> float | None:
             if (doing == CALLING and t.stack[0].place in lines) or (doing == WAITING and waits(t))
         ]
     )
+
+
+def _own_lines(run: Run, stack: Sequence[Frame], others: Set[int]) -> range:
+    """Return the lines from a call of a jitted function to the next call of another one, in the Python
+    function that contains both. A wait on these lines is for the results of the call.
+
+    This is so only if the program has waited between the call of another function before and this call. The
+    range is empty if it has not, or if one loop contains this call and others.
+
+    Args:
+      stack: the line of the call, and the lines above it in the call stack.
+      others: the lines of the same Python function that call other jitted functions.
+    """
+    at = stack[0]
+    text = sources.of(run)(at.file)
+    looped = loops_around(text, at.line)
+    if at.line in others or any(first <= line <= last for first, last in looped for line in others):
+        return range(0)
+    before = max((line for line in others if line < at.line), default=None)
+    if before is None:
+        if next(_around(run, stack[1:]), None) is not None:
+            return range(0)  # the calls of the iteration before may be the reason
+    elif not any(before <= f.line < at.line for f in _waits_in(run, at)):
+        return range(0)
+    return range(at.line, min((line for line in others if line > at.line), default=sys.maxsize))
+
+
+def _waits_in(run: Run, at: Frame) -> Iterator[Frame]:
+    """Yield the lines of the Python function of ``at`` at which the program waited for values."""
+    for doing, t in entries(run):
+        if doing == WAITING:
+            yield from (f for f in t.stack if (f.file, f.function) == (at.file, at.function))
 
 
 def _around(run: Run, stack: Iterable[Frame]) -> Iterator[tuple[Frame, int]]:
@@ -261,7 +299,7 @@ def inner_loop(run: Run, loop: Loop, share: float) -> Frame | None:
     ``share`` of those of ``loop``."""
     seconds: dict[Frame, float] = {}
     for t in loop.times:
-        for line, last in _around(run, t.stack):
+        for line, last in reversed(list(_around(run, reversed(t.stack)))):  # innermost first
             if (line, last) == (loop.line, loop.last):
                 break
             seconds[line] = seconds.get(line, 0.0) + t.seconds - t.blocked

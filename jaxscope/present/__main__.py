@@ -17,8 +17,8 @@ from jaxscope.rules import registry
 
 
 def lines(words: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the lines to print: each family of message templates, sorted by slug (the name of a template). If
-    a template has a short form, it is on the next line.
+    """Yield the lines to print: each family of message templates. Those of a family are sorted by slug (the
+    name of a template). If a template has a short form, it is on the next line.
 
     Args:
       words: which templates to print; empty: all. The code of a rule (``JX506``) selects the templates that

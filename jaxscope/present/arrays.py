@@ -58,7 +58,7 @@ def moment(s: Snapshot) -> str:
 
 def total(s: Snapshot) -> str:
     """Return the bytes of all arrays in a snapshot, on all devices of the process: ``64.9 MiB``, or
-    ``at least 64.9 MiB`` if the devices of some arrays are unknown."""
+    ``at least 64.9 MiB`` if the devices or sizes of some arrays are unknown."""
     return size(s.bytes) if s.bytes is not None else f"at least {size(s.known_bytes)}"
 
 
@@ -72,7 +72,7 @@ def spread(used: Iterable[int]) -> str:
 
 def slices(c: Cell, shape: Sequence[int]) -> str:
     """Return the part ``c`` of an array, which one device holds, as text: ``[0:256, :]``, or ``nothing:
-    padding`` if the part is empty. ``shape`` is the shape of the whole array."""
+    padding`` if the part is empty, but the array is not. ``shape`` is the shape of the whole array."""
     if any(begin >= end for begin, end in c.slices) and all(shape):
         return "nothing: padding"
     ranges = [":" if (b, e) == (0, n) else f"{b}:{e}" for (b, e), n in zip(c.slices, shape, strict=True)]

@@ -220,7 +220,7 @@ def clause(c: Cause) -> str:
 
 def subject(c: Cause) -> str:
     """Return what changed according to the cause ``c``, as the subject of a sentence: ``batch['ids']``, or
-    ``3 leaves under batch`` for several arrays or static values."""
+    ``3 leaves under batch`` for several arrays or static values; ``an argument`` if the path is unknown."""
     if c.count > 1:
         return f"{c.count:,} leaves under {c.path}" if c.path else f"{c.count:,} leaves"
     return c.path or "an argument"

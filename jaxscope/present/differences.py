@@ -50,7 +50,8 @@ def amount(value: float, unit: str) -> str:
 
 
 def change(d: Difference) -> str:
-    """Return both values of the figure ``d`` and their difference: ``1.0 MiB → 1.5 MiB (+512.0 KiB)``."""
+    """Return both values of the figure ``d`` and their difference: ``1.0 MiB → 1.5 MiB (+512.0 KiB)``. The
+    difference is left out if the values are not bytes and one of them is at least a million."""
     more = d.after - d.before
     sign = "+" if more > 0 else "-"
     by = (
@@ -63,7 +64,9 @@ def change(d: Difference) -> str:
 
 def since_baseline(metric: str, d: Difference) -> str:
     """Return how the figure ``d`` of a program changed since the baseline: ``temporaries grew from 1.0 MiB to
-    1.5 MiB (+50 %)``. ``metric`` is the name of the group to which the figure belongs, such as ``memory``."""
+    1.5 MiB (+50 %)``, or ``loop fusions: 3, none in the baseline`` if one value is 0. Without a percentage if
+    the earlier value is at most 9. ``metric`` is the name of the group to which the figure belongs, such as
+    ``memory``."""
     if not d.before or not d.after:
         now, before = (amount(n, d.unit) if n else "none" for n in (d.after, d.before))
         return f"{name(metric, d)}: {now}, {before} in the baseline"

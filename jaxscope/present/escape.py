@@ -12,7 +12,8 @@ _NAMED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def escape(value: object, limit: int | None = None) -> str:
-    """Return ``value`` as one line of printable text, cut with ``…`` after ``limit`` characters."""
+    """Return ``value`` as one line of printable text. If it has more than ``limit`` characters, it is cut to
+    that number, with ``…`` at its end, before it is escaped."""
     text = value if isinstance(value, str) else str(value)
     if limit is not None and len(text) > limit:
         text = text[: max(0, limit - 1)] + "…"

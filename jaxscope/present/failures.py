@@ -44,8 +44,9 @@ def removed(run: Run) -> list[Span]:
 
 
 def donations(run: Run, message: str, places: Places) -> list[list[Span]]:
-    """Return a line for each call that may have donated the deleted array of the error ``message``. Return an
-    empty list if ``message`` is about another error. ``places`` shortens file names."""
+    """Return a line for each donated argument (at most three) that may be the deleted array of the error
+    ``message``. Return an empty list if there is none, or if ``message`` is about another error. ``places``
+    shortens file names."""
     lines: list[list[Span]] = []
     for c, path in deaths.donors(run, message):
         site = places.frame(c.site)
@@ -70,9 +71,9 @@ def memory_needed(run: Run, site: Frame | None) -> list[list[Span]]:
     on, on each device. Return an empty list if the program is unknown. ``site`` is the user's line where
     memory ran out.
 
-    If the error message does not name the program, the one that was compiled last at ``site`` is taken, or
-    else the one with the highest peak. If its compilation failed, the line has the figures of the function's
-    previous compilation, or none.
+    If the error message does not name the program, the one that was compiled last at ``site`` is taken. If
+    its compilation failed, the line has the figures of the function's previous compilation, or none. If
+    nothing was compiled at ``site``, the program with the highest peak is taken.
     """
     at = None if site is None else (site.file, site.line)
 

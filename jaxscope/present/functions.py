@@ -95,7 +95,8 @@ def level(c: Compilation) -> str:
 
 def by_site(compilations: Sequence[Compilation], places: Places) -> list[tuple[str, float, int]]:
     """Return (line, seconds, number of compilations) for each user's line whose calls compiled something, the
-    most seconds first: ``("train.py:88", 7.0, 2)``. ``places`` shortens file names."""
+    most seconds first: ``("train.py:88", 7.0, 2)``. An unknown line is ``an unknown line``. ``places``
+    shortens file names."""
     spent: dict[str, tuple[float, int]] = {}
     for c in compilations:
         if c.reached_phases & 4:

@@ -70,8 +70,8 @@ def in_short(texts: Texts, memory: Memory | None) -> str:
 
 
 def sent_by_axes(program: Compiled) -> list[tuple[str, Bounds]]:
-    """Return (mesh axes, bytes that a device sends in one call) for each set of mesh axes, the most bytes
-    first. The names of the axes are joined with a comma."""
+    """Return (mesh axes, bounds of the bytes that a device sends in one call) for each set of mesh axes, the
+    most bytes first. The names of the axes are joined with a comma."""
     return sorted(program.wire_by_axes.items(), key=lambda i: (-(i[1].most or i[1].least), i[0]))
 
 
@@ -87,8 +87,8 @@ def between(n: Bounds) -> str:
 
 def axes(c: Collective) -> str:
     """Return the mesh axes over which a collective communicates, as ``data,model``; ``?`` if they are
-    unknown. The text is ``part of data`` if each group of communicating devices covers only a part of that
-    axis."""
+    unknown, and ``one device`` if there are none. The text is ``part of data`` if each group of communicating
+    devices covers only a part of that axis."""
     if c.axes_around:
         return f"part of {','.join(c.axes_around)}"
     return "?" if c.axes is None else ",".join(c.axes) or "one device"
@@ -102,7 +102,7 @@ def executions(n: int | None) -> str:
 
 def times(c: Collective) -> str:
     """Return how often a collective runs in one call of the program, as ``4x``; empty if it runs once. In a
-    branch of a conditional, which may not be taken, the text is ``at most 4x``."""
+    branch of a conditional, which may not be taken, the text is ``at most 4x`` or ``at most once``."""
     if c.branches:
         return "at most once" if c.executions == 1 else f"at most {executions(c.executions)}"
     return "" if c.executions == 1 else executions(c.executions)

@@ -71,7 +71,8 @@ def bounds_besides(found: Bounds) -> str:
     if there are none.
 
     There is a bound for computing, one for memory, and one for communication over each mesh axis. The end of
-    the text names the bounds that use hardware speeds from secondary sources, not from the vendor.
+    the text names the bounds that use hardware speeds from secondary sources, not from the vendor. If the
+    bound for computing leaves out operations, the text says why.
     """
     rest = {"compute": found.compute, "memory": found.memory, **found.axes}
     uncounted = escape(found.uncounted, 120) if found.uncounted else ""

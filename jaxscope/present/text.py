@@ -39,7 +39,8 @@ def seconds(value: float | None) -> str:
 
 
 def short_seconds(value: float) -> str:
-    """Return a time in seconds, perhaps less than a millisecond: ``41 ms``, ``4.1 ms``, ``412 µs``."""
+    """Return a time in seconds as text, below 10 ms with more digits than ``seconds``: ``41 ms``, ``4.1 ms``,
+    ``412 µs``."""
     if not 0 < value < 0.00995:
         return seconds(value)
     if value >= 0.0009995:

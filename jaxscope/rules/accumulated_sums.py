@@ -41,8 +41,8 @@ def sum_in_each_iteration(run: Run) -> Iterator[Finding]:
 
 
 def _inserted(run: Run, line: Frame | None) -> Message | None:
-    """Return a message that says what to change if JAX itself inserted the sum over the devices at ``line``.
-    Return None if the line calls ``psum`` or ``pmean``."""
+    """Return a message that says what to change if JAX itself inserted the sum over the devices at ``line``
+    (None: unknown). Return None if the line calls ``psum`` or ``pmean``."""
     source = sources.of(run)(line.file) if line is not None else None
     written = line is not None and jit_decorators.calls(source, line.line, SUMS)
     return None if written else message("for-an-inserted-sum")

@@ -139,7 +139,8 @@ def _chosen(group: Group) -> bool:
 
 def _sizes_of_axes(group: Group) -> list[tuple[int, ...]]:
     """Return the sizes before and after each recompile of ``group``, if the same axes of several arrays
-    changed: ``[(14,), (15,)]`` if axis 1 changed from 14 to 15. Unknown sizes are left out."""
+    changed: ``[(14,), (15,)]`` if axis 1 changed from 14 to 15. The list is empty for other changes; an entry
+    with an unknown size is left out."""
     values = [v for c in group.causes for v in (c.before, c.after) if isinstance(v, AxisSizes)]
     return [sizes for v in values if (sizes := _dimensions(v)) is not None]
 
@@ -173,7 +174,8 @@ def _a_size_each(group: Group) -> bool:
 
 def _creeps(shapes: list[tuple[int, ...]]) -> bool:
     """Return whether exactly one axis differs between the successive ``shapes`` of an argument, and grows by
-    the same amount each time: ``[(8, 1), (8, 2), (8, 3), (8, 4)]``. See ``bucketing.creeps`` for restarts."""
+    the same amount each time: ``[(8, 1), (8, 2), (8, 3), (8, 4)]``. ``bucketing.creeps`` says how many shapes
+    this needs, and which restarts are allowed."""
     if len({len(shape) for shape in shapes}) != 1:
         return False
     changing = [sizes for sizes in zip(*shapes, strict=True) if len(set(sizes)) > 1]
@@ -182,7 +184,7 @@ def _creeps(shapes: list[tuple[int, ...]]) -> bool:
 
 def _shapes(group: Group) -> list[tuple[int, ...]]:
     """Return the shape of the argument that made ``group`` recompile, for each recorded call of the function.
-    A call with a container of arrays as this argument is left out."""
+    A call is left out if this argument is a container of arrays or has an unknown shape."""
     return [
         tuple(n for n in leaf.shape if isinstance(n, int))
         for c in group.function.compilations
@@ -290,7 +292,7 @@ def dtype_of(*values: Value | None) -> str | None:
 
 def typed(dtype: str | None) -> str:
     """Return code that converts a value to ``dtype``: ``jnp.float32(...)`` for ``float32``. For None and for
-    dtypes that ``jax.numpy`` has no such function for, it is ``jnp.asarray(x, dtype)``."""
+    dtypes that are not in ``_TYPED``, such as ``bool``, it is ``jnp.asarray(x, dtype)``."""
     return f"jnp.{dtype}(...)" if dtype in _TYPED else "jnp.asarray(x, dtype)"
 
 

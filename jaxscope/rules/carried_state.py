@@ -83,7 +83,7 @@ def fix(p: Prediction) -> Fix:
 
 def _where(value: Value | None) -> str:
     """Return the text of a placement of an array, for a message: its sharding or device, its memory kind, or
-    its layout; ``?`` if ``value`` is none of these."""
+    its layout; ``?`` if ``value`` is none of these, or if the memory kind or the layout is unknown."""
     match value:
         case Placement():
             return value.text

@@ -1,8 +1,8 @@
-"""Rule JX211: products of matrices and Fourier transforms for which another form needs far fewer
-operations."""
+"""Rule JX211: products of matrices, Fourier transforms, sums and powers for which another form is cheaper."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from jaxscope.analysis.programs import Texts
@@ -18,6 +18,7 @@ from jaxscope.analysis.stablehlo.cheaper_forms import (
     TRIDIAGONAL,
     CheaperForm,
 )
+from jaxscope.analysis.stablehlo.powers import COSTLY as POWER
 from jaxscope.model import sources
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
@@ -25,7 +26,7 @@ from jaxscope.rules.each_program import FASTER, takes_time, users
 from jaxscope.rules.programs import evidence, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix
-from jaxscope.schema.messages import message
+from jaxscope.schema.messages import Message, message
 
 # A form is reported if it needs at least this many times the operations of the cheaper form.
 TIMES, TRANSFORM_TIMES = 4, 2
@@ -33,6 +34,7 @@ ERROR = 2  # one operation may take up to this many times as long as an average 
 SHARE = 0.1  # of the program's operations
 # Operations of one call that another form saves; fewer take a few milliseconds at most.
 LEAST = 20_000_000
+_EXPONENTS = re.compile(r"(?:\*\*|power\([^,()]*,)\s*(-?\d+(?:\.\d*)?)(?![\w.])")  # x ** -1.5, power(x, 2.5)
 MANY_CALLS = 100  # with so many calls, a slow form may save a tenth of LEAST in each of them
 IN_LOOP = 10  # the least number of iterations that is assumed for a loop of the program
 
@@ -70,8 +72,8 @@ FIXES = {
 
 @rule("JX211", "costly-form", WARNING)
 def costly_form(run: Run) -> Iterator[Finding]:
-    """Yield one finding for each line with a costly form. If several functions contain the line, the finding
-    is about the first of them."""
+    """Yield one finding for each line and kind of costly form on it. If several functions contain the line,
+    the finding is about the first of them."""
     seen = set[tuple[object, str]]()
     for p, f, texts in users(run):
         for form in texts.stablehlo.cheaper_forms if texts.stablehlo is not None else ():
@@ -83,11 +85,8 @@ def costly_form(run: Run) -> Iterator[Finding]:
             seen.add(same)
             if form.kind == POSITIONS:
                 seen.add((same[0], PART))
-            times = form.operations // max(1, form.cheaper)
-            what, by = TITLES[form.kind], f"{times:,}"
-            title = message("costly-form", function=f.display_name, what=what, times=by)
-            if form.kind in (DISTANCES, OUTER):
-                title = message("slow-form", function=f.display_name, what=what)
+            written = _written_exponent(run, form)
+            title = _title(f, form, written)
             line = form.source or p.compilations[-1].site
             # Tensor processing units multiply matrices faster than they pick rows.
             minor = form.kind == REAL or (form.kind == ONE_HOT and run.platform == "tpu")
@@ -102,11 +101,53 @@ def costly_form(run: Run) -> Iterator[Finding]:
                 function=f.id,
                 source=line,
                 evidence=evidence(p, title, line),
-                fix=Fix(FIXES[form.kind], "cheaper_form", {"form": form.kind}),
+                fix=Fix(_fix(form, written), "cheaper_form", {"form": form.kind}),
                 subject=(line, form.kind),
                 seconds=None if at_most is None else running_share(run, f, at_most),
                 at_most=True,
             )
+
+
+def _written_exponent(run: Run, form: CheaperForm) -> float | None:
+    """Return the exponent in the user's source that led to the power ``form``; None for other kinds. It is
+    larger by 1 than that of the power if the power is a derivative. Whether it is one is taken from the
+    numbers on the line; if they do not tell it, only transposed operations count as derivatives."""
+    if form.exponent is None:
+        return None
+    line = sources.line(run, form.source) if form.source is not None else ""
+    numbers = {float(text) for text in _EXPONENTS.findall(line)}
+    if form.exponent in numbers or form.exponent + 1 in numbers:
+        return form.exponent + (form.exponent not in numbers)
+    return form.exponent + form.backward
+
+
+def _title(f: Function, form: CheaperForm, written: float | None) -> Message:
+    """Return what the function ``f`` computes in a costly form, as the title of a finding. ``written`` is the
+    exponent in the user's source; None if the form is no power."""
+    if form.exponent is not None and written is not None:
+        exponent = f"{form.exponent:g}"
+        if written != form.exponent:
+            of = f"{written:g}"
+            return message("slow-power-of-gradient", function=f.display_name, exponent=exponent, of=of)
+        return message("slow-power", function=f.display_name, exponent=exponent)
+    if form.kind in (DISTANCES, OUTER):
+        return message("slow-form", function=f.display_name, what=TITLES[form.kind])
+    times = form.operations // max(1, form.cheaper)
+    return message("costly-form", function=f.display_name, what=TITLES[form.kind], times=f"{times:,}")
+
+
+def _fix(form: CheaperForm, written: float | None) -> Message:
+    """Return the advice which other form to use. ``written`` is the exponent in the user's source; None if
+    the form is no power."""
+    if written is None:
+        return FIXES[form.kind]
+    if written % 1 == 0:
+        return message("fix-integer-exponent", exponent=f"{written:.0f}", written=f"{written:.1f}")
+    whole, root = (written - 0.5, "jnp.sqrt(x)") if written > 0 else (written + 0.5, "jax.lax.rsqrt(x)")
+    product = {0.0: root, 1.0: f"x * {root}", -1.0: f"{root} / x"}.get(whole)
+    if product is None:
+        product = f"x ** {whole:.0f} * {root}" if whole > 0 else f"{root} / x ** {-whole:.0f}"
+    return message("fix-square-root", product=product, written=f"{written:g}")
 
 
 def _share(form: CheaperForm) -> float | None:
@@ -130,7 +171,7 @@ def _is_repeated(texts: Texts, form: CheaperForm) -> bool:
 
 def _is_written(run: Run, form: CheaperForm) -> bool:
     """Return whether the user's line names the function that the advice is about: ``fft`` or ``convolve``.
-    True for forms whose advice is about no function."""
+    True for forms of all other kinds."""
     # Other functions of JAX use Fourier transforms, too, and fftconvolve does not compute a correlation.
     name = {REAL: "fft", KERNEL: "convolve"}.get(form.kind)
     return name is None or (form.source is not None and name in sources.line(run, form.source))
@@ -138,11 +179,15 @@ def _is_written(run: Run, form: CheaperForm) -> bool:
 
 def _matters(run: Run, p: Program, f: Function, form: CheaperForm) -> bool:
     faster = 1 if run.platform == "cpu" else FASTER
-    if form.kind == CHOICE and faster > 1:
+    if form.kind in (CHOICE, POWER) and faster > 1:
         return False
     times = TRANSFORM_TIMES if form.kind == REAL else TIMES
     saved, least = form.operations - form.cheaper, faster * (LEAST // IN_LOOP if form.in_loop else LEAST)
-    if form.kind in (DISTANCES, OUTER) and not form.in_loop and (f.calls or 0) * saved >= MANY_CALLS * least:
+    if (
+        form.kind in (DISTANCES, OUTER, POWER)
+        and not form.in_loop
+        and (f.calls or 0) * saved >= MANY_CALLS * least
+    ):
         least //= IN_LOOP
     if form.operations < times * form.cheaper or saved < least or (_share(form) or 1.0) < SHARE:
         return False

@@ -96,7 +96,8 @@ def _lines_that_set(run: Run, settings: Collection[str]) -> dict[str, Frame]:
 def turned_on(source: str | None) -> Iterator[tuple[str, int]]:
     """Yield (setting, line number) for each setting of JAX that ``source`` turns on:
     ``jax.config.update("jax_debug_nans", True)``, ``jax.config.jax_debug_nans = True``,
-    ``jax.debug_nans(True)``, ``jax.disable_jit()`` and ``os.environ["JAX_DEBUG_NANS"] = "1"``."""
+    ``jax.debug_nans(True)``, ``jax.disable_jit()`` and ``os.environ["JAX_DEBUG_NANS"] = "1"``. Some pairs are
+    no settings: ``jax.devices()`` gives ``jax_devices``. The caller ignores them."""
     found = syntax(source)
     for node in ast.walk(found.tree) if found is not None else ():
         if isinstance(node, ast.Assign) and _may_be_true(node.value):

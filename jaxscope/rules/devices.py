@@ -131,7 +131,7 @@ def _less_memory(want: Want) -> Fix:
 
 def _nearly_full(run: Run) -> Iterator[Finding]:
     """Yield a note about the device whose memory was nearly full: the device with the largest peak as a share
-    of its memory, if that share is at least FULL.
+    of its memory, if that share is at least FULL. Yield nothing if the program ran out of memory.
 
     On a GPU, the allocator's peak includes buffers with which the compiler tried variants of kernels
     (autotuning). So on a GPU the note is only given if the memory in use at some moment, or the memory that a

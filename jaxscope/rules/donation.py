@@ -47,7 +47,8 @@ def _unused(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, F
 
 @rule("JX507", "captured-constant", WARNING)
 def captured_constant(run: Run) -> Iterator[Finding]:
-    """Yield a finding for each captured array. If several functions capture the same array, yield one."""
+    """Yield a finding for each captured array of at least 1 MiB. If several functions capture the same array,
+    yield one."""
     found: dict[Hashable, list[tuple[Program, Function, Constant]]] = {}
     for p, f, texts in users(run):
         for c in texts.stablehlo.constants if texts.stablehlo is not None else ():

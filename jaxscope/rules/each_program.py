@@ -36,10 +36,10 @@ Look = Callable[[Program, Function, Texts], Iterator[tuple[Hashable, Finding]]]
 
 
 def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
-    """Yield (program, function, analyzed texts of the program) for each of the user's functions. The program
-    is the latest one that was called, or the latest one if none was called. For a function that was only
-    lowered for targets (machines to compile for, ``jaxscope compile``), the program is one compiled for a
-    target."""
+    """Yield (program, function, analyzed texts of the program) for each of the user's functions. Of the
+    programs that were called, the program is the one compiled last; if none was called, of all programs. For
+    a function that was only lowered for targets (machines to compile for, ``jaxscope compile``), the program
+    is one compiled for a target."""
     latest = _latest(run)
     for f, ps in latest.values():
         yield ps[0], f, run.texts_of(ps[0])
@@ -140,7 +140,7 @@ def takes_time(run: Run, p: Program, f: Function, operations: float = 0) -> bool
       around a line above it in the call stack.
     - One call needs at least MANY operations, on accelerators FASTER times as many.
     - The main thread spent at least the share LONG of the measured time at the line of the call, without the
-      time to compile.
+      time to compile, or in calls of ``f`` and on waiting for their results.
 
     Args:
       operations: the operations that one call needs, as far as they are known.
@@ -162,4 +162,5 @@ def takes_time(run: Run, p: Program, f: Function, operations: float = 0) -> bool
         if c.site is not None and s.line.place == c.site.place
         if s.doing != COMPILING
     ]
-    return measured is not None and sum(here) >= LONG * measured.seconds
+    spent = max(sum(here), line_times.running_seconds(run, f) or 0.0)
+    return measured is not None and spent >= LONG * measured.seconds

@@ -138,8 +138,8 @@ def cache_programs(run: Run, p: Payer) -> tuple[Fix | None, float]:
     """Return (the advice to use JAX's persistent compilation cache, the seconds that the cache saves) for
     ``p``, a user's line that runs once and calls a library that creates its functions again and again.
 
-    No change of that line would help. The cache helps if most of the line's recompiles gave a program that
-    the run had compiled before. If not, or if the cache is already used, return (None, 0.0).
+    No change of that line would help. The cache helps if at least half of the line's recompiles gave a
+    program that the run had compiled before. If not, or if the cache is already used, return (None, 0.0).
     """
     again, known, seconds = {c.id for c in p.again}, set[str](), 0.0
     repeated = 0

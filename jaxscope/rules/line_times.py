@@ -122,7 +122,8 @@ def _scan_of(run: Run, loop: Loop) -> loop_calls.Scan | None:
 
 
 def _loops(run: Run, times: list[LineTime], share: float) -> list[Loop]:
-    """Return the loops in which at least ``share`` of the measured time was spent on ``times``."""
+    """Return the loops in which at least ``share`` of the measured time was spent on ``times``, without loops
+    that have fewer than FEWEST samples. Empty if no times were measured."""
     measured = line_times.measured(run)
     if measured is None:
         return []
@@ -240,7 +241,8 @@ def _is_python(run: Run, t: LineTime) -> bool:
 
 def _may_be_jitted(called: ast.expr, known: set[str], jitted: frozenset[str]) -> bool:
     """Return whether the expression ``called`` may be a jitted function: its last name is in ``jitted``, it
-    is an attribute of ``self``, or its first name is not in ``known``, the names of modules and builtins."""
+    is an attribute of ``self``, or it is no attribute and its name is not in ``known``, the names of modules
+    and builtins."""
     if last_name(called) in jitted:
         return True
     if isinstance(called, ast.Attribute):

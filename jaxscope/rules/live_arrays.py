@@ -239,8 +239,9 @@ def _trees(run: Run) -> dict[str, list[tuple[Group, Snapshot]]]:
 
 def _replicated(run: Run, tree: str, members: list[_Copied], together: int) -> Finding | None:
     """Return a finding about ``members``, arrays of one tree (such as ``params``) that are replicated along
-    the same mesh axes. None if sharding them saves too little memory. ``together`` is the number of
-    bytes that sharding saves on each device, including other trees that are replicated along these axes."""
+    the same mesh axes. None if sharding saves too little memory (``together``), or if the arrays are a small
+    share of the live arrays on a device. ``together`` is the number of bytes that sharding saves on each
+    device; for the largest tree, it includes the other trees that are replicated along these axes."""
     members = sorted(members, key=lambda m: -m.held)
     first = members[0]
     held, saved = sum(m.held for m in members), sum(m.saved for m in members)
@@ -321,7 +322,8 @@ def _called(tree: str, g: Group) -> str | Message:
 
 
 def _container(path: str) -> str:
-    """Return the path of the container whose items ``path`` stands for: ``log`` for ``log[*].loss``."""
+    """Return the path of the container whose items ``path`` stands for: ``log`` for ``log[*].loss``. A path
+    without ``[*]`` is returned unchanged."""
     return path.partition("[*]")[0]
 
 

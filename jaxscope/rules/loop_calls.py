@@ -180,8 +180,8 @@ def _again(run: Run, c: Compilation, call: LoopCall) -> bool:
 
 
 def _calls_in_a_step(run: Run, f: Function, c: Compilation, call: LoopCall) -> int | None:
-    """Return how often each training step calls ``f``. None if calls or steps are not counted, or if ``f``
-    may itself be the step.
+    """Return how often each training step calls ``f``, on average, rounded down. None if calls or steps are
+    not counted, or if ``f`` may itself be the step.
 
     If ``jaxscope.step()`` counts the steps, an ``f`` that gets its own results as arguments may be the step:
     the user may call ``jaxscope.step()`` only once in each epoch.
@@ -337,8 +337,8 @@ def _same_arguments(larger: LoopCall, smaller: LoopCall, unchanged: set[str | No
     of one.
 
     Return False if the arguments have the same values in both calls. Return True if ``larger`` comes first
-    and changes some of them, as ``params = train_step(params, batch)`` does. Return None if ``smaller``
-    computes something else, or if that is unknown.
+    and changes some, but not all of them, as ``params = train_step(params, batch)`` does. Return None if
+    ``smaller`` computes something else, or if that is unknown.
 
     Args:
       unchanged: if ``larger`` changes the objects that it is passed (flax nnx), the names of the variables

@@ -403,8 +403,9 @@ def _beside_a_resized_function(
     for new sizes. That function has a finding, so that ``p`` needs none: the line computes the function's
     arguments or results.
 
-    False if the advice for the line of ``p`` saves more than TIMES the seconds of the function's recompiles,
-    or if an operation of the line is compiled for more than TIMES as many sizes.
+    If only another line of the loop calls the function, at least half of the compilations of ``p`` must be
+    for new sizes. The result is then False if the advice for the line of ``p`` saves more than TIMES the
+    seconds of the function's recompiles, or if an operation of the line recompiles more than TIMES as often.
 
     Args:
       cost: seconds that the advice for the line saves.

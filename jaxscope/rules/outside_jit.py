@@ -230,7 +230,7 @@ def lengthened(run: Run) -> list[Growth]:
 
 
 def made_at(g: Growth, p: Payer) -> bool:
-    """Return whether the line of ``p`` creates the array ``g`` anew each time, longer than before."""
+    """Return whether the growing arrays ``g`` were created at the line of ``p``."""
     return same_line(g.group.origin, p.line)
 
 
@@ -317,7 +317,8 @@ def _for_library(
       jitted: the line's call written under jit; None: it cannot be.
       anew_or_changing: whether the line recompiles because functions are made anew, and because sizes change.
       repeat_seconds: the seconds of its recompiles.
-      all_seconds: the seconds of all its compilations, if there are at least SEVERAL; else 0.
+      all_seconds: the seconds of all its compilations, if all lines of its loop together (or the line alone,
+        if it is in no loop) have at least SEVERAL; else 0.
     """
     anew, changing = anew_or_changing
     at = sources.of(run)(p.line.file), p.line.line

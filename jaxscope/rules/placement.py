@@ -55,7 +55,8 @@ def kept(function: Function, path: str | None, cause: Cause) -> Fix:
 def _for_pmap(function: Function, path: str | None, cause: Cause) -> Fix | None:
     """Return the advice to place the argument ``path`` of ``function`` like a result of ``jax.pmap`` that it
     later gets, which has another sharding (``cause.after``). Return None if ``function`` is not under pmap,
-    or if the mesh of the result does not have exactly one axis whose name is an identifier."""
+    if ``cause.after`` is no sharding, or if its mesh does not have exactly one axis whose name is an
+    identifier."""
     now = cause.after
     return place_for_pmap(function, path, now.mesh, now.spec) if isinstance(now, Placement) else None
 

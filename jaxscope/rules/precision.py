@@ -81,7 +81,8 @@ def _is_requested_here(run: Run, u: Upcast) -> bool:
 def _spread(f: Function, texts: Texts, upcasts: Sequence[Upcast]) -> tuple[Message, Upcast] | None:
     """Return (title, conversion) about matrix products of ``f`` that run in a wider dtype because an operand
     is converted on their line. The conversion is the one that makes them wider: the largest of ``upcasts`` on
-    other lines. Return None if the products are on fewer than SPREADS lines.
+    other lines, or the largest of all if there is none on another line. Return None if the products are on
+    fewer than SPREADS lines.
 
     Example: a float32 array is added to bfloat16 activations. That makes the activations float32, and then
     each product converts its bfloat16 weights.

@@ -56,7 +56,7 @@ def small(p: Program) -> float:
 
 def running_share(run: Run, f: Function, share: float) -> float | None:
     """Return ``share`` of the seconds in which the main thread called ``f`` or waited for its results. Return
-    None if these seconds were not measured."""
+    None if these seconds were not measured, or with too few samples."""
     seconds = line_times.running_seconds(run, f)
     return share * seconds if seconds is not None else None
 

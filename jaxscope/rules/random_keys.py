@@ -70,7 +70,7 @@ def _draws_nothing(run: Run, c: Compilation) -> bool:
 def _drawn_while_traced(run: Run, f: Function, last: Compilation) -> Finding | None:
     """Return a finding if the body of ``f`` draws random numbers with NumPy or with Python's ``random``: the
     numbers are drawn only once, while the function is traced (``last`` is the latest call that traced it).
-    None if the body draws none, or if its source is unknown."""
+    None if the body draws none, if ``f`` has no arguments, or if its source is unknown."""
     if f.seen.file is None or f.seen.line is None or last.key is None or not last.key.arguments:
         return None
     found = numpy_draws.find(sources.of(run)(f.seen.file), f.seen.name, f.seen.line)

@@ -139,8 +139,9 @@ def spelled(seen: Seen) -> Message:
 
 def _evidence(job: Job, d: Divergence) -> Iterator[Evidence]:
     """Yield evidence for ``d``, a difference between the programs of some ranks of ``job`` and of the
-    majority. The evidence is about settings of JAX, then arguments, then the operations of the lowered
-    programs by line. The last two entries have the lines of the two compilations."""
+    majority. For two programs of functions with one name, the evidence is about settings of JAX, then
+    arguments, or, if no argument differs, the operations of the lowered programs by line. The last one or two
+    entries have the lines of the compilations."""
     here, there = d.here, d.there
     if d.kind == ranks.EXTRA and here is not None:  # compare with the majority's version of the function
         same = [s for s in d.most[0].seen if s.function == here.function]

@@ -96,7 +96,8 @@ class Group(msgspec.Struct, frozen=True):
 
     @property
     def calls(self) -> list[Compilation]:
-        """The calls of the group, without compilations that a transform (``jax.grad``) added to a call."""
+        """The calls of the group, without compilations that a transform (``jax.grad``) added to a call. If
+        the group has only these, they are the calls."""
         return [c for c in self.compilations if not c.goes_on] or self.compilations
 
     @property
@@ -481,7 +482,8 @@ def _mentions(words: Field, name: str) -> bool:
 def _with_inputs(run: Run, group: Group, fix: Fix) -> Fix | None:
     """Return the advice ``fix`` about a function that is created again, together with the advice about the
     inputs that changed in the same calls, those of ``group``. Return ``fix`` alone if no inputs changed, or
-    if no rule has advice about them."""
+    if no rule has advice about them. If values that a ``functools.partial`` binds changed, the advice is to
+    pass these values as arguments."""
     if isinstance(fix.words, Message) and fix.words.slug == "fix-larger-cache":
         return fix  # inputs that changed are probably those of another function in the cache
     bound = _bound_values(run, group)
@@ -556,6 +558,7 @@ def _call(run: Run, c: Compilation, cause: Cause) -> Message:
 
 def than(run: Run, c: Compilation) -> Message | None:
     """Return a clause that names the earlier compilation with which ``c`` is compared: ``compared with
-    compilation #9``. Return None if that is the compilation right before ``c``, which needs no clause."""
+    compilation #9``. Return None if there is none, or if it is the compilation right before ``c``, which
+    needs no clause."""
     number = causes.further_back(run, c)
     return message("compared-with", number=number) if number is not None else None

@@ -166,8 +166,8 @@ def rule(
 
 def declare(code: str, name: str, severity: str, *, needs_limit: bool = False) -> None:
     """Register a rule that has a code (``JX190``), a name and a page of documentation, but no function that
-    checks a run. Its findings come from the package ``check``. With ``needs_limit``, the rule needs a limit
-    that the user sets; else the run has to be compared with another run or with a baseline.
+    checks a run. Its findings come from the package ``check``, or from ``rules.ranks``. Without
+    ``needs_limit``, the rule is added with ``needs_comparison``.
 
     Raises:
       ValueError: another rule has this code.
@@ -201,7 +201,8 @@ def find(text: str) -> Rule:
 def nearest(text: str) -> str:
     """Return a hint with the rule that ``text`` may have meant: ``did you mean changing-shape?``. If ``text``
     is a code (``JX1``), the hint lists the rules whose codes begin alike. If ``text`` is a name, the hint has
-    the most similar name; names with the same beginning are preferred."""
+    the most similar name; names with the same beginning are preferred. If nothing is similar, the hint says
+    how to list all rules."""
     known, low = rules(), text.strip()[:80].casefold()
     number = re.fullmatch(r"[a-z]{1,3}-?(\d{1,9})", low)
     if number is not None:

@@ -88,11 +88,11 @@ def together(run: Run, groups: Sequence[list[Miss]]) -> list[Change]:
     the recompiles of one function for one cause. Return a ``Change`` for each merged group, and for each
     group that is not merged; the one with the most seconds is first.
 
-    Two groups are merged if an argument or a result changed from the same size to the same other size in
-    both, in one process and at most one step apart. (Operations that prepare a batch belong to the step
-    before, if a step begins with the call of its function.) The first group of a ``Change`` is one of the
-    user's functions if there is one, else of an operation outside jit; slower functions come before faster
-    ones.
+    A group is merged with others if each of its recompiles has a change of size (64 became 29) that one of
+    theirs has, too, in the same process and at most one step apart. (Operations that prepare a batch belong
+    to the step before, if a step begins with the call of its function.) The first group of a ``Change`` is
+    one of the user's functions if there is one, else of an operation outside jit; slower functions come
+    before faster ones.
     """
     spent = [sum(m.compilation.seconds for m in group) for group in groups]
     order = sorted(range(len(groups)), key=lambda i: (eager(groups[i][0].compilation.function), -spent[i]))
@@ -124,9 +124,9 @@ def together(run: Run, groups: Sequence[list[Miss]]) -> list[Change]:
 def _of_a_size(group: Sequence[Miss]) -> bool:
     """Return whether a change of size can explain the recompiles of ``group``, which are of one function.
 
-    For a user's function, all causes must be changes of shape. For an operation outside jit, all causes count
-    except the first call. For example, the size of a slice's result is a parameter of the operation, so that
-    another size is no change of shape.
+    For a user's function, all causes must be changes of shape. For an operation outside jit, they may be any
+    causes, but none may be a first call. For example, the size of a slice's result is a parameter of the
+    operation, so that another size is no change of shape.
     """
     if eager(group[0].compilation.function):
         return all(m.cause.kind != "first" for m in group)
@@ -210,8 +210,8 @@ def also(change: Change) -> Message | None:
 
 def evidence(run: Run, change: Change) -> list[tuple[int, Evidence]]:
     """Return (time of a recompile in nanoseconds, evidence about it) for the other functions that recompiled
-    because of ``change``: one entry for each jitted function, and one for each line with operations outside
-    jit."""
+    because of ``change``: one entry for each jitted function and cause, and one for each line with operations
+    outside jit. If there are more than LINES such lines, the other lines have one entry together."""
     found: list[tuple[int, Evidence]] = []
     lines: dict[tuple[str, int], list[Miss]] = {}
     for group in change.others:
@@ -540,7 +540,8 @@ def _passed_on(code: str, found: Sequence[Cause]) -> Hashable | None:
 
 def _without_what_jit_takes_in(run: Run, findings: list[Finding]) -> list[Finding]:
     """Return ``findings``, but merge a finding about recompiles for other sizes (JX101) into the finding that
-    advises to jit a whole line (JX133), if all these recompiles come from calls on this line."""
+    advises to jit a whole line (JX133), if transforms outside jit (``jax.grad``) on this line caused all
+    these recompiles."""
     for line in [
         f for f in findings if f.code == "JX133" and (fix := fix_of(f)) is not None and fix.kind == "jit"
     ]:

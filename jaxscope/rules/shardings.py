@@ -216,8 +216,8 @@ def _other_dimension(intent: Intent, wanted: Sharding, k: int, n: int) -> tuple[
     'data')")`` instead of ``P('data')``. Return None if no other dimension fits, or if the mesh axes are
     unknown.
 
-    The returned dimension is the largest one that the sharding ``wanted`` does not split and whose size is a
-    multiple of ``n``, the number of parts. It gets the mesh axes of dimension ``k``.
+    The returned dimension is the largest one that the sharding ``wanted`` does not split and whose size is
+    larger than ``n``, the number of parts, and a multiple of it. It gets the mesh axes of dimension ``k``.
     """
     shape, named = intent.shape or (), sh.spec_axes(wanted.spec)
     if named is None:
@@ -233,9 +233,9 @@ def _other_dimension(intent: Intent, wanted: Sharding, k: int, n: int) -> tuple[
 
 
 def refused(run: Run, kind: type[R]) -> tuple[R, Frame | None, str] | None:
-    """Return (parsed error, user's line, JAX's message) if the program ended with an error of JAX about a
-    sharding, and this error is of the class ``kind``; the line is None if it is unknown. Return None if no
-    such error ended the program."""
+    """Return (parsed error, user's line, the first 300 characters of JAX's message) if the program ended with
+    an error of JAX about a sharding, and this error is of the class ``kind``; the line is None if it is
+    unknown. Return None if no such error ended the program."""
     died = run.main.died if run.main is not None else None
     found = placement_errors.read(died.message) if died is not None else None
     if died is None or not isinstance(found, kind):

@@ -31,9 +31,9 @@ def _static(group: Group) -> Static | None:
 
 
 def _kind(s: Static | None) -> str:
-    """Return the kind of the value of the static argument ``s``, on which the advice depends: NUMBER (a
-    float), WHOLE (an int), FLAG (a bool), WORD (a str, bytes or None) or OBJECT (anything else, or ``s`` is
-    None: unknown)."""
+    """Return the kind of the value of the static argument ``s``, on which the advice depends: NUMBER (a float
+    or a complex number), WHOLE (an int), FLAG (a bool), WORD (a str, bytes or None) or OBJECT (anything else,
+    or ``s`` is None: unknown)."""
     name = s.type.rpartition(".")[2] if s is not None else ""
     if name in ("bool", "bool_"):
         return FLAG
@@ -179,7 +179,7 @@ def _of_class(group: Group, s: Static | None, path: str) -> Message:
 
     Usually the advice is to define these methods. If the program changes such objects, it is to pass the
     parts of the object instead: two equal objects could differ later, and a program with the old contents
-    would be used.
+    would be used. This is also the advice about the first parameter of a method if the class is not found.
     """
     name = s.type.rpartition(".")[2].partition(" ")[0] if s is not None else ""
     files = [group.function.seen.file, *(c.site.file for c in group.compilations[-1:] if c.site is not None)]

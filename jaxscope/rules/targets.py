@@ -129,8 +129,8 @@ def _needed(used: int, fit: Fit, memory: Memory | None) -> Field:
 
 
 def _device(target: Target | None) -> str | Message:
-    """Return what to call a device of ``target``: ``v5e chip``; if a chip is two devices, ``tpu7x
-    device``."""
+    """Return what to call a device of ``target``: ``v5e chip``, ``h100 GPU``; if a chip is two devices,
+    ``tpu7x device``; ``device`` if the machine is unknown."""
     machine = MACHINES.get(target.machine) if target is not None else None
     if machine is None:
         return "device"

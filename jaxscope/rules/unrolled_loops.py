@@ -169,9 +169,10 @@ def _draws(run: Run, p: Program) -> bool:
 
 def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | None) -> Fix:
     """Return advice on how to write the loop at ``line``, which repeats the blocks of operations ``blocks``
-    (the largest first): without the loop if it takes some rows of an array in each iteration, with vmap if no
-    iteration uses a result of another, as a fori_loop if all iterations do the same, else as a scan. For
-    layers inside a Flax module the scan is Flax's own; for a loop that calls a whole model it is JAX's."""
+    (the largest first): with arrays in their final length, as a scan, if arrays grow; without the loop if it
+    takes some rows of an array in each iteration; with vmap if no iteration uses a result of another; as a
+    fori_loop if all iterations do the same; else as a scan. For layers inside a Flax module the scan is
+    Flax's own; for a loop that calls a whole model it is JAX's."""
     if blocks[0].grows:
         return Fix(message("fix-final-length-then-scan"), "scan")
     if line is not None and takes_chunks(sources.of(run)(line.file), line.line):

@@ -24,7 +24,8 @@ SHARE, MUCH = 0.05, 0.15  # shares of the measured time: a note, a warning
 
 def in_a_minimization(run: Run) -> Iterator[Finding]:
     """Yield a finding for each function that a program passes to SciPy together with its gradient, each
-    jitted on its own: ``minimize(fun, x0, jac=jac)``. SciPy calls both for the same point."""
+    jitted on its own: ``minimize(fun, x0, jac=jac)``. SciPy calls both for the same point. A function that
+    takes less than SHARE of the measured time gets no finding."""
     measured = line_times.measured(run)
     if measured is None:
         return
@@ -70,8 +71,8 @@ def of_gradient(value: Function, gradient: Function) -> str | None:
 
 
 def seconds_at(run: Run, line: Frame | None) -> float | None:
-    """Return the seconds in which the main thread called jitted functions or waited for values at ``line``.
-    Return None if they were not measured."""
+    """Return the seconds that the main thread spent at ``line`` in calls of jitted functions, in operations
+    outside jit and in waits for values. Return None if no such seconds were measured."""
     spent = [
         s.seconds
         for s in line_times.by_line(run)
@@ -91,8 +92,9 @@ def _types(c: Compilation) -> list[tuple[object, object]] | None:
 
 
 def _minimize(run: Run, value: Frame | None, gradient: Frame | None) -> str | None:
-    """Return the name of SciPy's function to which one call passes both the function with the line ``value``
-    and the function with the line ``gradient``: ``minimize``. Return None if there is no such call."""
+    """Return the name of SciPy's function to which one call passes both the function that contains the line
+    ``value`` and the function that contains the line ``gradient``: ``minimize``. Return None if there is no
+    such call."""
     if value is None or gradient is None or value.file != gradient.file:
         return None
     call = library_calls.called_by_scipy(sources.of(run)(value.file), value.line)

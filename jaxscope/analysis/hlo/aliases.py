@@ -70,7 +70,7 @@ class Memory(msgspec.Struct, frozen=True):
     """The inputs and outputs of a compiled program. All bytes are for one device.
 
     The three sums of bytes include the padding that the layouts add. They do not include arrays in the host's
-    memory. A sum is None if the size of an array in it is unknown.
+    memory. A sum is None if the size of an array in it is unknown, or if the text is truncated.
 
     Attributes:
       parameters: the inputs, ordered by their numbers.

@@ -69,7 +69,8 @@ class Attribution:
         self._above: dict[str, Frame | None] = {}  # computation -> the line of the instruction that calls it
 
     def own(self, instruction: Instruction) -> Frame | None:
-        """Return the line of the user's code in the instruction's own metadata, or None if it has none."""
+        """Return the line of the user's code in the instruction's own metadata, or the innermost line if all
+        are in libraries. Return None if the metadata has no line."""
         frame = frame_id(instruction)
         if frame is not None:
             return self._frames.blamed(frame)

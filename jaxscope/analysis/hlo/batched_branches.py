@@ -79,7 +79,7 @@ def find(
     module: Module, graph: CallGraph, attribution: Attribution, executions: Mapping[str, int | None]
 ) -> BatchedBranches | None:
     """Return the selections of a program that may be conditionals under ``vmap``, with the operations of the
-    functions in it. Return None if there is no such selection.
+    functions in it. Return None if no line has such a selection, or each such line also has a conditional.
 
     Args:
       module: the compiled program.

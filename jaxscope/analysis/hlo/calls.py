@@ -188,8 +188,8 @@ class CallGraph:
 
     def executions(self, trips: Trips) -> dict[str, int | None]:
         """Return how often each reachable computation runs in one call of the program: name of the
-        computation -> number. The number is None if a trip count is unknown, or if computations call each
-        other in a cycle.
+        computation -> number. The number is None if a trip count is unknown, if computations call each other
+        in a cycle, if the text has no ENTRY, or if the number is more than MAX_EXECUTIONS (2**62).
 
         The condition of a loop runs once more than its body. A branch of a conditional is counted as if it
         ran each time.

@@ -63,13 +63,14 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
       executions: executions in one call of the program, an upper bound if the collective is in a branch of a
         conditional; None if a trip count is unknown.
       branches: the branches of conditionals that contain the collective, from the outermost to the innermost.
-      axes: the mesh axes (or parts of axes) along which the groups run: ``data``, ``data:(1)2``. None: there
-        is no mesh, or the groups do not run along axes. ``[]``: each group is a single device.
+      axes: the mesh axes (or parts of axes) along which the groups run: ``data``, ``data:(1)2``. None: the
+        mesh or the groups are unknown, or the groups do not run along axes. ``[]``: each group is a single
+        device.
       axes_around: the mesh axes along which the members of a group differ, if the groups do not run along
         axes (``axis_index_groups``); else None.
-      group_size, groups: members of a group, and number of groups; None for a permute and for groups of
-        different size.
-      syntax: the syntax in which the text states the groups: explicit, iota, mesh, pairs.
+      group_size: members of a group; None for a permute, for groups of different size, and if unknown.
+      groups: number of groups; None for a permute, and if unknown.
+      syntax: the syntax in which the text states the groups: explicit, iota, mesh, pairs; None: unknown.
       origin: ``asked`` (by the user's program), ``inserted`` (by the SPMD partitioner) or None (module
         ``origin``).
       op_name: JAX's name of the operation: ``jit(f)/dot_general``; None: the HLO has none.
@@ -135,8 +136,7 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
 
 
 class Devices(NamedTuple):
-    """The number of replicas and of partitions for which a module is compiled; 0 if the module's header does
-    not state the number."""
+    """The number of replicas and of partitions for which a module is compiled; 0: unknown."""
 
     replicas: int
     partitions: int
@@ -424,8 +424,9 @@ def _is_scattered(body: Computation, reduced: Instruction) -> bool:
 
 def wire_by_axes(found: Iterable[Collective]) -> dict[str, branches.Bounds]:
     """Return the bytes that one device sends in collectives in one call of the program: mesh axes -> lower
-    and upper bound. The axes are ``data``, ``data,model``, or ``?`` if they are unknown. A collective with an
-    unknown size or number of executions counts as 0 in the lower bound. Then there is no upper bound."""
+    and upper bound. The axes are ``data``, ``data,model``, ``?`` if they are unknown, or empty if each group
+    is a single device. A collective with an unknown size or number of executions counts as 0 in the lower
+    bound. Then there is no upper bound."""
     rows: dict[str, list[tuple[branches.Path, int | None]]] = {}
     for c in found:
         rows.setdefault("?" if c.axes is None else ",".join(c.axes), []).append((c.branches, c.sent_bytes))

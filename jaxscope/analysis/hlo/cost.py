@@ -43,9 +43,9 @@ MAX_NAMED = 3  # the most custom kernels that are named in a reason
 
 def flops(graph: CallGraph, computation: Computation, instruction: Instruction) -> int | None:
     """Return the flops of one execution of an instruction in ``computation``. For a dot or a convolution
-    these are its own flops. For a fusion or a call they are those of all dots and convolutions inside. Return
-    None if the flops are unknown, as for each custom call, loop and conditional. Return 0 for all other
-    instructions."""
+    these are its own flops. For a fusion or a call they are those of all dots and convolutions inside, each
+    counted once. Return None if the flops are unknown, as for each custom call, loop and conditional. Return
+    0 for all other instructions."""
     opcode = instruction.operation
     if opcode in _PRODUCTS:
         return (
@@ -77,7 +77,7 @@ class Total(NamedTuple):
 
     Attributes:
       least: element type of the operands -> lower bound of the flops. The key is ``bf16 x f32`` if the two
-        operands differ in type, which is frequent on TPU.
+        operands differ in type, which is frequent on TPU. ``?`` is an unknown type.
       bounds: lower and upper bound of the sum over all types.
       unknown: why the sum is not exact, as the end of a sentence: ``without 2 custom kernels: foo``; None: it
         is exact.

@@ -48,8 +48,8 @@ class Groups(NamedTuple):
     Attributes:
       members: the groups, each with the numbers of its devices.
       syntax: the format of the text: explicit, iota, mesh, pairs.
-      mesh: the (axis, size) pairs of the mesh in the text; None: it has none, or its axis names are not the
-        user's.
+      mesh: the (axis, size) pairs of the mesh in the text; None: the text has no mesh, or a mesh with its own
+        ``device_ids`` or with axis names that are not the user's.
     """
 
     members: list[Group]
@@ -230,8 +230,8 @@ def positions(
     """Convert the device groups of a collective, as the text prints them, to groups of positions
     ``replica * partitions + partition``. Return None if the groups are unknown, or have too many positions.
 
-    If ``replicas`` or ``partitions`` is 0, the printed groups are returned unchanged, or None if they are
-    empty.
+    If ``replicas * partitions`` is 0 or more than MAX_IDS (65,536), the printed groups are returned
+    unchanged, or None if they are empty.
 
     Args:
       groups: the printed groups; None: they could not be read.

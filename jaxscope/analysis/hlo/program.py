@@ -35,13 +35,14 @@ class Program(msgspec.Struct, frozen=True):
 
     Attributes:
       module: the name after ``HloModule``; None: the text has none.
-      num_partitions, replica_count: the numbers in the module's header; None if the text could not be read.
+      num_partitions, replica_count: the numbers in the module's header, 1 if it does not state them; None if
+        the text could not be read.
       scheduled: whether the order of the text is the order of execution.
       mesh: (axis, size) of the mesh to which the axes of the collectives refer: the one that was passed, else
         the one that the text prints; None if there is neither.
       instructions, computations: their number in the whole text; 0: the text could not be read.
-      unfused_elementwise: number of elementwise operations outside of fusions.
-      wrapped_elementwise: number of fusions with a single elementwise operation.
+      unfused_elementwise: number of elementwise operations outside of fusions, without scalars.
+      wrapped_elementwise: number of loop fusions with a single elementwise operation.
       custom_calls: target of a custom call -> how many run.
       memory: the inputs and outputs, and which outputs reuse the memory of inputs.
       wire_by_axes: axes joined with a comma (``?``: unknown axes) -> bytes that one device sends along them
@@ -50,14 +51,14 @@ class Program(msgspec.Struct, frozen=True):
       problems: the lines that could not be read.
       cycles: the TPU compiler's estimate of the cycles of one call (module ``cycles``); None: there is none.
       flops_by_type: HLO element type of the operands -> lower bound of the flops; ``bf16 x f32`` if the two
-        operands differ in type.
+        operands differ in type. None: the text was not read.
       flops_unknown: why ``flops`` is not exact; None if it is exact, or if the text was not read.
       moved_bytes: bytes that one call certainly moves between memory and cores (module ``traffic``); None:
         unknown.
       flops_by_line: the flops of each line of the user's code, without those whose line is unknown.
-      recomputed: matrix products that ``jax.checkpoint`` computes again (module ``recomputed``); None: there
-        are none.
-      batched_branches: conditionals that ``vmap`` turned into selections; None: there are none.
+      recomputed: matrix products that ``jax.checkpoint`` computes again; None: there are none, they are
+        unknown, or they are in a differentiated loop (``recomputed.find``).
+      batched_branches: selections that may be conditionals under ``vmap``; None: there are none.
     """
 
     module: str | None

@@ -40,10 +40,10 @@ class Spelled(msgspec.Struct, frozen=True):
     """A parsed sharding.
 
     Attributes:
-      tiles: number of parts along each dimension, empty if nothing is split; None if the sharding has no
-        tiles or cannot be read.
-      dimensions: for each dimension the mesh axes that split it, major to minor: ``(("data",), ())``. None if
-        the parts are not along axes of the mesh, or if the mesh is unknown.
+      tiles: number of parts along each dimension; empty for ``{replicated}`` and ``{maximal device=0}``; None
+        if the sharding has no tiles or cannot be read.
+      dimensions: for each dimension the mesh axes that split it, major to minor: ``(("data",), ())``; empty
+        for ``{replicated}``. None if the parts are not along axes of the mesh, or if the mesh is unknown.
     """
 
     tiles: tuple[int, ...] | None = None
@@ -56,7 +56,7 @@ def read(text: str, mesh: Mesh | None) -> Spelled:
 
     Args:
       text: the sharding.
-      mesh: (axis, size) of each axis of the program's mesh; None: unknown.
+      mesh: (axis, size) of each axis of the program's mesh; None: unknown, use the mesh in the text, if any.
     """
     text = text.strip()[:20_000]
     if text == "{replicated}":

@@ -1,4 +1,4 @@
-"""Count the operations of a lowered program by the arguments on which their results depend."""
+"""Count the arithmetic operations of a lowered program by the arguments on which their results depend."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_ARGUMENTS, MOST_SETS, LINES = 60, 100, 3
 
 
 class ArgumentWork(msgspec.Struct, frozen=True):
-    """The operations that depend on the same arguments of a program.
+    """The arithmetic operations that depend on the same arguments of a program.
 
     Attributes:
       arguments: the names of the arguments, each without the path to an array in it: ``params``. Empty if the
@@ -34,8 +34,9 @@ class ArgumentWork(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources, arguments: Sequence[Value]) -> list[ArgumentWork]:
-    """Return the operations of a program, grouped by the arguments on which they depend, the largest group
-    first. The list is empty if the program has very many arguments or groups, or if an argument has no name.
+    """Return the number of arithmetic operations of a program, grouped by the arguments on which they depend,
+    the largest group first. The list is empty if the program has no arguments, or very many arguments or
+    groups, or if an argument has no name.
 
     Args:
       arguments: the program's arguments, in order.

@@ -32,8 +32,9 @@ class Callback(msgspec.Struct, frozen=True):
       target: the target of the custom call; None if the callback is not a custom call.
       count: how often the callback occurs in the program, with called functions inlined and loop bodies
         counted once.
-      ordered: whether a token keeps the callback in order with other effects; None: unknown.
-      in_loop: whether the callback runs in every iteration of a loop.
+      ordered: whether a token keeps the callback in order with other effects; None: unknown, because the
+        callback is not a custom call.
+      in_loop: whether the callback is in a loop.
       bytes_to_host, bytes_from_host: bytes that one execution sends and receives; None: unknown.
       source: the line of the user's code; None: unknown.
       in_branch: whether the callback runs only if a branch of a conditional is taken.

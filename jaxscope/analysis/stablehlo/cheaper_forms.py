@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence, Set
 
 import msgspec
 
-from jaxscope.analysis.stablehlo import broadcast_sums, types, work
+from jaxscope.analysis.stablehlo import broadcast_sums, powers, types, work
 from jaxscope.analysis.stablehlo.constraints import NOT_ELEMENTWISE
 from jaxscope.analysis.stablehlo.flow import SAME_NUMBERS, Flow, Value
 from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module, Op
@@ -30,7 +30,7 @@ DOT = "stablehlo.dot_general"
 SOLVES = re.compile(r"getrf|potrf", re.I)  # LAPACK, cuSOLVER: they factor the matrix of linear equations
 FORMS = frozenset(
     {DOT, broadcast_sums.SUM, "stablehlo.fft", "stablehlo.convolution", "stablehlo.add"}
-    | {"stablehlo.custom_call"}
+    | {"stablehlo.custom_call", powers.POWER}
 )
 BANDS = 8  # diagonals: products with more are not listed
 DRAW = 100  # operations for a random number of Threefry
@@ -71,7 +71,7 @@ class CheaperForm(msgspec.Struct, frozen=True):
         ``order``: the product is multiplied by another matrix, and another order is cheaper.
         ``diagonal``, ``one-hot``: a factor has this structure.
         ``banded``: a factor is zero but for a few diagonals.
-        ``tridiagonal-solved``: linear equations whose matrix is zero but for three diagonals.
+        ``tridiagonal-solved``: linear equations whose matrix is zero but for two or three diagonals.
         ``diagonal-used``: only the diagonal of the product is used.
         ``part-used``: only slices of the product are used.
         ``position-used``: attention over all earlier positions of a sequence, of which one is used and
@@ -81,12 +81,15 @@ class CheaperForm(msgspec.Struct, frozen=True):
         need fewer operations.
         ``drawn-by-scores``: several draws of ``jax.random.categorical`` from the same probabilities.
         ``distances``, ``sum-of-outer``: a sum that a matrix product computes faster (``broadcast_sums``).
-      operations: operations of one execution.
-      cheaper: operations of one execution of the cheaper form.
-      share: the share of ``operations`` in all of the program's operations, from 0 to 1; None if it is
-        unknown because operations are in loops.
+        ``costly-power``: a power that products and square roots compute faster (``powers``).
+      operations: arithmetic operations of one execution.
+      cheaper: arithmetic operations of one execution of the cheaper form.
+      share: the share of ``operations`` in all of the program's operations, from 0 to 1. If the user's code
+        has loops, the share in the operations in loops; then None if the product or transform is in no loop.
       in_loop: whether the product or transform is in a loop of the program.
       source: the line of the user's code; None if it is unknown.
+      exponent: the exponent of a ``costly-power``; None for other kinds.
+      backward: whether differentiation created the power. False for other kinds.
     """
 
     kind: str
@@ -95,18 +98,21 @@ class CheaperForm(msgspec.Struct, frozen=True):
     share: float | None
     in_loop: bool
     source: Frame | None
+    exponent: float | None = None
+    backward: bool = False
 
 
 def find(module: Module, sources: Sources) -> list[CheaperForm]:
     """Return the products and Fourier transforms for which a cheaper form saves at least ``LEAST``
     operations, the costliest first. Of several with the same source line and kind, only the costliest is
-    returned."""
+    returned. Operations that differentiation created are ignored, except powers."""
     search = _Search(module, sources)
     largest: dict[object, CheaperForm] = {}
     shares = work.Shares(module, sources)
     for index, op in enumerate(module.ops):
         times = sources.times[op.function]
-        if op.name not in FORMS or not times or sources.backward(index):
+        backward = sources.backward(index)
+        if op.name not in FORMS or not times or (backward and op.name != powers.POWER):
             continue
         try:
             forms = search.forms(index)
@@ -117,6 +123,9 @@ def find(module: Module, sources: Sources) -> list[CheaperForm]:
                 continue
             share = shares.of(index, times * operations)
             form = CheaperForm(kind, operations, cheaper, share, sources.in_loop(index), sources.frame(index))
+            if kind == powers.COSTLY:
+                exponent = powers.exponent(search.flow, index)
+                form = msgspec.structs.replace(form, exponent=exponent, backward=bool(backward))
             known = largest.get((form.source, kind))
             if known is None or known.operations < operations:
                 largest[form.source, kind] = form
@@ -185,6 +194,8 @@ class _Search:
             return self._tridiagonal(index)
         if op.name == broadcast_sums.SUM:
             return broadcast_sums.find(self.flow, self.sources, index)
+        if op.name == powers.POWER:
+            return powers.find(self.flow, index)
         if op.name != DOT:
             return self._transform(index)
         if distances := broadcast_sums.find(self.flow, self.sources, index):

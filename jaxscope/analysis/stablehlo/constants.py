@@ -49,8 +49,9 @@ class Constant(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources, captured: Sequence[Captured] = ()) -> list[Constant]:
-    """Return the constants of a program with more than ``SMALL`` (16) elements, the largest first.
-    ``captured`` are the arrays that the traced function closed over, which give the constants their names."""
+    """Return the constants of a program, the largest first: those in the text with more than ``SMALL`` (16)
+    elements, and all that are arguments of the program. ``captured`` are the arrays that the traced function
+    closed over, which give the constants their names."""
     found: list[tuple[int | None, Constant]] = []
     wanted = {
         index

@@ -49,7 +49,7 @@ class Uneven(msgspec.Struct, frozen=True):
       dimension, parts: the number of the dimension that is split, and the number of parts.
       of: ``argument`` or ``result`` of the program; None if the value is computed and used inside the
         program.
-      count: number of such constraints at this line.
+      count: number of such constraints at this line, with called functions inlined.
       source: the line of the user's code; None: unknown.
     """
 

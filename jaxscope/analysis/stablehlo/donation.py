@@ -57,8 +57,8 @@ def find(
     unread: Collection[str] = (),
     aliased: Collection[int] | None = None,
 ) -> list[Donation]:
-    """Return the arguments of a module that were donated or could be donated, in order. Other arguments are
-    left out.
+    """Return the arguments of a module that were donated or could be donated, in order, and then the donated
+    arguments that the program does not take. Other arguments are left out.
 
     Args:
       arguments, results: the arguments and the results of the program in ``module``.

@@ -79,7 +79,10 @@ class Flow:
                 return self.module.functions[function] is self.module.main() or None
             function = ops[call].function
             operand = _operand(ops, call, -1 - operand)
-        return None if operand is None else self._result(Value(operand, calls), ops[value.at].inputs[k])
+        types_known = k < len(ops[value.at].inputs)  # false in a damaged text
+        if operand is None or not types_known:
+            return None
+        return self._result(Value(operand, calls), ops[value.at].inputs[k])
 
     def _result(self, value: Value, wanted: str) -> Value | None:
         """Return ``value``, or, if it is a call, the operation in the called function that computes the

@@ -34,8 +34,8 @@ class FrozenUpdates(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, arguments: Sequence[Array], results: Sequence[Array]) -> FrozenUpdates | None:
-    """Return the parameters to which the program adds zeros. Return None if there are none, or if the program
-    computes no state of an optimizer for them.
+    """Return the parameters to which the program adds zeros. Return None if there are none with a known path,
+    or if the program computes no state of an optimizer for them.
 
     Args:
       arguments, results: the arguments and the results of the program, in order.

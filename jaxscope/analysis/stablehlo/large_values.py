@@ -41,8 +41,8 @@ class LargeValue(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[LargeValue]:
-    """Return the largest values of a program that XLA has to store in memory, the largest first. If a line
-    computes several values of the same shape by the same operation, only one is returned."""
+    """Return the largest values of a program that XLA has to store in memory, the largest first, at most MOST
+    (20). If a line computes several values of the same shape by the same operation, only one is returned."""
     found: set[LargeValue] = set()
     for index, op in enumerate(module.ops):
         if op.name not in IN_MEMORY or not sources.times[op.function]:

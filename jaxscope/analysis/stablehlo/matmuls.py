@@ -35,7 +35,7 @@ class Product(msgspec.Struct, frozen=True):
       count: number of products, with called functions inlined and loop bodies counted once.
       source: the line; None: unknown.
       flops: the flops of the whole arrays in one call, on all devices together; None for a convolution, for
-        products in ``shard_map``, and if a loop or a branch makes the number unknown.
+        products in ``shard_map``, and if a loop, a branch or an unknown size makes the number unknown.
     """
 
     operands: str
@@ -47,7 +47,7 @@ class Product(msgspec.Struct, frozen=True):
 
 def find(module: Module, sources: Sources) -> list[Product]:
     """Return the matrix products and convolutions of a program, grouped by line of the user's code, types and
-    precision. The most frequent come first."""
+    precision, at most MAX_LISTED (500) groups. The most frequent come first."""
     found: dict[tuple[str, str, Frame | None], tuple[int, int | None]] = {}
     executions = Executions(module, sources)
     for index, op in enumerate(module.ops):

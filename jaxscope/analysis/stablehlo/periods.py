@@ -37,7 +37,8 @@ class Stretch(msgspec.Struct, frozen=True):
 
 def find(sequence: Sequence[int], least_times: int = 3) -> list[Stretch]:
     """Return the parts of a sequence that repeat at least ``least_times`` times, such as
-    ``1 2 3 1 2 3 1 2 3``. They do not overlap. The longest comes first, each with its shortest period."""
+    ``1 2 3 1 2 3 1 2 3``. They do not overlap: the longest is chosen first, or one that overlaps it, is
+    nearly as long (FULL) and has a shorter period."""
     found: list[Stretch] = []
     for period in candidates(sequence):
         equal = bytes(map(operator.eq, sequence, islice(sequence, period, None)))

@@ -44,7 +44,7 @@ class RepeatedDraws(msgspec.Struct, frozen=True):
 
     Attributes:
       draws: how many draws the program contains, once all calls are inlined.
-      different: how many of them differ in shape, dtype or distribution.
+      different: the number of different combinations of shape, dtype and distribution among them.
       source: the line of the user's code that causes most of the draws; None: unknown.
     """
 
@@ -54,7 +54,8 @@ class RepeatedDraws(msgspec.Struct, frozen=True):
 
 
 def repeated(module: Module, sources: Sources) -> RepeatedDraws | None:
-    """Return the draws of a program that contains equal ones, or None if all its draws differ."""
+    """Return how many random draws a program has, if several have the same shape, dtype and distribution;
+    else None."""
     callees: Counter[str] = Counter()
     lines: Counter[Frame] = Counter()
     for index, _ in _draws(module, sources):

@@ -62,7 +62,7 @@ class Reading(msgspec.Struct, frozen=True):
       accumulated: all-reduces in loops that only add up their results.
       residuals: scans that keep values of all iterations for the gradient.
       large: the largest values that XLA has to store in memory.
-      argument_work: the number of operations, by the arguments on which their results depend.
+      argument_work: the number of arithmetic operations, by the arguments on which their results depend.
       jacobians: Jacobians of ``jax.jacrev`` and ``jax.jacfwd``.
       shifted: gradients that the program estimates by finite differences.
       cheaper_forms: products of matrices and Fourier transforms that have a cheaper form.
@@ -71,7 +71,8 @@ class Reading(msgspec.Struct, frozen=True):
       captures_key: whether the program has a constant of the type of a random key (or, in JAX 0.12, an
         argument for such a constant).
       stacked: arrays that a scan stacks and of which the program reads little.
-      repeated_draws: draws of random numbers of which several are equal; None: there are none.
+      repeated_draws: draws of random numbers, if several have the same shape, dtype and distribution; else
+        None.
       shared_draws: random draws under ``vmap`` from one key for all elements.
       donation: donated arguments and arguments that could be donated.
       problems: the lines that could not be read.
@@ -141,7 +142,8 @@ def analyze(
     aliased: Collection[int] | None = None,
     standing: Callable[[str], Standing] = STANDING,
 ) -> Reading:
-    """Analyze the StableHLO text of a program. Never raises.
+    """Analyze the StableHLO text of a program. Lines that cannot be read are listed in ``problems``; some
+    damaged texts raise an exception such as IndexError.
 
     Args:
       captured: arrays that the traced function closed over, which give the constants their names.

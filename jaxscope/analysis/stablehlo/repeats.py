@@ -51,7 +51,7 @@ class Repeated(msgspec.Struct, frozen=True):
       in_loop: whether the block is already inside a loop of the program (``unroll=``).
       source: the line of the user's code that repeats the block; None: unknown.
       first, end: the operations are in ``Module.ops[first:end]``.
-      backward: whether differentiation created the block.
+      backward: whether differentiation created most of the block's operations.
       under: the lines of the user's code on the stacks of most of the block's operations, outermost first.
       library: the library whose modules the body of the loop calls: ``flax.nnx``; None if it calls none, or
         this is unknown.

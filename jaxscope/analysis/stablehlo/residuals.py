@@ -36,8 +36,9 @@ class Residuals(msgspec.Struct, frozen=True):
 
 def find(module: Module, sources: Sources) -> list[Residuals]:
     """Return the loops of ``module`` that keep values of all iterations for the backward pass, those with the
-    most bytes first. Left out are loops whose body is under ``jax.checkpoint``, and loops with few
-    iterations, or with few arrays in fewer than MANY_ITERATIONS iterations.
+    most bytes first. Left out are loops whose body is under ``jax.checkpoint``, loops with fewer than
+    FEWEST_ITERATIONS (4) iterations, and loops that keep fewer than FEWEST_ARRAYS (6) arrays and have fewer
+    than MANY_ITERATIONS (64) iterations.
 
     A scan is a ``while``; its stacked results have one entry for each iteration as their first dimension. The
     loop of the backward pass takes these results as operands. Under ``jax.checkpoint`` the backward loop

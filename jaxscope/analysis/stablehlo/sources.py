@@ -67,8 +67,9 @@ class Sources:
         return self.locations.place(self.module.ops[index].location)
 
     def own(self, index: int) -> Blame:
-        """Return the line of the user's code in the location of the operation ``module.ops[index]`` itself.
-        The lines that call the function around the operation are not considered."""
+        """Return the line of the user's code in the location of the operation ``module.ops[index]`` itself;
+        ``frame`` is None if there is no such line. Lines that call the function around the operation do not
+        count."""
         text = self.module.ops[index].location
         found = self._own.get(text)
         if found is None:
@@ -77,7 +78,8 @@ class Sources:
 
     def blames(self, index: int) -> tuple[Blame, ...]:
         """Return every line of the user's code that causes the operation ``module.ops[index]``. There are
-        several if the function that contains the operation is called from several lines."""
+        several if the function that contains the operation is called from several lines. If none is known,
+        return one ``Blame`` whose ``frame`` is None."""
         climbed = []
         while True:
             op = self.module.ops[index]

@@ -42,8 +42,8 @@ class StackedResult(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[StackedResult]:
-    """Return the arrays that loops of the program fill and of which it reads little, those with the most
-    bytes first.
+    """Return the arrays that loops of the program fill and of which the program reads little, those with the
+    most unread bytes first, at most MOST (20).
 
     The text does not say which of a loop's results an operation reads. Therefore results of the same type
     are taken together: all operations that read any of them must be slices or gathers.

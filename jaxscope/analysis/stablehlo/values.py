@@ -139,7 +139,7 @@ def device_shape(
 
 def parts(sharding: shardings.Spec, rank: int) -> list[int] | None:
     """Return into how many parts a sharding splits each dimension of an array with ``rank`` dimensions.
-    Return None if the sharding cannot be read."""
+    Return None if the sharding cannot be read, or does not fit ``rank``."""
     if sharding.dimensions is None:
         if found := TILES.search(sharding.text):
             tiles = [int(n) for n in found[1].split(",") if n and len(n) < 10]

@@ -164,6 +164,23 @@ TEMPLATES = {
     ),
     "costly-form": "{function} {what}, which takes {times} times as many operations as necessary",
     "slow-form": "{function} {what}. A matrix product computes the same faster",
+    "slow-power": (
+        "{function} computes the power {exponent} of many numbers. On a CPU, XLA computes it with a logarithm"
+        " and an exponential function, and products and square roots are faster"
+    ),
+    "slow-power-of-gradient": (
+        "{function} computes the power {exponent} of many numbers, the derivative of the power {of}. On a"
+        " CPU, XLA computes it with a logarithm and an exponential function, and products and square"
+        " roots are faster"
+    ),
+    "fix-integer-exponent": (
+        "write the exponent as an integer, x ** {exponent} instead of x ** {written}: JAX computes it"
+        " with products"
+    ),
+    "fix-square-root": (
+        "write {product} instead of x ** {written}. Results differ by rounding; if x may be 0, check the"
+        " gradient there"
+    ),
     "sum-of-squared-differences": (
         "computes the squared distances of all pairs of points from their differences, x[:, None] - y"
     ),

@@ -611,7 +611,8 @@ TEMPLATES = {
     ),
     # -- fixes: the fast path ----------------------------------------------------------------------------
     "fix-numbers-as-array": (
-        "create an array of the numbers once, before the calls, with np.array, and pass it instead of the list"
+        "create an array of the numbers once, before the calls, with np.array, and pass it instead of the"
+        " list"
     ),
     "fix-asarray": "pass {path} as a jax.Array in every call: jnp.asarray(x)",
     "fix-one-sharding-object": "create the sharding of {path} once and use that object everywhere",

@@ -55,6 +55,9 @@ FOUND = {
         "lambda a, v: (a[:, :20, None] * a[:, None] * v[:, None, None]).sum(0)", "a, v",
         {"sum-of-outer": (200 * N**2, 40 * N**2)},
     ),
+    "power": ("lambda a: (1 + a) ** -1.5", "a", {"costly-power": (30 * N**2, 2 * N**2)}),
+    "float exponent": ("lambda a: jnp.power(a, 4.0)", "a", {"costly-power": (30 * N**2, 2 * N**2)}),
+    "derivative of a root": ("jax.grad(lambda a: (a**0.5).sum())", "a", {"costly-power": (30 * N**2, 2 * N**2)}),
     "rows picked": ("lambda a, i: jax.nn.one_hot(i, 300) @ a", "a, i", {"one-hot": (2 * 50 * N**2, 50 * N)}),
     "rows of eye": ("lambda a, i: jnp.eye(300)[i] @ a", "a, i", {"one-hot": (2 * 50 * N**2, 50 * N)}),
     "diagonal": ("lambda a, b: jnp.diag(a @ b)", "a, b", {"diagonal-used": (2 * N**3, 2 * N**2)}),
@@ -127,6 +130,9 @@ NOT_FOUND = {
     "a factor of full size": (
         "lambda a, b: (a[:, :20, None] * b[:, None] * jnp.sin(a[:, :20, None] + b[:, None])).sum(0)", "a, b"
     ),
+    "quick powers": ("lambda a: a**4 + a**-2 + a**3.0 + a**2.0 + a**0.5 + a**-1.0 + a**1.0", "a"),
+    "odd powers": ("lambda a: a**0.7 + a ** (1 / 3) + a**100.0", "a"),  # no products or roots instead
+    "unknown power": ("lambda a, v: a ** v[0] + 2.0**a", "a, v"),
     "also returned": ("lambda a, b, v: (a @ b @ v, a @ b)", "a, b, v"),
     "carried through a loop": (
         "lambda a, b, v: jax.lax.fori_loop(0, 9, lambda _, x: x - a @ b @ x, v)", "a, b, v"  # XLA computes a @ b once
