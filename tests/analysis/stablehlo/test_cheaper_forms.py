@@ -119,10 +119,10 @@ NOT_FOUND = {
     "vector first": ("lambda a, b, v: a @ (b @ v)", "a, b, v"),
     "square": ("lambda a, b: a @ b @ a.T", "a, b"),
     "forces": (  # the differences themselves are used
-        "lambda a: (lambda d: (d / (1 + (d**2).sum(-1, keepdims=True)) ** 1.5).sum(1))(a[:90, None] - a[:90])", "a"
+        "lambda a: (lambda d: (d / (1 + (d**2).sum(-1, keepdims=True)) ** 3).sum(1))(a[:90, None] - a[:90])", "a"
     ),
     "gradient of forces": (
-        "jax.grad(lambda a: (lambda d: (d / (1 + (d**2).sum(-1, keepdims=True)) ** 1.5).sum())(a[:90, None] - a[:90]))", "a"
+        "jax.grad(lambda a: (lambda d: (d / (1 + (d**2).sum(-1, keepdims=True)) ** 3).sum())(a[:90, None] - a[:90]))", "a"
     ),
     "absolute differences": ("lambda a, b: jnp.abs(a[:20, None] - b).sum(-1)", "a, b"),
     "squared errors": ("lambda a, v: ((a[None] - v[:20, None, None]) ** 2).sum(-1)", "a, v"),  # one number for each row
