@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 
 import msgspec
 from msgspec.structs import replace
 
 from jaxscope.analysis.rewrap_site import loops_around
 from jaxscope.model import sources
-from jaxscope.model.records import Function, cached_until_changed
+from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import CALL_WRAPPERS, JAX_ROOTS
@@ -163,7 +163,8 @@ def running_seconds(run: Run, function: Function) -> float | None:
     A wait counts only if no other jitted function of the user can be its reason. Either it is in a loop that
     calls ``function`` and no other jitted function. Or it follows a call of ``function`` in a function (or
     the script) that calls no other jitted function, or that waits after each call of another one
-    (``_own_lines``).
+    (``_own_lines``). Of a wait in a loop that also calls other jitted functions, a part counts
+    (``_parts_in_loops``). Return None also if more time was spent in waits whose reason is unknown.
     """
     calls = [
         c
@@ -190,13 +191,74 @@ def running_seconds(run: Run, function: Function) -> float | None:
         after = any(f.line in lines for f in t.stack for lines in own.get((f.file, f.function), ()))
         return after or not loops.isdisjoint(_around(run, t.stack))
 
-    return _seconds(
-        [
-            t
-            for doing, t in entries(run)
-            if (doing == CALLING and t.stack[0].place in lines) or (doing == WAITING and waits(t))
-        ]
-    )
+    own_times = [
+        t
+        for doing, t in entries(run)
+        if (doing == CALLING and t.stack[0].place in lines) or (doing == WAITING and waits(t))
+    ]
+    parts, unknown = _parts_in_loops(run, function, calls, waits)
+    if unknown > sum(t.seconds for t in (*own_times, *parts)):
+        return None
+    return _seconds([*own_times, *parts])
+
+
+def _parts_in_loops(
+    run: Run, function: Function, calls: Sequence[Compilation], is_own: Callable[[LineTime], bool]
+) -> tuple[list[LineTime], float]:
+    """Return (times, seconds): the parts of waits in loops that call ``function`` and other jitted functions
+    which the calls of ``function`` probably cause, and the seconds of such waits that cannot be divided.
+
+    A wait is divided by the arithmetic operations of the programs that the loop calls. That is not possible
+    if a program has loops, or if one of the functions is called in another loop inside.
+
+    Args:
+      calls: the recorded calls of jitted functions of the user.
+      is_own: whether all of a wait is for the results of ``function``.
+    """
+    parts, unknown = [], 0.0
+    shares: dict[tuple[Frame, int], float | None] = {}
+    called = [(c, list(_around(run, reversed(c.lines)))) for c in calls]
+    with_calls = {loop for _, around in called for loop in around}
+    mine = {loop for c, around in called if c.function is function for loop in around}
+    for doing, t in entries(run):
+        if doing != WAITING or is_own(t):
+            continue
+        loop = next(
+            (one for one in reversed(list(_around(run, reversed(t.stack)))) if one in with_calls), None
+        )
+        if loop is None or loop not in mine:
+            continue
+        if loop not in shares:
+            shares[loop] = _share_in_loop(run, function, loop, called)
+        share = shares[loop]
+        if share is None:
+            unknown += t.seconds
+        else:
+            parts.append(replace(t, seconds=share * t.seconds, samples=t.samples))
+    return parts, unknown
+
+
+def _share_in_loop(
+    run: Run, function: Function, loop: tuple[Frame, int], called: Sequence[tuple[Compilation, _Loops]]
+) -> float | None:
+    """Return the share of ``function`` in the arithmetic operations of all jitted functions that ``loop``
+    calls, from 0 to 1. None if it is unknown.
+
+    Args:
+      called: the calls of jitted functions, each with the loops around it, outermost first.
+    """
+    operations: dict[tuple[str, tuple[str, int]], int] = {}
+    for c, around in called:
+        if loop not in around:
+            continue
+        p = run.programs.get(c.program or "")
+        lowered = run.texts_of(p).stablehlo if p is not None else None
+        if around[-1] != loop or lowered is None or lowered.operations is None or c.site is None:
+            return None
+        operations[c.function.id, c.site.place] = lowered.operations
+    total = sum(operations.values())
+    own = sum(n for (name, _), n in operations.items() if name == function.id)
+    return own / total if total else None
 
 
 def _own_lines(run: Run, stack: Sequence[Frame], others: Set[int]) -> range:

@@ -1,4 +1,5 @@
-"""Rule JX206: a conditional under ``vmap``, where all branches run for every element."""
+"""Rules about conditionals that save no time. JX206: under ``vmap``, all branches run for every element.
+JX212: the work for one branch is done before the conditional, so that it is done for the other branch, too."""
 
 from __future__ import annotations
 
@@ -8,14 +9,16 @@ from collections.abc import Iterator, Sequence
 from jaxscope.analysis.hlo.batched_branches import BatchedBranches, FunctionWork
 from jaxscope.analysis.loop_calls import LONGEST
 from jaxscope.analysis.rewrap_site import last_name, syntax
+from jaxscope.analysis.stablehlo.branch_work import BranchWork
 from jaxscope.model import sources
+from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import takes_time, users
-from jaxscope.rules.programs import evidence, running_share
+from jaxscope.rules.programs import MOST, evidence, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.messages import Percent, message
+from jaxscope.schema.messages import Names, Percent, message
 
 CONDITIONALS = frozenset({"cond", "switch"})
 FEWEST = 0.2  # a branch with a smaller share of the operations of its program is not reported
@@ -58,6 +61,40 @@ def branches_under_vmap(run: Run) -> Iterator[Finding]:
                     seconds=running_share(run, f, share),
                     at_most=True,
                 )
+
+
+@rule("JX212", "work-before-branch", WARNING)
+def work_before_branch(run: Run) -> Iterator[Finding]:
+    """Yield one finding for each line with a conditional. If several functions contain the line, the finding
+    is about the one with the largest share of such work."""
+    lines: dict[Frame, list[tuple[BranchWork, Program, Function]]] = {}
+    for p, f, texts in users(run):
+        for one in texts.stablehlo.branch_work if texts.stablehlo is not None else ():
+            if one.share >= FEWEST and takes_time(run, p, f, one.operations):
+                lines.setdefault(one.source, []).append((one, p, f))
+    for line, every in lines.items():
+        one, p, f = max(every, key=lambda found: found[0].share)
+        others = tuple(dict.fromkeys(g.display_name for *_, g in every if g.id != f.id))
+        at = tuple(dict.fromkeys(str(frame.line) for frame in one.lines))
+        text = message(
+            "work-before-branch",
+            function=f.display_name,
+            share=Percent(one.share),
+            lines=message("lines-known" if len(at) > 1 else "line-known", lines=Names(at, MOST, "lines")),
+            also=message("also-in-functions", functions=Names(others, MOST)) if others else None,
+        )
+        yield Finding(
+            code="JX212",
+            severity=WARNING if one.share >= MUCH else NOTE,
+            certainty=LIKELY,
+            title=text,
+            function=f.id,
+            source=line,
+            evidence=evidence(p, text, line),
+            fix=Fix(message("fix-compute-in-branch"), "branch"),
+            seconds=running_share(run, f, one.share),
+            at_most=True,
+        )
 
 
 def _conditionals(source: str | None, line: int) -> list[ast.Call]:

@@ -3,12 +3,14 @@
 import pytest
 from written import CWD, Log, function, key, leaf
 
+from jaxscope.analysis.programs import Texts
+from jaxscope.analysis.stablehlo.reading import Reading
 from jaxscope.log import store
 from jaxscope.model import line_times
 from jaxscope.model.load import load
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.line_times import CALLING, COMPILING, OPERATIONS, PYTHON, LineTime
+from jaxscope.schema.line_times import CALLING, COMPILING, OPERATIONS, PYTHON, WAITING, LineTime
 
 TRAIN = """\
 def augment(x):
@@ -125,3 +127,65 @@ def test_a_library_that_calls_a_jitted_function_computes_by_itself(run, library,
     """JAX compiled ``loss`` at the line of ``minimize(loss, w)``, where SciPy runs for most of the time."""
     loaded = run(time(PYTHON, 2.0, frame(11), column=16, library=library), called=11)
     assert [(s.doing, s.library) for s in line_times.by_line(loaded)] == [(doing, named)]
+
+
+LOOP = """\
+def main():
+    for batch in batches:
+        w = step(w, batch)
+        for part in batch:
+            x = part * 2
+        loss = error(w, batch)
+        print(float(loss))
+    final = error(w, test)
+    print(float(final))
+    best = score(w)
+    print(float(best))
+"""
+
+
+@pytest.fixture
+def of_two(tmp_path, monkeypatch):
+    """A function that records a program with three jitted functions, of which ``step`` needs ``operations``
+    operations and the others 1,000, and returns {function: its running seconds}."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "fit.py").write_text(LOOP)
+
+    def seconds(*times, operations=3000):
+        made = store.create(tmp_path / f"run{len(list(tmp_path.iterdir()))}")
+        log = Log(made)
+        for name, line in [("step", 3), ("error", 6), ("error", 8), ("score", 10)]:
+            log.say(function(name))
+            log.compiled(function(name), key(leaf("w", line)), site=frame(line), program=name)
+        log.say(ev.LineTimes(seconds=10.0, lines=list(times)))
+        log.end()
+        loaded = load(made)
+        loaded.texts_of = lambda p: Texts(
+            None, Reading(operations=operations if p.function.name == "step" else 1000)
+        )
+        return {f.seen.name: line_times.running_seconds(loaded, f) for f in loaded.functions.values()}
+
+    return seconds
+
+
+def test_a_wait_in_a_loop_is_divided_by_the_operations_of_the_functions_that_the_loop_calls(of_two):
+    assert of_two(time(WAITING, 8.0, frame(7))) == {"step": 6.0, "error": 2.0, "score": None}
+
+
+def test_a_wait_is_not_divided_if_the_operations_of_a_function_are_unknown(of_two):
+    found = of_two(time(WAITING, 8.0, frame(7)), operations=None)
+    assert (found["step"], found["error"]) == (None, None)
+
+
+def test_a_wait_after_a_call_is_for_its_results_if_the_program_waited_before_the_call(of_two):
+    found = of_two(time(WAITING, 3.0, frame(9)), time(WAITING, 2.0, frame(11)))
+    assert found["score"] == pytest.approx(2.0)
+    assert of_two(time(WAITING, 2.0, frame(11)))["score"] is None  # or for the results of error
+
+
+def test_the_inner_loop_with_most_of_the_time_is_named(run):
+    loaded = run(time(OPERATIONS, 3.0, frame(14)), time(OPERATIONS, 1.0, frame(10)))
+    times = [t for d, t in line_times.entries(loaded) if d == OPERATIONS]
+    outer = line_times.Loop(frame(9), 14, True, times)
+    assert line_times.inner_loop(loaded, outer, 0.5) == frame(13)
+    assert line_times.inner_loop(loaded, line_times.Loop(frame(13), 14, True, times[:1]), 0.5) is None

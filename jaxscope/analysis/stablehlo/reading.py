@@ -12,6 +12,7 @@ import msgspec
 from jaxscope.analysis.stablehlo import (
     accumulations,
     argument_work,
+    branch_work,
     callbacks,
     cheaper_forms,
     constants,
@@ -30,6 +31,7 @@ from jaxscope.analysis.stablehlo import (
     shardings,
     stacked_results,
     values,
+    work,
 )
 from jaxscope.analysis.stablehlo.module import CONSTANTS, NOT_OPERATIONS, Module, Op, Problem
 from jaxscope.analysis.stablehlo.sources import Sources
@@ -45,6 +47,8 @@ class Reading(msgspec.Struct, frozen=True):
     Attributes:
       num_partitions, num_replicas: the numbers in the module's attributes; None: unknown.
       printed: number of operations in the text, without returns.
+      operations: number of arithmetic operations of one call; None if the user's code has loops, whose
+        iterations are not counted.
       op_counts: operation -> how often it occurs. Called functions are inlined, as XLA does first, and loop
         bodies are counted once.
       located: number of operations with a location.
@@ -63,6 +67,7 @@ class Reading(msgspec.Struct, frozen=True):
       residuals: scans that keep values of all iterations for the gradient.
       large: the largest values that XLA has to store in memory.
       argument_work: the number of arithmetic operations, by the arguments on which their results depend.
+      branch_work: work before a conditional that only one of its branches uses.
       jacobians: Jacobians of ``jax.jacrev`` and ``jax.jacfwd``.
       shifted: gradients that the program estimates by finite differences.
       cheaper_forms: products of matrices and Fourier transforms that have a cheaper form.
@@ -82,6 +87,7 @@ class Reading(msgspec.Struct, frozen=True):
     num_partitions: int | None = None
     num_replicas: int | None = None
     printed: int = 0
+    operations: int | None = None
     op_counts: dict[str, int] = {}
     located: int = 0
     resolved: int = 0
@@ -101,6 +107,7 @@ class Reading(msgspec.Struct, frozen=True):
     residuals: tuple[residuals.Residuals, ...] = ()
     large: tuple[large_values.LargeValue, ...] = ()
     argument_work: tuple[argument_work.ArgumentWork, ...] = ()
+    branch_work: tuple[branch_work.BranchWork, ...] = ()
     shifted: tuple[jacobians.Shifted, ...] = ()
     jacobians: tuple[jacobians.Jacobian, ...] = ()
     cheaper_forms: tuple[cheaper_forms.CheaperForm, ...] = ()
@@ -123,6 +130,7 @@ _FINDERS: dict[str, Callable[[Module, Sources], Iterable[Any]]] = {
     "accumulated": accumulations.find,
     "residuals": residuals.find,
     "large": large_values.find,
+    "branch_work": branch_work.find,
     "jacobians": jacobians.find,
     "shifted": jacobians.shifted,
     "cheaper_forms": cheaper_forms.find,
@@ -198,6 +206,7 @@ def of_module(
         num_partitions=_number(module.attributes.get("mhlo.num_partitions")),
         num_replicas=_number(module.attributes.get("mhlo.num_replicas")),
         printed=len(operations),
+        operations=work.Shares(module, sources).total,
         op_counts=_op_counts(operations, sources),
         located=located,
         resolved=resolved,

@@ -62,6 +62,8 @@ class Shares:
     Attributes:
       counts: for each operation of the module, how many arithmetic operations it needs, in all copies of the
         function that contains it.
+      rounds: how often the operations in loops count. It is the number of rounds of Threefry if the user's
+        code has no loops; else 1.
     """
 
     def __init__(self, module: Module, sources: Sources) -> None:
@@ -69,9 +71,17 @@ class Shares:
         self._in_loop = sources.in_loop
         looped = [i for i, n in enumerate(self.counts) if n and sources.in_loop(i)]
         # Loops of JAX's own functions are the rounds of Threefry.
-        users = any(sources.own(i).frame is not None for i in looped)
+        random = _of_threefry(module, sources)
+        users = any(sources.own(i).frame is not None and module.ops[i].function not in random for i in looped)
         self._looped = sum(self.counts[i] for i in looped) if users else 0
-        self._total = sum(self.counts) + (0 if users else (ROUNDS - 1) * sum(self.counts[i] for i in looped))
+        self.rounds = 1 if users else ROUNDS
+        self._total = sum(self.counts) + (self.rounds - 1) * sum(self.counts[i] for i in looped)
+
+    @property
+    def total(self) -> int | None:
+        """Return the number of arithmetic operations of one call of the program. None if it has loops of the
+        user's code, whose iterations are not counted."""
+        return None if self._looped else self._total
 
     def of(self, index: int, count: int | None = None) -> float | None:
         """Return the share of the operation ``module.ops[index]`` in all arithmetic operations of the
@@ -86,6 +96,16 @@ class Shares:
             return None
         total = self._looped or self._total
         return min(1.0, (self.counts[index] if count is None else count) / total) if total else None
+
+
+def _of_threefry(module: Module, sources: Sources) -> set[int]:
+    """Return the indices of JAX's functions for Threefry in the module, and of those that only they call."""
+    found = set[int]()
+    for f in sources.order:
+        callers = {module.ops[call].function for call in sources.called[f]}
+        if module.functions[f].name.startswith("threefry") or (callers and callers <= found):
+            found.add(f)
+    return found
 
 
 def sizes(pattern: re.Pattern[str], detail: str) -> list[int]:

@@ -164,6 +164,15 @@ TEMPLATES = {
     ),
     "costly-form": "{function} {what}, which takes {times} times as many operations as necessary",
     "slow-form": "{function} {what}. A matrix product computes the same faster",
+    "work-before-branch": (
+        "in {function}, {share} of the operations ({lines}) are for only one branch of the conditional,"
+        " but before it: they run also when the other branch is taken{also}"
+    ),
+    "also-in-functions": "; the same conditional is in {functions}",
+    "fix-compute-in-branch": (
+        "compute it in the function of that branch: pass to jax.lax.cond, as operands, what it is"
+        " computed from, and not its result"
+    ),
     "slow-power": (
         "{function} computes the power {exponent} of many numbers. On a CPU, XLA computes it with a logarithm"
         " and an exponential function, and products and square roots are faster"

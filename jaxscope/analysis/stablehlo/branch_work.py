@@ -1,0 +1,111 @@
+"""Find work that a program does before a conditional, although only one of the branches uses the result.
+
+The program does this work in every call, also if the other branch is taken: XLA does not move it into the
+branch (measured on a CPU with JAX 0.10 and 0.12: dropout of 2,000,000 numbers that ``jax.lax.cond`` switches
+off takes 33 and 49 ms, and 6 ms if the random numbers are drawn in the branch).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from jaxscope.analysis.stablehlo import flow, work
+from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS, Module
+from jaxscope.analysis.stablehlo.sources import BRANCHES, Sources
+from jaxscope.schema.keys import Frame
+
+LEAST = 100_000  # operations before a conditional that are listed
+SHARE = 0.1  # of the program's operations
+LINES = 3
+
+
+class BranchWork(msgspec.Struct, frozen=True):
+    """Operations before a conditional whose results only one of its branches uses.
+
+    Attributes:
+      operations: the number of arithmetic operations.
+      share: their share in all of the program's operations, from 0 to 1. If the user's code has loops, the
+        share in the operations in loops.
+      source: the line of the user's code with the conditional.
+      lines: the lines of the user's code with the most of these operations, at most three.
+    """
+
+    operations: int
+    share: float
+    source: Frame
+    lines: tuple[Frame, ...]
+
+
+def find(module: Module, sources: Sources) -> list[BranchWork]:
+    """Return the work before each conditional of the program that only one of its branches uses, the largest
+    first. Conditionals of libraries are left out."""
+    found = []
+    conditionals = [i for i, op in enumerate(module.ops) if op.name in BRANCHES]
+    if not conditionals:
+        return []
+    shares, readers = work.Shares(module, sources), flow.users(module)
+    whole = _totals(module, sources, shares.rounds)
+    functions = {f.name: k for k, f in enumerate(module.functions)}
+    for index in conditionals:
+        line, times = sources.own(index).frame, sources.times[module.ops[index].function]
+        if line is None or not times:
+            continue
+        for alone in _only_used_by(module, readers, index):
+            counts: dict[int, int] = {}
+            for k in alone:
+                callee = functions.get(module.ops[k].callee or "") if module.ops[k].name in CALLS else None
+                counts[k] = whole[callee] if callee is not None else work.operations(module.ops[k])
+            operations = sum(counts.values())
+            share = shares.of(index, times * operations)
+            if operations < LEAST or share is None or share < SHARE:
+                continue
+            by_line: dict[Frame, int] = {}
+            for k, n in counts.items():
+                frame = sources.frame(k)
+                if frame is not None and n:
+                    by_line[frame] = by_line.get(frame, 0) + n
+            lines = tuple(sorted(by_line, key=lambda f: -by_line[f])[:LINES])
+            found.append(BranchWork(operations, share, line, lines))
+    return sorted(found, key=lambda w: -w.operations)
+
+
+def _only_used_by(module: Module, readers: dict[int, list[int]], index: int) -> Iterator[set[int]]:
+    """Yield for each branch of the conditional at ``index`` the operations before it, in the same region,
+    whose results only this branch uses, directly or through other such operations. Constants are left out.
+    ``readers`` is what ``flow.users`` returns."""
+    ops = module.ops
+    block, function = ops[index].block, module.functions[ops[index].function]
+    branch_of: dict[int, int] = {}  # operation in a branch, also nested ones -> region of the branch
+    for k in range(function.first, function.end):
+        parent = ops[k].parent
+        if parent == index:
+            branch_of[k] = ops[k].block
+        elif parent is not None and parent in branch_of:
+            branch_of[k] = branch_of[parent]
+    owner: dict[int, int | None] = {}  # operation before the conditional -> the only branch that uses it
+    for k in reversed(range(function.first, index)):
+        if ops[k].block != block or ops[k].name in CONSTANTS:
+            continue
+        used = {branch_of.get(user, owner.get(user)) for user in readers.get(k, ())}
+        owner[k] = used.pop() if len(used) == 1 else None
+    for branch in sorted({*branch_of.values()}):
+        alone = {k for k, each in owner.items() if each == branch}
+        if alone:
+            yield alone
+
+
+def _totals(module: Module, sources: Sources, rounds: int) -> list[int]:
+    """Return the number of arithmetic operations of one call of each function of the module, with those of
+    the functions that it calls. Operations in loops count ``rounds`` times."""
+    functions = {f.name: k for k, f in enumerate(module.functions)}
+    totals = [0] * len(module.functions)
+    for k in reversed(sources.order):  # called functions first
+        f = module.functions[k]
+        for index in range(f.first, f.end):
+            op = module.ops[index]
+            callee = functions.get(op.callee or "") if op.name in CALLS else None
+            own = work.operations(op) * (rounds if sources.in_loop(index) else 1)
+            totals[k] += totals[callee] if callee is not None else own
+    return totals
