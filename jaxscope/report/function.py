@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 from rich.console import Console
 
-from jaxscope.analysis.paths import common_prefix, tokens
+from jaxscope.analysis.paths import below, common_prefix, tokens
 from jaxscope.log.store import RunDir
 from jaxscope.model import devices, sharding_audit, target_programs
 from jaxscope.model.causes import compared
@@ -276,7 +276,11 @@ def groups_of(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]
         if len(members) < 4:
             goes_to += [(name, [name]) for name in members]
         else:
-            label = "settings" if members[0].startswith("setting ") else common_prefix(members) or "arguments"
+            label = "settings"
+            if not members[0].startswith("setting "):
+                label = common_prefix(members) or "arguments"
+                if any(below(name, {label}) for name in {*names} - {*members}):
+                    label = f"part of {label}"
             goes_to.append((label, members))
     return same, varying
 

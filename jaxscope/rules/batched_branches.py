@@ -1,5 +1,5 @@
 """Rules about conditionals that save no time. JX206: under ``vmap``, all branches run for every element.
-JX212: the work for one branch is done before the conditional, so that it is done for the other branch, too."""
+JX212: work for one branch is done before the conditional, so that it is done for the other branch, too."""
 
 from __future__ import annotations
 

@@ -104,6 +104,8 @@ def _of_several_lines(members: list[Finding]) -> Finding:
         return first
     kept = next((f for f in members if slug_of(f) in WHOLE_LOOP), first)
     lines = dict.fromkeys(str(f.source.line) for f in members[1:] if f.source is not None)
+    others = sum(f.seconds or 0.0 for f in members[1:])
+    saved = message("saved-there", seconds=Seconds(others)) if others and first.seconds else None
     return msgspec.structs.replace(
         first,
         severity=WARNING if any(f.severity == WARNING for f in members) else NOTE,
@@ -112,6 +114,7 @@ def _of_several_lines(members: list[Finding]) -> Finding:
             "also-line" if len(lines) == 1 else "also-lines",
             first=first.title,
             numbers=Names(tuple(lines), 3),
+            saved=saved,
         ),
         evidence=[e for f in members for e in f.evidence],
         fix=kept.fix,

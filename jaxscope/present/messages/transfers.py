@@ -63,8 +63,9 @@ TEMPLATES = {
         "keep the arrays of many iterations in a list, and copy them at once (jax.device_get of the list), or"
         " read the value of the previous iteration, which is computed already"
     ),
-    "also-line": "{first}. Line {numbers} waits, too",
-    "also-lines": "{first}. Lines {numbers} wait, too",
+    "also-line": "{first}. Line {numbers} waits, too{saved}",
+    "also-lines": "{first}. Lines {numbers} wait, too{saved}",
+    "saved-there": "; there the fix saves at most {seconds} more",
     "fix-read-for-several": (
         "the variable {name} of the next iteration depends on this value: compute it in the jitted function,"
         " too, and read no value in the loop. If Python has to compute it (as a simulator does), run several"
