@@ -40,13 +40,15 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
     """Yield lines about the lines of code at which the main thread spent most of its time, then about those
     that JAX traced for long. Yield nothing if no line takes much.
 
-    Lines that compile are not listed, because the report has the seconds of compiling for each function.
+    Lines that compile have one row together, because the report has the seconds of compiling for each
+    function.
     ``everything`` (``--all``) lists all lines of code. ``places`` shortens file names.
     """
     times = model.measured(run)
     if times is None:
         return
-    found = [s for s in model.by_line(run) if s.doing != COMPILING or everything]
+    every = model.by_line(run)
+    found = [s for s in every if s.doing != COMPILING or everything]
     shown = found if everything else words.worth_showing(found, times)[:SHOWN]
     traced = model.traced(run) if everything else words.worth_showing(model.traced(run), times)[:SHOWN]
     if not shown and not traced:
@@ -55,6 +57,10 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
     yield line((TITLE, "title"), f"  about, of {seconds(times.seconds)}")
     for s in shown:
         yield line(*words.part(s, places), right=words.share(s.seconds, times), indent=2, hang=2)
+    compiling = sum(s.seconds for s in every if s.doing == COMPILING)
+    if compiling and not everything:
+        share = words.share(compiling, times)
+        yield line(("tracing, lowering and compiling, all lines together", "dim"), right=share, indent=2)
     for s in traced:
         yield line(*words.part_of_trace(s, places), right=words.share(s.seconds, times), indent=2, hang=2)
     left = found[len(shown) :]

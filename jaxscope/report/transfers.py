@@ -64,7 +64,7 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
             indent=2,
             hang=4,
         )
-    if run.platform == "cpu" and any(t.direction == TO_HOST for t in found):
+    if everything and run.platform == "cpu" and any(t.direction == TO_HOST for t in found):
         yield line(
             ("np.asarray(x) cannot be recorded on CPU: it copies nothing, and JAX does not report it", "dim"),
             indent=2,

@@ -55,6 +55,7 @@ def test_the_longest_lines_are_listed_with_what_is_done_there(recorded):
         "Time of the main thread, by line about, of 10.0 s",
         "Python code train.py:7 in Trainer.fit 6.3 s 63 %",
         "operations outside jit train.py:31 1.4 s 14 %",
+        "tracing, lowering and compiling, all lines together 2.0 s 20 %",
         "traced by JAX model.py:12 in Model.__call__ 2.0 s 20 %",
         "1 more line: --all shows them 0.20 s 2 %",
     ]
