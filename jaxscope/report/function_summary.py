@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxscope.model import causes
+from jaxscope.model import causes, line_times
 from jaxscope.model.causes import recompilations
 from jaxscope.model.function_lookup import has_twin
 from jaxscope.model.records import Compilation, Function
@@ -15,10 +15,12 @@ from jaxscope.present.functions import by_site, circumstances, work
 from jaxscope.present.programs import in_short, memory_of, peak_bytes_of
 from jaxscope.present.text import Places, count, function_name, seconds, wrapper_name
 from jaxscope.report.layout import Line, line
+from jaxscope.schema.line_times import CALLING, WAITING
 
 GROUPS = 5  # groups of recompiles shown per function
 DIFFERENCES = 3  # lines per group
 SITES = 3
+LONG = 0.1  # share of the measured time
 
 
 def entry(run: Run, f: Function, places: Places, *, everything: bool = False) -> Iterator[Line]:
@@ -37,6 +39,7 @@ def entry(run: Run, f: Function, places: Places, *, everything: bool = False) ->
         hang=2,
     )
     yield line(work(f), indent=4)
+    yield from _running(run, f)
     yield from _largest_program(run, f)
     groups = _grouped(run, f)
     shown = groups if everything else groups[:GROUPS]
@@ -49,6 +52,19 @@ def entry(run: Run, f: Function, places: Places, *, everything: bool = False) ->
             (f"and {more}, {seconds(sum(c.seconds for c in rest))}", "dim"),
             indent=4,
         )
+
+
+def _running(run: Run, f: Function) -> Iterator[Line]:
+    """Yield a line with the time of the calls of ``f`` and of the waits for their results, if it is known to
+    be at least the share LONG of the measured time."""
+    measured = line_times.measured(run)
+    if measured is None or not f.user:
+        return
+    spent = sum(s.seconds for s in line_times.by_line(run) if s.doing in (CALLING, WAITING))
+    running = line_times.running_seconds(run, f) if spent >= LONG * measured.seconds else None
+    if running is not None and running >= LONG * measured.seconds:
+        share = f"{100 * running / measured.seconds:.0f} %"
+        yield line(f"calls and waits for their results: about {seconds(running)}, {share}", indent=4)
 
 
 def _largest_program(run: Run, f: Function) -> Iterator[Line]:

@@ -4,16 +4,16 @@ import json
 
 import jsonschema
 import pytest
-from written import Log
+from written import Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load
 from jaxscope.present.spans import plain
 from jaxscope.present.text import Places
-from jaxscope.report import contract, html, json_report, line_times
+from jaxscope.report import contract, function_summary, html, json_report, line_times
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.line_times import COMPILING, OPERATIONS, PYTHON, LineTime
+from jaxscope.schema.line_times import COMPILING, OPERATIONS, PYTHON, WAITING, LineTime
 from jaxscope.tui.rows import overview
 
 AT = Frame("/home/ann/work/train.py", 7, "Trainer.fit.<locals>.<listcomp>")
@@ -97,3 +97,18 @@ def test_the_page_and_the_view_say_the_same(recorded):
     assert plain(overview.line_times(run, Places(run))) == (
         "most time of the main thread: Python code  train.py:7 in Trainer.fit, 6.3 s, 63 %"
     )
+
+
+@pytest.mark.parametrize(("waited", "said"), [(4.0, True), (0.6, False)])
+def test_the_time_to_run_a_function_is_said_where_it_is_long(tmp_path, waited, said):
+    made = store.create(tmp_path / "run")
+    log = Log(made)
+    log.say(function("step"))
+    log.compiled(function("step"), key(leaf("w", 3)), site=OTHER)
+    times = [LineTime(WAITING, [Frame(OTHER.file, 33, "<module>")], waited, 40)]
+    log.say(ev.LineTimes(seconds=10.0, lines=times), after=10.0)
+    log.end()
+    run = load(made)
+    (step,) = run.functions.values()
+    lines = [one.text.plain.strip() for one in function_summary.entry(run, step, Places(run))]
+    assert ("calls and waits for their results: about 4.0 s, 40 %" in lines) is said
