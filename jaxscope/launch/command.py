@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -69,7 +70,8 @@ class Command(NamedTuple):
         """Return whether the user put ``python`` before the script, as in ``jaxscope run python train.py``.
         False if there is a script called ``python``."""
         first = self.words[0]
-        return first.startswith("python") and not self.runnable and len(self.words) > 1
+        named = re.fullmatch(r"python[\d.]*", Path(first).name) is not None
+        return named and (not self.runnable or os.access(first, os.X_OK)) and len(self.words) > 1
 
 
 def parse(words: list[str]) -> Command:

@@ -210,10 +210,11 @@ def programs_of(run: Run, f: Function) -> list[Program]:
 def changed_programs(run: Run, f: Function) -> tuple[int, int] | None:
     """Return the numbers of two successive compilations of ``f`` with different programs, of which the second
     one is a recompile: ``(3, 4)`` stands for ``f#3`` and ``f#4``. If there are several such pairs, return the
-    last. None if there is none. Compilations without a recorded program do not count.
+    last. None if there is none. Compilations without a recorded program do not count, nor those that a
+    transform (``jax.grad``) added to a call.
     """
     again = {c.id for c in recompilations(f, run)}
-    numbered = [(n, c) for n, c in run.numbered(f) if c.program in run.programs]
+    numbered = [(n, c) for n, c in run.numbered(f) if c.program in run.programs and not c.goes_on]
     pairs = [
         (a, b) for (a, p), (b, q) in itertools.pairwise(numbered) if p.program != q.program and q.id in again
     ]

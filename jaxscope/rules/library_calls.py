@@ -43,7 +43,7 @@ def called_by_scipy(source: str | None, line: int) -> ast.Call | None:
     ]
     names = names_of(found.imports, {"scipy"})
     function = max(around, key=lambda block: block.lineno).name if names and around else None
-    for call in (c for calls in found.calls.values() for c in calls):
+    for call in (c for calls in found.calls.values() for c in calls) if function is not None else ():
         if root(call.func) in names and any(last_name(argument) == function for argument in call.args):
             return call
     return None
