@@ -151,8 +151,8 @@ def other_object(a: Static, b: Static) -> bool:
 
 def differing(old: LeafFacts, new: LeafFacts) -> list[str]:
     """Return the names of the fields that differ between two leaves. A difference that only follows from
-    another one is not returned: if an array becomes a NumPy array, ``type`` is returned, and the missing
-    sharding is not."""
+    another one is not returned: if an uncommitted array becomes a NumPy array, ``type`` is returned, and the
+    missing sharding is not. If it was committed, ``sharding`` and ``committed`` are returned instead."""
     names = []
     for name, a, b in zip(LEAF_FIELDS, old, new, strict=True):
         if a == b:

@@ -73,8 +73,8 @@ def _finding(run: Run, p: Program, fit: Fit, more: int) -> Finding:
 
 
 def _title(p: Program, fit: Fit, target: Target | None, memory: Memory | None, more: int) -> Message:
-    """Return the title of the finding: how much memory the program ``p`` needs, and how much a device of the
-    target has.
+    """Return the title of the finding: how much memory the program ``p`` (or one of its operations) needs,
+    and how much a device of the target has. If one of these is unknown, that ``p`` does not fit.
 
     Args:
       fit: whether ``p`` fits, with the bytes.

@@ -587,15 +587,16 @@ class CompilerWarned(Event, frozen=True, tag="CompilerWarned"):
 
 
 class MainThreadSeen(Event, frozen=True, tag="MainThreadSeen"):
-    """At which line the main thread is, in one process of a job with several processes. The event is written
-    while nothing else is recorded. From these events, a report concludes which processes wait for others, and
-    at which line.
+    """Whether the main thread waits or runs, in one process of a job with several processes. From these
+    events, a report concludes which processes wait for others, and at which line. The event is written when
+    the thread has waited for a while, when it runs again after that, and when it runs for a while without any
+    other event.
 
     Attributes:
       blocked: whether the thread waits; False: it runs.
-      since_ns: if the thread waits, when it began to wait; else when it last began to run again, or when the
-        log last grew. In nanoseconds since the epoch.
-      stack: the user's frames, innermost first.
+      since_ns: when it began to wait or to run again; if it runs without other events, when the log last
+        grew. In nanoseconds since the epoch.
+      stack: the user's frames, innermost first; empty if the thread has just begun to run again.
     """
 
     blocked: bool = False

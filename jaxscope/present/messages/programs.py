@@ -53,14 +53,11 @@ TEMPLATES = {
         "write the loop as {same}: all iterations do the same, and what they change becomes the loop's state"
     ),
     "fix-scan": (
-        "write the loop as {scan} over the stacked inputs or parameters of its iterations{layers}. If all"
-        " iterations use the same parameters, write it as {same}"
+        "if the iterations have different inputs or parameters, stack these and write the loop as {scan}"
+        " over them{layers}; else write it as {same}"
     ),
     "scan-own-parameters": " ({layers} if each iteration creates its own parameters)",
-    "scan-stack-list": (
-        ". If they are in a list, stack them where they are created: jax.tree.map(lambda *x: jnp.stack(x),"
-        " *layers)"
-    ),
+    "scan-stack-list": " (from a list of pytrees: jax.tree.map(lambda *x: jnp.stack(x), *layers))",
     "scan-create-stacked": " ({maker} creates layers with stacked parameters)",
     "called-row-by-row": (
         "{function} is called once for each row of {aval}, in a loop that runs {n} programs one after the"
@@ -282,8 +279,8 @@ TEMPLATES = {
         " reverse mode needs {others}, one for each output"
     ),
     "fix-jacfwd": (
-        "use jax.jacfwd here instead of jax.jacrev, unless the differentiated function uses jax.custom_vjp,"
-        " which has no forward mode"
+        "use jax.jacfwd here instead of jax.jacrev (jax.jacobian is another name of it), unless the"
+        " differentiated function uses jax.custom_vjp, which has no forward mode"
     ),
     "fix-jacrev": (
         "use jax.jacrev here instead of jax.jacfwd, unless the differentiated function uses"

@@ -96,8 +96,8 @@ TEMPLATES = {
         "the loop at {loop} spends about {seconds} ({share} of the measured time) in operations outside jit,"
         " {where}"
     ),
-    "with-compiling": "{finding}; compiling them took {seconds}",
-    "with-running": "{finding}; running them took about {seconds}",
+    "with-compiling": "{finding}; in addition, compiling these operations took {seconds}",
+    "with-running": "{finding}; in addition, running these operations took about {seconds}",
     "python-in-loop": (
         "the loop at {loop} spends about {seconds} ({share} of the measured time) in Python code between its"
         " calls of jitted functions, {where}"
