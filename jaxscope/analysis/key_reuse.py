@@ -56,8 +56,8 @@ def find(source: str | None) -> list[Reused]:
     """Return the keys from which one function of ``source`` draws random numbers more than once, with the
     draws: one ``Reused`` for each key of a function. Code outside functions counts as a function.
 
-    Equal calls of another function with a key variable as an argument count as draws. Selections
-    (``permutation``, ``choice``, ...) from one key do not count, because programs repeat them on purpose.
+    Equal calls of another function with a key variable as an argument count as draws. Several selections
+    (``permutation``, ``choice``, ...) from one key do not count.
     """
     found = syntax(source)
     if found is None or "random" not in (source or ""):
@@ -76,7 +76,7 @@ class Repeated(NamedTuple):
       call: the called function: ``jax.random.normal``, or a function of the file that draws.
       line: the line of the call.
       loop: the function that loops: ``jax.lax.fori_loop``; None: a Python loop.
-      loop_line: the line of the Python loop; None: a loop of JAX.
+      loop_line: the line of the loop, or of the call of the function that loops.
     """
 
     function: str
@@ -84,19 +84,15 @@ class Repeated(NamedTuple):
     call: str
     line: int
     loop: str | None
-    loop_line: str | None = None
+    loop_line: int
 
 
 def in_loops(source: str | None) -> list[Repeated]:
     """Return the draws in the bodies of ``fori_loop``, ``scan`` and ``while_loop`` whose key is the same in
-    each iteration.
+    each iteration: it comes from outside the body, or is an unchanged part of the carry or split from one.
 
-    There are three such keys: a variable that the body neither gets as an argument nor sets; a part of the
-    carry that the body returns unchanged; and a key that the body splits from an unchanged part. The draw may
-    also be in a function of the file that the body calls with a key of the second or third kind.
-
-    Ignored are selections such as ``permutation``, and draws that an iteration may not use or not in full: in
-    an argument of ``where`` or ``cond``, or before a variable index (``draw(key)[i]``).
+    A call of a function of the file that draws from an unchanged part of the carry counts as a draw. Ignored
+    are selections such as ``permutation``, and draws that an iteration may not use, or not in full.
     """
     found = syntax(source)
     if found is None or "random" not in (source or ""):
@@ -126,7 +122,7 @@ def in_loops(source: str | None) -> list[Repeated]:
                 key = next((k for k in _drawn_from(node, defined, draws) if k in carried), None)
             if key is not None and not (_names([ast.parse(key)]) - carried) & own:
                 name, loop = ast.unparse(node.func), ast.unparse(call.func)
-                repeated.append(Repeated(scope, key, name, node.lineno, loop))
+                repeated.append(Repeated(scope, key, name, node.lineno, loop, call.lineno))
     return repeated
 
 
@@ -134,10 +130,9 @@ def in_python_loops(source: str | None) -> list[Repeated]:
     """Return the draws that a ``for`` or ``while`` loop repeats with the same key: no statement of the loop
     sets the key.
 
-    Only loops that compute something from the iteration before are searched (``x = x + noise``). Other loops
-    may repeat the draws on purpose, to compare several settings with the same random numbers. For the same
-    reason, the function ignores draws under an ``if``, draws with the variable of the ``for`` in an argument,
-    and draws from a key whose name has a word such as ``eval`` or ``fixed``.
+    Only loops that compute something from the iteration before are searched (``x = x + noise``). Ignored are
+    draws that may be repeated on purpose: inside a block such as an ``if``, with the variable of the ``for``
+    in an argument, or from a key whose name has a word such as ``eval`` or ``fixed``.
     """
     found = syntax(source)
     if found is None or "random" not in (source or ""):
@@ -157,8 +152,7 @@ def in_python_loops(source: str | None) -> list[Repeated]:
             continue
         if not counters & loop_calls.names_read([*call.args, *call.keywords]):
             scope = _function_around(found, call.lineno)
-            line = str(loop.lineno)
-            repeated.append(Repeated(scope, key, ast.unparse(call.func), call.lineno, None, line))
+            repeated.append(Repeated(scope, key, ast.unparse(call.func), call.lineno, None, loop.lineno))
     return repeated
 
 
@@ -435,7 +429,7 @@ def _own(node: ast.AST, above: _Above) -> Iterator[tuple[ast.AST, _Above]]:
 
 def _both(first: _Call, second: _Call) -> bool:
     """Return whether both calls can run one after the other: they are not in different branches of a
-    condition, and no ``return`` or other exit follows the first call in its block."""
+    condition, and no block with only the first of them ends with a ``return`` or another exit."""
     for (a, field), (b, other) in zip(first.above, second.above, strict=False):
         if a is not b:
             if isinstance(a, ast.match_case):

@@ -23,7 +23,7 @@ from jaxscope.analysis.stablehlo.shardings import partition_spec
 from jaxscope.schema.keys import Captured, Frame, Memory
 
 # The version of the result of ``analyze``: cached results of another version are not read.
-VERSION = 48
+VERSION = 49
 MAX_ANALYSED = 64 << 20  # bytes; reading a text takes up to twelve times its size in memory
 
 
@@ -171,8 +171,7 @@ def _with_constraint(c: Collective, stablehlo: lowered.Reading, hlo: compiled.Pr
 
 def _with_other_operand(collectives: list[Collective], stablehlo: lowered.Reading) -> list[Collective]:
     """Return ``collectives``, with the constraint also set for the all-gather of a matrix product's other
-    operand. If a constraint causes an all-gather of one operand, the partitioner gathers both over the same
-    axes."""
+    operand."""
     gathered: dict[tuple[Frame | None, str | None], set[str]] = {}
     for c in collectives:
         if c.constrained_at is not None and c.kind == "all-gather":
@@ -250,7 +249,7 @@ def _possible_donations(hlo: compiled.Program, stablehlo: lowered.Reading) -> li
 
 def _aliased(hlo: compiled.Program | None) -> Collection[int] | None:
     """Return the numbers of the program's parameters that share a buffer with a result, according to the HLO.
-    Return None if there is no HLO."""
+    Return None if there is no HLO that could be read."""
     if hlo is None or hlo.module is None:
         return None
     return {a.parameter for a in hlo.memory.aliases}

@@ -13,7 +13,8 @@ UNNAMED = "unnamed"
 
 
 def form(g: Group) -> str:
-    """Return dtype and shape of a group of arrays: ``float32[512,512]``; ``various`` if dtypes differ."""
+    """Return dtype and shape of a group of arrays: ``float32[512,512]``; ``float32`` if shapes differ,
+    ``various`` if dtypes differ."""
     shape = "" if g.shape is None else f"[{','.join(map(str, g.shape))}]"
     return f"{brief(g.dtype, 40)}{shape}" if g.dtype is not None else "various"
 

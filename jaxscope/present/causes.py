@@ -139,8 +139,8 @@ def _value(c: Cause, value: Value | None) -> str | None:
 
 
 def _array(c: Cause, value: ArrayType) -> str:
-    """Return ``value``, one of the two values of the cause ``c``, as text: ``f32[4]``. The text has the weak
-    type or the Python type (``f32[4] (numpy array)``) if the two values differ in it."""
+    """Return ``value``, one of the two values of the cause ``c``, as text: ``f32[4]``. For some causes, the
+    text also has the weak type or the Python type (``f32[4] (numpy array)``)."""
     if value.shape is None and value.dtype is not None:
         return short_dtype(value.dtype) + (" weak" if value.weak_type and c.kind == "weak_type" else "")
     if c.kind == "tree":
@@ -318,8 +318,8 @@ def _tree(c: Cause) -> str:
 
 
 def _came_or_went(c: Cause, what: str) -> str | None:
-    """Return a clause about a value that was added or removed: ``x (f32[4]) was added``. None if the cause
-    ``c`` has a value before and after: it was changed. ``what`` is the name of the value."""
+    """Return a clause about the value ``what`` if it was added or removed: ``x (f32[4]) was added``; else
+    None."""
     before, after = values(c)
     if before is None and after is not None and c.before is None:
         return f"{what} ({after}) was added"

@@ -23,9 +23,8 @@ def uncaught(died: Died) -> list[Span]:
 
 
 def removed(run: Run) -> list[Span]:
-    """Return a text about the name or argument that made the program fail because the installed JAX does not
-    have it: ``jax.tree_map was removed in JAX 0.6.0: write jax.tree.map``. Return an empty list if the
-    program did not fail for this reason."""
+    """Return a text about the name or argument of JAX that made the program fail because of the JAX version:
+    ``jax.tree_map was removed in JAX 0.6.0: write jax.tree.map``. Empty if there is none."""
     found, died = deaths.removed_name(run), run.main.died if run.main is not None else None
     if found is None or died is None:
         return []
@@ -45,8 +44,7 @@ def removed(run: Run) -> list[Span]:
 
 def donations(run: Run, message: str, places: Places) -> list[list[Span]]:
     """Return a line for each donated argument (at most three) that may be the deleted array of the error
-    ``message``. Return an empty list if there is none, or if ``message`` is about another error. ``places``
-    shortens file names."""
+    ``message``. ``places`` shortens file names."""
     lines: list[list[Span]] = []
     for c, path in deaths.donors(run, message):
         site = places.frame(c.site)
@@ -67,14 +65,8 @@ def alive(snapshot: Snapshot) -> list[Span]:
 
 
 def memory_needed(run: Run, site: Frame | None) -> list[list[Span]]:
-    """Return one line about the program that ran out of memory: the bytes of its arguments, results and so
-    on, on each device. Return an empty list if the program is unknown. ``site`` is the user's line where
-    memory ran out.
-
-    If the error message does not name the program, the one that was compiled last at ``site`` is taken. If
-    its compilation failed, the line has the figures of the function's previous compilation, or none. If
-    nothing was compiled at ``site``, the program with the highest peak is taken.
-    """
+    """Return at most one line about the program that ran out of memory, or may have, at the user's line
+    ``site``: its name, and if known the bytes of its arguments, results and so on, on each device."""
     at = None if site is None else (site.file, site.line)
 
     def here(c: Compilation) -> bool:

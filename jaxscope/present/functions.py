@@ -71,9 +71,7 @@ def circumstances(c: Compilation, places: Places) -> str:
 
 def level(c: Compilation) -> str:
     """Return what is unusual about the call ``c``: how it was called, which phases it reached, or that its
-    program came from the persistent cache. Examples: ``lowered, not traced``; ``fast-path miss`` (the call
-    only missed the C++ cache of jit). The text is empty for a direct call that was traced, lowered and
-    compiled."""
+    program came from the persistent cache. Example: ``lowered, not traced``. Empty if nothing is unusual."""
     parts = []
     if c.entry in _ENTRIES:
         parts.append(_ENTRIES[c.entry])
@@ -114,8 +112,7 @@ def phases(c: Compilation) -> list[str]:
 
 def nearest_name(run: Run, nearest: Compilation) -> str:
     """Return a name for ``nearest``, the earlier call with which a call is compared: ``#2``, its number among
-    the compilations of the function. If ``nearest`` only missed JAX's fast path (the C++ cache of jit) and
-    has no number, return ``an earlier fast-path miss``."""
+    the compilations of the function; ``an earlier fast-path miss`` if it has no number."""
     n = run.number(nearest)
     return f"#{n}" if n else "an earlier fast-path miss"
 

@@ -49,8 +49,7 @@ def _leaf(leaf: LeafFacts) -> str:
 
 def changed(name: str, was: Row, now: Row) -> bool:
     """Return whether the part ``name`` differs between two cache keys. ``was`` and ``now`` are the keys, as
-    ``key_rows`` returns them. A part that only one key has differs, unless every key has such a part, like
-    the function object: it was then not recorded, and the result is False."""
+    ``key_rows`` returns them. False if every key has this part, but it was not recorded in both."""
     if name in OF_EVERY_CALL and not (name in was and name in now):
         return False
     return was.get(name) != now.get(name)

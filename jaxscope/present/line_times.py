@@ -38,8 +38,8 @@ _NAMES = {
 
 def worth_showing(found: Sequence[Spent], times: LineTimes) -> list[Spent]:
     """Return the entries of ``found`` (times of lines) that take at least 5 % of the measured time and are
-    accurate: they have at least 10 samples, or the thread slept for most of the time. (One sample shows the
-    whole time of a sleep.)"""
+    accurate: they have at least 10 samples, or the thread slept for most of the time."""
+    # One sample shows the whole time of a sleep.
     return [
         s
         for s in found

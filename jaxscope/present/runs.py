@@ -45,9 +45,8 @@ def verb(phase: str) -> str:
 
 def compiling(run: Run, *, shares: bool = True) -> list[Span]:
     """Return how much of the run's time went into tracing, lowering and compiling: ``28.1 s of 134 s (21 %)
-    went into tracing, lowering and compiling``. Return an empty list if that is unknown. If the program
-    started other recorded processes, the text also has the seconds of these processes. ``shares=False``
-    leaves out the percentage."""
+    went into tracing, lowering and compiling``. Empty if that is unknown. The text also has the seconds of
+    recorded processes that the program started. ``shares``: whether the text may have a percentage."""
     total, started = run.recorded_seconds, run.started
     if total is None:
         return []
@@ -76,8 +75,8 @@ def compiling(run: Run, *, shares: bool = True) -> list[Span]:
 
 def not_compiling(run: Run) -> list[Span]:
     """Return what the run spent its time on, apart from compiling: ``The other 6.3 s: 2.6 s until the first
-    compilation (imports, set-up), 2.0 s waiting for the devices, 1.7 s for everything else``. Return an empty
-    list if that is unknown, or if compiling took more than 90 % of the time."""
+    compilation (imports, set-up), 3.7 s for everything else``. Empty if that is unknown or too little to
+    show."""
     t = wall_time(run)
     if t is None or t.seconds - t.compiling < LEAST_OTHER * t.seconds:
         return []

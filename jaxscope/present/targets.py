@@ -45,8 +45,7 @@ def state(p: Program) -> tuple[str, str]:
 def waiting(behind: Sequence[int]) -> str:
     """Return what a program that is to be compiled waits for: ``waiting for the compiler`` (of its own run),
     or ``waiting for 2 compilers of other runs (processes 71, 93)``. ``behind`` are the process ids of the
-    running compilers of other runs; 0 or less: unknown. (Memory and cores limit how many compilers run at
-    once.)"""
+    running compilers of other runs; 0 or less: unknown."""
     known = ", ".join(str(n) for n in behind if n > 0)
     others = f" (process{'es' if ',' in known else ''} {known})" if known else ""
     return (
@@ -58,8 +57,7 @@ def waiting(behind: Sequence[int]) -> str:
 
 def _unlisted(p: Program) -> str:
     """Return a possible reason why ``p`` was not compiled: no page of the vendor lists a TPU slice (a group
-    of chips) of this shape. Empty if a page lists it. Some compilers accept such slices, and then crash or
-    fail."""
+    of chips) of this shape. Empty if this reason does not apply."""
     near = machines.unlisted(p.target or "")
     return (
         f" (no page lists a slice {escape(p.target or '', 40)}; near it: {', '.join(near)})" if near else ""
@@ -67,13 +65,9 @@ def _unlisted(p: Program) -> str:
 
 
 def bounds_besides(found: Bounds) -> str:
-    """Return all lower bounds of a program's run time but the largest: ``memory 0.4 ms, data 3.0 ms``. Empty
-    if there are none.
-
-    There is a bound for computing, one for memory, and one for communication over each mesh axis. The end of
-    the text names the bounds that use hardware speeds from secondary sources, not from the vendor. If the
-    bound for computing leaves out operations, the text says why.
-    """
+    """Return the lower bounds of a program's run time other than the largest: ``memory 0.4 ms, data 3.0 ms``.
+    Bounds of 0 are left out. Remarks may follow: why operations are not counted, and which hardware speeds
+    are not from the vendor."""
     rest = {"compute": found.compute, "memory": found.memory, **found.axes}
     uncounted = escape(found.uncounted, 120) if found.uncounted else ""
     why = {"compute": f" ({uncounted})"} if uncounted else {}
@@ -109,9 +103,8 @@ def least(found: Bounds) -> str:
 
 
 def memory_fit(found: Fit) -> list[Span]:
-    """Return the memory that a program needs on a device, and the capacity: ``3.2 GiB of 15.8 GiB on a
-    device``, or ``does not fit: 20.3 GiB in 15.8 GiB``, followed by the parts in parentheses. Return an empty
-    list if the memory is unknown."""
+    """Return the memory that a program needs on a device: ``3.2 GiB of 15.8 GiB on a device``, or ``does not
+    fit: 20.3 GiB in 15.8 GiB (temporaries 12.0 GiB)``. Empty if unknown."""
     if found.used is None:
         return []
     if found.fits is not False:
@@ -124,7 +117,7 @@ def memory_fit(found: Fit) -> list[Span]:
 
 def largest(found: Fit, texts: Texts, most: int | None) -> list[list[Span]]:
     """Return lines about what takes the most memory in a program that does not fit on a device: its largest
-    buffers, then its arguments and results. Return an empty list if the program fits, or if that is unknown.
+    buffers, then its arguments and results. Empty if the program fits, or if that is unknown.
 
     Args:
       found: whether the program fits, and the buffers that the compiler's error names.

@@ -1,7 +1,7 @@
 """Write single facts as text: bytes, seconds, counts, lists, file places, functions and commands.
 
-``Places``, ``function_name`` and ``command`` escape the names that come from the user's program, so that
-these fit on one line.
+``Places``, ``function_name``, ``wrapper_name`` and ``command`` escape the names that come from the user's
+program.
 """
 
 from __future__ import annotations
@@ -106,7 +106,8 @@ class Places:
     unless two files of the run have the same last part.
 
     Args:
-      whole: write the path relative to the program's working directory, so that the file can be opened.
+      whole: write the whole path, where possible relative to the program's working directory or to
+        site-packages.
     """
 
     def __init__(self, run: Run, *, whole: bool = False) -> None:

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 
 from jaxscope.analysis import key_reuse, numpy_draws
 from jaxscope.analysis.rewrap_site import in_a_loop, last_name, syntax
+from jaxscope.analysis.stablehlo.random_draws import LoopDraws
 from jaxscope.model import sources
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
+from jaxscope.rules.programs import evidence
 from jaxscope.rules.registry import rule
 from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
@@ -206,7 +208,46 @@ def two_draws_from_one_key(run: Run) -> Iterator[Finding]:
 
 def draws_in_loops(run: Run) -> Iterator[Finding]:
     """Yield findings (JX135) about loops whose body draws from a random key that the loop does not change, so
-    that each iteration draws the same numbers."""
+    that each iteration draws the same numbers. What the source does not show is taken from the programs."""
+    known = set[tuple[str, int]]()
+    for line, finding in _from_source(run):
+        known.add(line)
+        yield finding
+    for p, f, texts in users(run):
+        lines: dict[Frame, list[LoopDraws]] = {}
+        for one in texts.stablehlo.loop_draws if texts.stablehlo is not None else ():
+            if one.loop.place not in known:
+                lines.setdefault(one.loop, []).append(one)
+        for loop, draws in lines.items():
+            known.add(loop.place)
+            called = tuple(dict.fromkeys(f"jax.random.{name[1:]}" for one in draws for name in one.functions))
+            at = tuple(dict.fromkeys(str((one.source or loop).line) for one in draws))
+            text = message(
+                "one-key-in-program-loop",
+                function=f.display_name,
+                draws=Names(called, LINES),
+                lines=message(
+                    "lines-known" if len(at) > 1 else "line-known", lines=Names(at, LINES, "lines")
+                ),
+                loop=str(loop.line),
+            )
+            solver = "while_loop" in sources.line(run, loop)
+            yield Finding(
+                code="JX135",
+                severity=NOTE if solver or _EVALUATION.search(f.seen.name) else WARNING,
+                certainty=LIKELY,
+                title=text,
+                function=f.id,
+                source=loop,
+                evidence=evidence(p, text, loop),
+                fix=Fix(message("fix-key-in-state"), "fold_in"),
+                subject=(loop,),
+            )
+
+
+def _from_source(run: Run) -> Iterator[tuple[tuple[str, int], Finding]]:
+    """Yield (file and line of the loop, finding) for the loops in the user's source whose body draws from a
+    random key that the loop does not change."""
     for file, functions in functions_that_ran(run).items():
         source = sources.of(run)(file)
         repeated = [*key_reuse.in_loops(source), *key_reuse.in_python_loops(source)]
@@ -214,22 +255,25 @@ def draws_in_loops(run: Run) -> Iterator[Finding]:
         for one in repeated:
             if one.function not in ran:
                 continue
-            loop = one.loop or message("loop-on-line", line=one.loop_line)
+            loop = one.loop or message("loop-on-line", line=str(one.loop_line))
             text = message("one-key-in-loop", call=one.call, line=str(one.line), loop=loop, key=one.key)
             fix = message("fix-key-of-iteration", key=one.key)
             if one.loop is None:
                 fix = message("fix-new-key-to-draw", key=one.key)
             at = Frame(file, one.line, one.function)
-            yield Finding(
-                code="JX135",
-                # A solver may need the same random numbers in each iteration.
-                severity=NOTE if (one.loop or "").endswith("while_loop") else WARNING,
-                certainty=LIKELY,
-                title=text,
-                source=at,
-                evidence=[Evidence(text, source=at)],
-                fix=Fix(fix, "fold_in", {"name": one.key}),
-                subject=(one.function, one.key, one.line),
+            yield (
+                (file, one.loop_line),
+                Finding(
+                    code="JX135",
+                    # A solver may need the same random numbers in each iteration.
+                    severity=NOTE if (one.loop or "").endswith("while_loop") else WARNING,
+                    certainty=LIKELY,
+                    title=text,
+                    source=at,
+                    evidence=[Evidence(text, source=at)],
+                    fix=Fix(fix, "fold_in", {"name": one.key}),
+                    subject=(one.function, one.key, one.line),
+                ),
             )
 
 

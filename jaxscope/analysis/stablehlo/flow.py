@@ -65,9 +65,24 @@ class Flow:
         """Return whether operand ``k`` of the operation ``value.at`` is an argument of the program."""
         return self._origin(value, k) is True
 
+    def maker(self, value: Value, k: int) -> Value | None:
+        """Return the operation whose result is operand ``k`` of the operation ``value.at``, as ``operand``
+        does, but a call itself and not the operation in the called function."""
+        found = self._caller(value, k)
+        return found if isinstance(found, Value) else None
+
     def _origin(self, value: Value, k: int) -> Value | bool | None:
-        """Return the operation whose result is operand ``k`` of the operation ``value.at``; True if the
-        operand is an argument of the program; None if neither is known."""
+        """Return the operation whose result is operand ``k`` of the operation ``value.at``, also if it is in
+        a called function; True if the operand is an argument of the program; None if neither is known."""
+        found = self._caller(value, k)
+        if not isinstance(found, Value):
+            return found
+        inputs = self.module.ops[value.at].inputs
+        return self._result(found, inputs[k]) if k < len(inputs) else None  # no types in a damaged text
+
+    def _caller(self, value: Value, k: int) -> Value | bool | None:
+        """Return the operation, maybe a call, whose result is operand ``k`` of the operation ``value.at``;
+        True if the operand is an argument of the program; None if neither is known."""
         ops, calls = self.module.ops, value.calls
         operand, function = _operand(ops, value.at, k), ops[value.at].function
         while operand is not None and operand < 0:
@@ -79,10 +94,7 @@ class Flow:
                 return self.module.functions[function] is self.module.main() or None
             function = ops[call].function
             operand = _operand(ops, call, -1 - operand)
-        types_known = k < len(ops[value.at].inputs)  # false in a damaged text
-        if operand is None or not types_known:
-            return None
-        return self._result(Value(operand, calls), ops[value.at].inputs[k])
+        return None if operand is None else Value(operand, calls)
 
     def _result(self, value: Value, wanted: str) -> Value | None:
         """Return ``value``, or, if it is a call, the operation in the called function that computes the

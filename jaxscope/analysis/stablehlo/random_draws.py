@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from jaxscope.analysis.stablehlo import types
+from jaxscope.analysis.stablehlo import flow, types, work
 from jaxscope.analysis.stablehlo.module import CALLS, Module
-from jaxscope.analysis.stablehlo.sources import Sources
+from jaxscope.analysis.stablehlo.sources import LOOPS, Sources
 from jaxscope.schema.keys import Frame
 
 # JAX's functions that draw from a key, their first argument. A lowered program may have several copies:
@@ -21,6 +21,7 @@ DRAWS = frozenset(
     | {"_laplace", "_gamma", "_beta", "_cauchy", "_dirichlet", "_poisson", "_logistic", "_rademacher"}
 )
 _NUMBER = re.compile(r"_\d+$")
+DEPTH = 60  # how many operations or calls a key is followed through
 WORDS = frozenset({2, 4})  # the number of words in a key: 2 for Threefry, 4 for RBG
 
 
@@ -37,6 +38,21 @@ class SharedDraws(msgspec.Struct, frozen=True):
     functions: tuple[str, ...]
     source: Frame | None
     in_loop: bool = False
+
+
+class LoopDraws(msgspec.Struct, frozen=True):
+    """The random draws of one line of the user's code that give the same numbers in each iteration of a loop
+    of the program.
+
+    Attributes:
+      functions: the functions of ``jax.random`` that draw, by their names in the program: ``_normal``.
+      source: the line; None: unknown.
+      loop: the line of the user's code with the loop.
+    """
+
+    functions: tuple[str, ...]
+    source: Frame | None
+    loop: Frame
 
 
 class RepeatedDraws(msgspec.Struct, frozen=True):
@@ -96,6 +112,83 @@ def shared(module: Module, sources: Sources) -> list[SharedDraws]:
             found.setdefault(sources.frame(index), {})[name] = None
             looped.update([sources.frame(index)] if sources.in_loop(index) else [])
     return [SharedDraws(tuple(names), source, source in looped) for source, names in found.items()]
+
+
+def in_loops(module: Module, sources: Sources) -> list[LoopDraws]:
+    """Return the draws in loops of the user's code whose key is the same in all iterations, by line and
+    loop. The key is followed through the program to values from outside the loop."""
+    values, found = flow.Flow(module), dict[tuple[Frame | None, Frame], dict[str, None]]()
+    insides: dict[int, set[int]] = {}
+    random = work.of_threefry(module, sources)
+    for index, name in _draws(module, sources):
+        loop = _loop_around(module, sources, index)
+        line = sources.own(loop).frame if loop is not None else None
+        if loop is None or line is None or module.ops[loop].function in random:
+            continue
+        if loop not in insides:
+            insides[loop] = _inside(module, sources, loop)
+        if _is_same(values, flow.Value(index), 0, insides[loop], {}, DEPTH):
+            found.setdefault((sources.frame(index), line), {})[name] = None
+    return [LoopDraws(tuple(names), source, loop) for (source, loop), names in found.items()]
+
+
+def _loop_around(module: Module, sources: Sources, index: int) -> int | None:
+    """Return the innermost loop around the operation at ``index``. It may be around the only call of the
+    function that contains the operation. None if there is none, or if the function is called more than
+    once."""
+    for _ in range(DEPTH):
+        parent = module.ops[index].parent
+        while parent is not None:
+            if module.ops[parent].name in LOOPS:
+                return parent
+            parent = module.ops[parent].parent
+        calls = sources.called[module.ops[index].function]
+        if len(calls) != 1:
+            return None
+        [index] = calls
+    return None
+
+
+def _inside(module: Module, sources: Sources, loop: int) -> set[int]:
+    """Return the operations inside ``loop`` and those of all functions that they call."""
+    inside, functions = set[int](), set[int]()
+    by_name = {f.name: k for k, f in enumerate(module.functions)}
+    function = module.functions[module.ops[loop].function]
+    left = [range(function.first, function.end)]
+    while left:
+        for k in left.pop():
+            op = module.ops[k]
+            if op.function == module.ops[loop].function and op.parent != loop and op.parent not in inside:
+                continue
+            inside.add(k)
+            callee = by_name.get(op.callee or "") if op.name in CALLS else None
+            if callee is not None and callee not in functions:
+                functions.add(callee)
+                left.append(range(module.functions[callee].first, module.functions[callee].end))
+    return inside
+
+
+def _is_same(
+    values: flow.Flow, reader: flow.Value, k: int, inside: set[int], known: dict[flow.Value, bool], depth: int
+) -> bool:
+    """Return whether operand ``k`` of the operation ``reader`` has the same value in all iterations of a
+    loop: it comes from outside of the loop, or is computed only from values that are the same. False if that
+    is not known. ``inside`` has the operations in the loop, ``known`` the answers so far."""
+    if values.is_argument(reader, k):
+        return True
+    made = values.maker(reader, k)
+    if made is None or depth == 0:
+        return False
+    if made.at not in inside:
+        return True
+    if made not in known:
+        op = values.module.ops[made.at]
+        known[made] = False  # while it is not known; a value does not depend on itself
+        complete = len(op.operands) == len(op.inputs) and op.name not in LOOPS
+        known[made] = complete and all(
+            _is_same(values, made, n, inside, known, depth - 1) for n in range(len(op.inputs))
+        )
+    return known[made]
 
 
 def _under_vmap(sources: Sources) -> list[bool]:

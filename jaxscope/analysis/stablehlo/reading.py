@@ -78,6 +78,7 @@ class Reading(msgspec.Struct, frozen=True):
       stacked: arrays that a scan stacks and of which the program reads little.
       repeated_draws: draws of random numbers, if several have the same shape, dtype and distribution; else
         None.
+      loop_draws: random draws in a loop from a key that is the same in all iterations.
       shared_draws: random draws under ``vmap`` from one key for all elements.
       donation: donated arguments and arguments that could be donated.
       problems: the lines that could not be read.
@@ -117,6 +118,7 @@ class Reading(msgspec.Struct, frozen=True):
     stacked: tuple[stacked_results.StackedResult, ...] = ()
     repeated_draws: random_draws.RepeatedDraws | None = None
     shared_draws: tuple[random_draws.SharedDraws, ...] = ()
+    loop_draws: tuple[random_draws.LoopDraws, ...] = ()
     donation: tuple[donation.Donation, ...] = ()
     problems: tuple[Problem, ...] = ()
 
@@ -137,6 +139,7 @@ _FINDERS: dict[str, Callable[[Module, Sources], Iterable[Any]]] = {
     "partial_sorts": partial_sorts.find,
     "stacked": stacked_results.find,
     "shared_draws": random_draws.shared,
+    "loop_draws": random_draws.in_loops,
 }
 
 

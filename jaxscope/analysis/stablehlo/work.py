@@ -71,7 +71,7 @@ class Shares:
         self._in_loop = sources.in_loop
         looped = [i for i, n in enumerate(self.counts) if n and sources.in_loop(i)]
         # Loops of JAX's own functions are the rounds of Threefry.
-        random = _of_threefry(module, sources)
+        random = of_threefry(module, sources)
         users = any(sources.own(i).frame is not None and module.ops[i].function not in random for i in looped)
         self._looped = sum(self.counts[i] for i in looped) if users else 0
         self.rounds = 1 if users else ROUNDS
@@ -98,7 +98,7 @@ class Shares:
         return min(1.0, (self.counts[index] if count is None else count) / total) if total else None
 
 
-def _of_threefry(module: Module, sources: Sources) -> set[int]:
+def of_threefry(module: Module, sources: Sources) -> set[int]:
     """Return the indices of JAX's functions for Threefry in the module, and of those that only they call."""
     found = set[int]()
     for f in sources.order:

@@ -419,6 +419,16 @@ TEMPLATES = {
         " or a new key: the body splits the key in the carry, draws from one new key, and returns the other"
         " new key in the carry. Change nothing if all iterations are meant to have the same random numbers"
     ),
+    "one-key-in-program-loop": (
+        "{function} draws the same random numbers ({draws}, {lines}) in each iteration of the loop of JAX"
+        " at line {loop}, because the loop does not change the key"
+    ),
+    "fix-key-in-state": (
+        "use another key in each iteration: pass the elements of jax.random.split(key, n) to scan, or"
+        " carry the key. If a module draws (dropout), carry the part of its state that has its keys and"
+        " their counters, update it in each iteration, and return it. Change nothing if all iterations"
+        " are meant to have the same random numbers"
+    ),
     "loop-on-line": "the loop on line {line}",
     "fix-new-key-to-draw": (
         "draw from a different key in each iteration: jax.random.fold_in({key}, i), where i counts the"
