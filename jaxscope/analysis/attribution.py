@@ -23,7 +23,8 @@ class Blame(msgspec.Struct, frozen=True):
       frame: the frame; None: all frames are of known libraries, or there are no frames.
       folded: the frames between ``frame`` and the operation, all of installed packages or known libraries,
         innermost first. All frames of the stack if ``frame`` is None.
-      callers: the frames that lead to ``frame`` and have the same owner (usually the user), innermost first.
+      callers: the frames outside ``frame`` that have the same kind of owner (usually the user), innermost
+        first.
     """
 
     frame: Frame | None = None
@@ -36,9 +37,8 @@ NOBODY = Blame()
 
 def blame(frames: Iterable[Frame], standing: Callable[[str], Standing] = STANDING) -> Blame:
     """Return the frame to which an operation is attributed: the innermost frame in the user's code. If there
-    is none, it is the innermost frame in an installed package that is no known library (JAX, the standard
-    library, ...). If all frames are in known libraries, or there are no frames, ``frame`` of the result is
-    None.
+    is none, it is the innermost frame in an installed package that is no known library (JAX, ...). If there
+    is none either, ``frame`` of the result is None.
 
     Args:
       frames: the frames of the operation's stack, innermost first.

@@ -57,8 +57,8 @@ class Bounds(msgspec.Struct, frozen=True):
       least: the largest of these bounds: one call takes at least this time. None: all are unknown.
       binds: the name of the largest bound: ``compute``, ``memory`` or a key of ``axes``; None: all are
         unknown.
-      quoted: the names of the bounds whose peak rate comes from a page that quotes the vendor's page, because
-        the vendor's page could not be opened.
+      quoted: the names of the bounds for whose kind (compute, memory, collectives) a figure of the machine
+        has ``Figure.quoted``.
       uncounted: why ``compute`` is None or leaves out flops; None: it leaves out no flops, or the reason is
         unknown.
     """
@@ -87,10 +87,10 @@ def of_program(
 
     Args:
       target: the machine and the number of chips.
-      flops: HLO element type -> lower bound on the flops of one call on one device. If it is None or empty,
-        the bound ``compute`` is None.
-      moved_bytes: lower bound on the bytes moved between memory and cores in one call on one device. If it is
-        None or 0, the bound ``memory`` is None.
+      flops: HLO element type -> lower bound on the flops of one call on one device; None or empty: the bound
+        ``compute`` is None.
+      moved_bytes: lower bound on the bytes moved between memory and cores in one call on one device; None or
+        0: the bound ``memory`` is None.
       collectives: the program's collectives.
       mesh: (axis, size) of each axis of the device mesh, in mesh order; None: unknown.
       partitions: number of devices on which the program runs; None: unknown.
@@ -132,10 +132,10 @@ def _axes(
     mesh: interconnect.Mesh | None,
     all_devices: bool,
 ) -> dict[str, float | None]:
-    """Return the least time of the collectives along each set of mesh axes. The keys are the axes, ``data``,
-    ``data,model`` or ``?`` (unknown axes); the values are seconds, or None if the time is unknown.
+    """Return mesh axes (a key of ``Bounds.axes``) -> least time of the collectives along these axes, in
+    seconds; None: unknown.
 
-    Of the branches of a conditional, only the one with the smallest time counts. ``all_devices`` tells
+    Of the branches of a conditional, only the least time of each resource counts. ``all_devices`` tells
     whether the program runs on all devices of the target. If not, a collective may also use idle links and
     the network of other chips.
     """
@@ -182,9 +182,8 @@ def _compute(machine: Machine, flops: Mapping[str, int] | None) -> float | None:
 
 
 def _rate(machine: Machine, kind: str) -> float | None:
-    """Return the peak rate of one chip, in operations per second, for an element type such as ``bf16``; None
-    if unknown. If the operands of a product differ in type, ``kind`` is ``bf16 x s8``, and the faster rate is
-    returned."""
+    """Return the peak rate of one chip, in operations per second, for an element type (``bf16``) or for the
+    types of a mixed product (``bf16 x s8``): the fastest that the machine may use. None: unknown."""
     found = []
     for one in kind.split(" x "):
         names = ("tf32" if machine.platform == GPU else "bf16",) if one == "f32" else _RATES.get(one, ())

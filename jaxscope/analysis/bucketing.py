@@ -29,15 +29,12 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 def creeps(sizes: Sequence[int]) -> bool:
-    """Return whether an axis grows by one fixed amount from call to call, as in 64, 65, 66, 67. Then padding
-    to a fixed size only delays the next compilation.
-
-    One in four steps may be a restart with the same or a smaller size, as in a program that generates one
-    text after another.
+    """Return whether an axis grows by one fixed amount from call to call, as in 64, 65, 66, 67. At most one
+    in four steps may be a restart with the same or a smaller size.
 
     Args:
       sizes: the size of the axis in each call, in order. The result is False for fewer than ``CREEPING`` (4)
-        sizes, because so few may be a coincidence.
+        sizes.
     """
     steps = [b - a for a, b in pairwise(sizes)]
     longer = [n for n in steps if n > 0]
@@ -46,14 +43,11 @@ def creeps(sizes: Sequence[int]) -> bool:
 
 
 def choices(observed: Mapping[int, int]) -> list[Choice]:
-    """Return the best set of 1 size to pad to, of 2 sizes, and so on, up to ``MOST`` (6) sizes. The best set
-    of k sizes is the one with the least padding. Each observed size is padded to the smallest chosen size
-    that is not below it. There are fewer results if fewer sizes were observed.
+    """Return the best set of 1 size to pad to, of 2 sizes, and so on, up to ``MOST`` (6) sizes or the number
+    of observed sizes. The best set has the least padding, if each observed size is padded to the smallest
+    chosen size that is not below it.
 
-    Only observed sizes are chosen, because lowering a chosen size to the largest observed size below it
-    reduces the padding. The n sorted sizes are split into k groups by dynamic programming in O(k n^2). All
-    sizes of a group are padded to its largest size. If there are more than ``MAX_SIZES`` sizes, neighbors are
-    merged first.
+    Only observed sizes are chosen. More than ``MAX_SIZES`` (400) observed sizes are first merged to fewer.
 
     Args:
       observed: size -> how often it was observed. Negative sizes and counts below 1 are ignored.

@@ -115,8 +115,8 @@ class Circumstances(msgspec.Struct, frozen=True):
       created_at: the line in the user's code that created the function object again; None: unknown.
       created_there: whether the line ``created_at`` is certain.
       number_before: the number of the compilation before: 4 in ``train_step#4``; None: unknown.
-      of_leaves: a cache of causes that were computed before, which several misses may share: (id of the
-        leaves before, id of the leaves after, level) -> (leaves before, leaves after, causes found).
+      of_leaves: a cache of causes, which several misses may share: (id of the leaves before, id of the leaves
+        after, level) -> (leaves before, leaves after, causes found).
     """
 
     level: str
@@ -185,9 +185,9 @@ def between(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
 
 
 def differences(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
-    """Return the causes for the differences between two cache keys; an empty list if the keys are equal. The
-    same change of three or more leaves of one argument is one cause. Differences that only follow from
-    another difference have no cause. The keys may be of any two calls, also of two recordings.
+    """Return the causes for the differences between two cache keys, which may be of any two calls; an empty
+    list if the keys are equal. Differences that only follow from another difference have no cause. The same
+    change of three or more leaves of one argument is one cause.
 
     Args:
       before, after: the two keys.
@@ -326,8 +326,8 @@ def _statics(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
 
 
 def _whole_statics(before: Facts, after: Facts) -> list[Cause]:
-    """Return one cause if static data of two cache keys is unequal although all its recorded fields are
-    equal; else an empty list. Examined are pytree nodes and data that a library's wrapper adds to the key."""
+    """Return one cause, for the first pytree node or the first data of a library's wrapper that is unequal in
+    two cache keys; an empty list if there is none."""
     if before.static is after.static:
         return []
     for path in union(before.static, after.static):
@@ -527,8 +527,9 @@ def _without_consequences(found: list[Cause], before: Facts, after: Facts) -> li
 
 
 def _unexplained(after: Facts, miss: Circumstances) -> Cause:
-    """Return the cause of a cache miss if the call's key (``after``) equals that of the earlier call: effects
-    of the function, cleared caches, an evicted entry, another program of a transform, or unknown."""
+    """Return the cause of a cache miss that no difference of the keys explains: effects of the function,
+    cleared caches, an evicted entry, another program of a transform, or unknown. ``after`` is the key of the
+    call that missed."""
     if miss.level == FAST_PATH:
         if miss.effects or any(leaf.type.endswith("Ref") for leaf in after.leaves.values()):
             names = tuple(sorted({n.partition("<")[0] for n in miss.effects}))

@@ -37,11 +37,10 @@ class Changed(NamedTuple):
 
 def find(source: str | None, name: str, begins: int, calls: Collection[int]) -> list[Changed]:
     """Return the variables that a function reads from outside and that a loop around a call of the function
-    changes. A variable changes if its new value depends on its old value, or on another variable that the
-    loop sets, or if it is the variable of a ``for``.
+    changes: the new value depends on the old value or on another variable that the loop sets, or the variable
+    is that of a ``for``.
 
-    Loops that contain the function's definition are ignored: they create the function again, so JAX traces it
-    again.
+    Loops that contain the function's definition are ignored.
 
     Args:
       source: the text of the file; None: unknown.
@@ -182,8 +181,8 @@ def _variables(
 
 
 def _outside(source: str, function: _Def) -> tuple[set[str], set[str]]:
-    """Return the variables that ``function`` reads from outside: (variables of functions around it, variables
-    of the module)."""
+    """Return the variables that ``function`` reads from outside: (variables of functions around it, global
+    names)."""
     free, of_module = set[str](), set[str]()
     waiting = [(symtable.symtable(source, "source", "exec"), False)]
     while waiting:
@@ -201,8 +200,8 @@ def _outside(source: str, function: _Def) -> tuple[set[str], set[str]]:
 
 
 def _assignments(block: ast.AST, varying: set[str]) -> Iterator[ast.expr]:
-    """Yield the targets of the loops in ``block``, and of the assignments whose new value depends on a
-    variable in ``varying`` or on the old value. Functions that the block defines are ignored."""
+    """Yield the targets of the ``for`` loops in ``block``, and of the assignments whose new value depends on
+    a variable in ``varying`` or on the old value. Functions that the block defines are ignored."""
     if isinstance(block, ast.For):
         yield from _targets(block.target)
     for n in own_nodes(block):

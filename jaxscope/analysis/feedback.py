@@ -69,13 +69,12 @@ class Fed(msgspec.Struct, frozen=True):
 
 
 def fed_back(facts: Facts, results: Results) -> list[Fed]:
-    """Return the arguments of a compiled call that may get subtrees of the call's result in the next call. A
-    subtree may be passed as an argument if it has the argument's structure and shapes, and similar dtypes: a
-    single leaf must have the same dtype; of several, more than half must stay integer or stay floating point.
+    """Return the arguments of a compiled call that may get subtrees of the call's result in the next call:
+    subtrees with the argument's structure and shapes, and similar dtypes.
 
     The arguments are examined in order. Each gets the first matching subtree that does not overlap the
-    subtree of an earlier argument. An argument that is a single Python scalar (a learning rate, a
-    temperature) can only get the subtree at the same position of the result.
+    subtree of an earlier argument. An argument that is a single Python scalar (a learning rate) gets only the
+    result at its own position.
 
     Args:
       facts: the cache key of the compiled call.
@@ -106,7 +105,7 @@ def fed_back(facts: Facts, results: Results) -> list[Fed]:
 
 def same_leaves(leaves: Mapping[str, LeafFacts], results: Results) -> bool:
     """Return whether a subtree of an earlier call's result has the leaves of an argument: the same paths,
-    shapes and dtypes. If so, the caller may have passed this subtree as the argument.
+    shapes and dtypes.
 
     Args:
       leaves: path below the argument -> leaf.
@@ -135,7 +134,8 @@ def _subtrees(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
 
 def _plausible(leaves: dict[str, LeafFacts], below: dict[str, Result]) -> bool:
     """Return whether a subtree of the result may be an argument of the next call. All shapes must be equal. A
-    single leaf must have the same dtype; of several, more than half must stay integer or stay floating point.
+    single leaf must have the same dtype; of several, more than half must stay integer or bool, or stay
+    neither.
 
     Args:
       leaves: the argument's leaves in this call, by path below the argument.
@@ -156,8 +156,7 @@ def _whole(dtype: str | None) -> bool:
 
 def _as_argument(before: LeafFacts, result: Result) -> LeafFacts:
     """Return how the argument's leaf ``before`` will be in the next call, if the leaf ``result`` of this
-    call's result is passed. Facts that are unknown about ``result`` (sharding, ...) are copied from
-    ``before``."""
+    call's result is passed. Facts that ``result`` does not have come from ``before``."""
     weak = result.leaf.weak_type
     committed = result.committed
     sharding = result.sharding if result.sharding is not None else before.sharding

@@ -12,12 +12,11 @@ _ADDS = frozenset({"append", "extend"})
 
 
 def find(source: str | None, name: str, calls: Collection[int]) -> tuple[int, int] | None:
-    """Return (line of the loop, line that appends) of a loop that only adds to the list ``name``. The loop
-    contains one of the lines ``calls``. Return None if there is no such loop, or if something may remove
-    items.
+    """Return (line of the loop, line that appends) of a loop that only adds to the list ``name`` and contains
+    one of the lines ``calls``. Return None if there is no such loop, or if something may remove items.
 
-    The list must begin as ``[]`` outside of all loops. Its function may not assign ``name`` or items of it
-    again, and may call no other methods of the list than ``append`` and ``extend``.
+    The list must begin as ``[]`` outside of all loops. All other uses in its function must be reads,
+    ``append`` or ``extend``.
     """
     found = syntax(source)
     for scope in (
@@ -51,8 +50,8 @@ def find_attribute(source: str | None, path: str, calls: Collection[int]) -> tup
     its object: ``averager.add(params)`` for the ``path`` ``averager.snapshots``. The loop contains one of the
     lines ``calls``. Return None if there is no such loop, or if something may remove items.
 
-    Only one class of the file may use the attribute. Its ``__init__`` must set the list to ``[]``. Nothing
-    else may assign the list or items of it, or call other methods of the list than ``append`` and ``extend``.
+    Only one class of the file may use the attribute. Its ``__init__`` must set it to ``[]``; all other uses
+    in the class must be reads, ``append`` or ``extend``.
     """
     found = syntax(source)
     owner, _, name = path.partition(".")

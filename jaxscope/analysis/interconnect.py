@@ -117,7 +117,7 @@ def parts_of(target: Target) -> int:
 
 def reach(target: Target, axes: Sequence[str] | None, mesh: Mesh | None) -> Reach | None:
     """Return how the groups of devices of a collective are spread over slices (TPU) or hosts (GPU). Return
-    None if this is unknown, or not the same for all groups.
+    None if this is unknown or differs between groups.
 
     Devices are assumed to be numbered slice by slice (host by host), and to be in this order in the mesh.
 

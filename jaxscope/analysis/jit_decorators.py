@@ -39,10 +39,9 @@ class Jitted(msgspec.Struct, frozen=True):
 
     Attributes:
       call: the text: ``jax.jit(f.init, static_argnums=2)(...)``.
-      statics_unknown: whether further arguments may have to be static. The source shows only their names, not
-        their values.
-      checked: whether the call is one of ``check_grads``. It compares numbers and cannot be jitted, so
-        ``call`` has jit around the function that ``check_grads`` gets as an argument.
+      statics_unknown: whether further arguments may have to be static.
+      checked: whether ``call`` is a call of ``check_grads``, with jit around the function that it gets as an
+        argument.
     """
 
     call: str
@@ -193,8 +192,8 @@ def calls_a_function(source: str | None, line: int) -> bool:
 
 
 def _for_python(node: ast.expr) -> bool:
-    """Return whether the source writes an argument as a bool, an integer, a string or a tuple of these. Jit
-    needs such an argument as a static argument."""
+    """Return whether the source writes an argument as bools, integers or strings (also in tuples or with
+    operators). Jit needs such an argument as a static argument."""
     if isinstance(node, ast.UnaryOp):
         return _for_python(node.operand)
     if isinstance(node, ast.BinOp):

@@ -89,7 +89,8 @@ class Repeated(NamedTuple):
 
 def in_loops(source: str | None) -> list[Repeated]:
     """Return the draws in the bodies of ``fori_loop``, ``scan`` and ``while_loop`` whose key is the same in
-    each iteration: it comes from outside the body, or is an unchanged part of the carry or split from one.
+    each iteration: it comes from outside the body, is an unchanged part of the carry, or is split from such a
+    part.
 
     A call of a function of the file that draws from an unchanged part of the carry counts as a draw. Ignored
     are selections such as ``permutation``, and draws that an iteration may not use, or not in full.
@@ -274,7 +275,7 @@ def _drawn_from(call: ast.Call, defined: dict[str, list[ast.FunctionDef]], draws
 def split_before(source: str | None, key: str, line: int) -> tuple[str, str] | None:
     """Return (the key that was split, the number of keys), as text, if the last assignment to ``key`` before
     ``line`` splits a key: ``("rng", "len(x)")`` for ``keys = jax.random.split(rng, len(x))``. Return None if
-    there is no assignment, or if it is something else, such as a split without a number."""
+    there is no assignment, or if it is something else."""
     found = syntax(source)
     if found is None:
         return None

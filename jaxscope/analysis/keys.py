@@ -16,9 +16,8 @@ Contexts = Mapping[str, Mapping[str, str]]
 
 
 class LeafFacts(NamedTuple):
-    """What a cache key records about one array-like leaf of a call's arguments. Two leaves are compared with
-    ``==``. It is made from a ``schema.keys.Leaf``, without the path, and with the sharding itself instead of
-    its index.
+    """What a cache key records about one array-like leaf of a call's arguments: a ``schema.keys.Leaf``
+    without the path, and with the sharding itself instead of its index.
 
     Attributes:
       type: the class of the Python object: ``jax.Array``, ``numpy.ndarray``, ``float``.
@@ -51,7 +50,7 @@ class Facts(msgspec.Struct, frozen=True):
 
     Attributes:
       leaves: path -> array-like leaf of the arguments.
-      static: path -> value that JAX compares by the value's own equality.
+      static: path -> static value.
       whole: name -> fact that belongs to no single argument: ``tree`` (the text of the pytree), ``call_form``
         (what is passed by position and by keyword), ``function_object`` (a serial number), ``options.inline``
         (an option of jit), ``context.jax_enable_x64`` (a setting of JAX).
@@ -128,12 +127,11 @@ def static_value(item: Static | None) -> StaticValue | None:
 
 
 def same_static(a: Static, b: Static) -> bool:
-    """Return whether JAX treats two static values as equal, as far as the recording shows.
+    """Return whether JAX treats two static values as equal, as far as the recording shows: text, type and
+    hash are equal, and where JAX compares by identity, the serial numbers, too. Unknown serial numbers and
+    hashes are not compared.
 
-    Values that JAX compares by identity are equal if their serial numbers are equal, whatever their contents
-    are. All other values are equal if text, type and hash are equal; the hash counts because the text may be
-    truncated. Methods, and values with parts that JAX compares by identity, must also have equal serial
-    numbers. An unknown serial number or hash is not compared.
+    Known serial numbers alone decide for objects that JAX compares by identity as a whole, except methods.
     """
     by_identity = a.compares == b.compares == "identity" and a.type == b.type != "method"
     if by_identity and None not in (a.serial, b.serial):
@@ -150,9 +148,8 @@ def other_object(a: Static, b: Static) -> bool:
 
 
 def differing(old: LeafFacts, new: LeafFacts) -> list[str]:
-    """Return the names of the fields that differ between two leaves. A difference that only follows from
-    another one is not returned: if an uncommitted array becomes a NumPy array, ``type`` is returned, and the
-    missing sharding is not. If it was committed, ``sharding`` and ``committed`` are returned instead."""
+    """Return the names of the fields that differ between two leaves, without those that only follow from
+    another difference."""
     names = []
     for name, a, b in zip(LEAF_FIELDS, old, new, strict=True):
         if a == b:

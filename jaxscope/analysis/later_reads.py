@@ -28,10 +28,7 @@ def read_after(
 ) -> bool:
     """Return whether the source reads a variable after a call that gets this variable as an argument: True
     for ``out = f(w)`` with a second ``f(w)`` on a later line. All calls of the same function in the file are
-    examined, and one such read is enough.
-
-    Return False if the source does not show a read: the call's own statement replaces the variable
-    (``w = f(w)``), or the argument is no variable.
+    examined, and one such read is enough. Return False if the source does not show a read.
 
     Args:
       source: the text of the file; None: unknown.
@@ -151,8 +148,8 @@ def _path(scope: ast.AST, call: ast.Call) -> _Path:
 
 def _after(statements: Sequence[ast.stmt], variable: list[str]) -> str:
     """Return what ``statements`` do first with a variable such as ``["state", ".params"]``: ``READ``,
-    ``REPLACED`` (they set it, or return), ``BROKEN`` (``break`` or ``continue`` comes first) or ``LEFT``
-    (nothing)."""
+    ``REPLACED`` (they set it, or leave the function), ``BROKEN`` (``break`` or ``continue`` comes first) or
+    ``LEFT`` (nothing)."""
     for statement in statements:
         became = _does(statement, variable)
         if became != LEFT:
@@ -175,8 +172,8 @@ def _does(s: ast.stmt, variable: list[str]) -> str:
 
 def _inside(s: ast.stmt, variable: list[str]) -> str:
     """Return what the statements inside ``s`` (a loop, an ``if``) do with a variable such as
-    ``["state", ".params"]``: ``READ`` (some way through ``s`` reads it), ``REPLACED`` (each way replaces it)
-    or ``LEFT`` (all else)."""
+    ``["state", ".params"]``: ``READ`` (some way through ``s`` reads it), ``REPLACED`` (a ``with``, or both
+    branches of an ``if``, replace it or leave the loop) or ``LEFT`` (all else)."""
     if not isinstance(s, _BLOCKS):
         return LEFT
     parts = [part for field in ("body", "orelse", "finalbody") if (part := getattr(s, field, None))]

@@ -125,10 +125,9 @@ def leaf_level(field: str, a: LeafFacts, b: LeafFacts) -> str:
 
 
 def whole_level(name: str) -> str:
-    """Return the first of JAX's caches (trace, lower, compile or fast_path) that misses when one fact of the
-    cache key changes. The fact belongs to no single argument. Its name is, for example, ``tree``,
-    ``function_object``, ``options.inline`` (an option of jit) or ``context.jax_enable_x64`` (a setting of
-    JAX)."""
+    """Return the first of JAX's caches (trace, lower, compile or fast_path) that misses when a fact that
+    belongs to no single argument changes: ``tree``, ``options.inline`` (an option of jit),
+    ``context.jax_enable_x64`` (a setting of JAX), ..."""
     group, _, option = name.partition(".")
     if name == f"context.{MESH_DEVICES}":
         return COMPILE
@@ -138,9 +137,8 @@ def whole_level(name: str) -> str:
 def differences(before: Facts, after: Facts) -> Iterator[tuple[str, int]]:
     """Yield (first cache that is missed, distance) for every fact that differs between two cache keys.
 
-    The cache is trace, lower, compile or fast_path. The distance tells how much the two values of the fact
-    differ. It is 0 for static values that are different objects with the same text, 1 for static values that
-    are equal but of different types, and ``UNLIKE`` (2) for all other differences.
+    The cache is trace, lower, compile or fast_path. The distance is that of ``_unlike`` for static values,
+    and ``UNLIKE`` (2) for all other facts.
     """
     if before.leaves != after.leaves:
         for path in union(before.leaves, after.leaves):
@@ -171,8 +169,8 @@ def differences(before: Facts, after: Facts) -> Iterator[tuple[str, int]]:
 
 
 def _unlike(was: Static | None, now: Static | None) -> int:
-    """Return the distance between two static values: 0 (different objects with the same text), 1 (equal
-    values of different types, such as ``np.int64(10)`` and ``10``) or ``UNLIKE`` (everything else)."""
+    """Return the distance between two static values: 0 (different objects with the same text), 1 (different
+    types, same text or hash: ``np.int64(10)`` and ``10``) or ``UNLIKE`` (2, everything else)."""
     if was is None or now is None:
         return UNLIKE
     if was.type == now.type and was.repr == now.repr and other_object(was, now):
@@ -193,18 +191,15 @@ def distance(before: Facts, after: Facts) -> dict[str, int]:
 def rank(
     before: Facts, after: Facts, level: str, limit: tuple[int, int, int] | None = None
 ) -> tuple[int, int, int] | None:
-    """Return how much an earlier key differs from the key of a cache miss, as three numbers. The smallest
-    tuple belongs to the most similar key. Return None if the tuple is not smaller than ``limit``.
-
-    The first number counts the differing facts that are in the key of an earlier cache than ``level``. If it
-    is not 0, the hit of that earlier cache cannot come from the call with the earlier key. The second number
-    counts the other differing facts. The third is the sum of the distances of all differing facts (see
-    ``differences``). This sum makes an equal config in a new object nearer than a config with another value.
+    """Return how much an earlier key differs from the key of a cache miss: (number of differing facts that an
+    earlier cache than ``level`` compares, number of other differing facts, sum of all distances as in
+    ``differences``). The smallest tuple belongs to the most similar key. Return None if the tuple is not
+    smaller than ``limit``.
 
     Args:
       before, after: the earlier key and the key that missed.
       level: the first cache that missed: trace, lower, compile or fast_path.
-      limit: the numbers of the most similar key so far; None: there is no such key yet.
+      limit: the result for the most similar key so far; None: there is no such key yet.
     """
     at = LEVELS.index(level)
     earlier = later = unlikeness = 0
@@ -222,9 +217,9 @@ def rank(
 
 
 def leaf_differences(old: LeafFacts, new: LeafFacts) -> list[str]:
-    """Return the names of the fields that differ between two leaves and are part of a cache key: ``shape``,
-    ``sharding``, ... If a leaf is a ShapeDtypeStruct, only shape, dtype and weak type count, and on a mesh
-    also the sharding."""
+    """Return the names of the fields whose difference between two leaves causes a miss of one of JAX's
+    caches: ``shape``, ``sharding``, ... If a leaf is a ShapeDtypeStruct, only shape, dtype and weak type
+    count, and on a mesh also the sharding."""
     names = differing(old, new)
     if STAND_IN in (old.type, new.type):
         # Without a sharding it is lowered for one device: its abstract value then has no mesh.
@@ -252,19 +247,15 @@ def placed_alike(old: LeafFacts, new: LeafFacts) -> bool:
 def nearest(
     after: Facts, earlier: Sequence[Facts], level: str, unlike: Callable[[int], bool] = lambda index: False
 ) -> int | None:
-    """Return the index of the earlier key that differs least from ``after``, so that a cache miss is compared
-    with the most similar call. Return None if ``earlier`` is empty.
-
-    If several keys are equally near, the latest is returned. Keys of the same function object are preferred,
-    because JAX's caches never share entries between function objects.
+    """Return the index of the earlier key that differs least from ``after``, of several the latest. Keys of
+    the same function object are preferred to all others. Return None if ``earlier`` is empty.
 
     Args:
       after: the key that missed.
       earlier: the keys to choose from, the latest first.
       level: the first cache that missed: trace, lower, compile or fast_path.
       unlike: a function that takes an index in ``earlier`` and returns whether this key is known to have
-        other shapes than ``after``. Once a key with a single differing fact is found, keys with other shapes
-        are skipped.
+        other shapes than ``after``. Such keys are skipped if a nearer one is known.
     """
     own = after.whole.get("function_object")
     for same_object in (True, False):

@@ -34,8 +34,7 @@ def called_with(source: str | None, line: int, argument: str) -> list[str]:
     ``jax.numpy.clip`` for ``jnp.clip(x, a_min=0)``.
 
     Functions that are arguments of the call are included: ``jax.jit`` for
-    ``partial(jax.jit, in_shardings=s)``. A call with ``**options`` counts, too, because the options may
-    contain the keyword.
+    ``partial(jax.jit, in_shardings=s)``. A call with ``**options`` counts, too.
     """
     found = syntax(source)
     if found is None:
@@ -101,8 +100,8 @@ def defined_in_loop(source: str | None, line: int) -> tuple[str, tuple[str, ...]
 
 def defined_beside(source: str | None, line: int) -> tuple[str, str, tuple[str, ...]] | None:
     """Return (name of a function, name of the function that defines it, variables that it captures) if
-    ``line`` names a function that is defined in the innermost function around the line. It is then defined
-    again in each call. Return None if the line names no such function."""
+    ``line`` names a function that is defined in the innermost function around the line. Return None if the
+    line names no such function."""
     found = syntax(source)
     defined = [n for n in (found.blocks if found is not None else ()) if isinstance(n, FUNCTION)]
     around = [n for n in defined if n.lineno < line <= (n.end_lineno or 0)]

@@ -81,15 +81,9 @@ class LoopCall(NamedTuple):
         return [*self.loop.generators, *self.body]
 
     def takes_rows_again(self) -> list[str]:
-        """Return the arrays of which the call gets all rows, in another order, in each iteration of the outer
+        """Return the arrays whose rows the call gets again, in another order, in each iteration of the outer
         loop: ``x`` for ``embed(params, x[rows])``, if ``rows`` is a part of a permutation that the outer loop
-        draws.
-
-        Return an empty list if the outer loop also uses ``x`` or ``params`` elsewhere, and so may change
-        them. Return an empty list also if there is no outer loop, if the call gets its own result or other
-        arguments than rows, variables and constants, or if no other statement of the inner loop reads the
-        result.
-        """
+        draws. Return an empty list if this is not certain."""
         others = [s for k, s in enumerate(self.body) if k != self.statement]
         if self.outer is None or self.feeds_itself or not self.targets & names_read(others):
             return []
@@ -224,9 +218,8 @@ def functions_called(source: str | None, first: int, last: int) -> list[tuple[in
     by name, directly or through other such functions. For a generator, the lines are those of the loop that
     yields. ``next(g)`` counts as a call of the function that made the generator ``g``.
 
-    Ignored are functions with a decorator, such as ``jax.jit``, and calls that depend on an ``if`` in a loop.
-    Ignored are also functions that contain the lines themselves: a call by such a name is more likely one of
-    another object's method.
+    Ignored are functions with a decorator, functions that contain the lines, and calls that depend on an
+    ``if`` in a loop.
     """
     found = syntax(source)
     if found is None:
@@ -236,6 +229,7 @@ def functions_called(source: str | None, first: int, last: int) -> list[tuple[in
         for n in found.blocks
         if isinstance(n, ast.FunctionDef)
         and not n.decorator_list
+        # A call by the name of a function around the lines is more likely one of another object's method.
         and not n.lineno <= first <= last <= (n.end_lineno or n.lineno)
     }
     makers = {
@@ -323,8 +317,8 @@ def _begins_before(call: ast.Call, line: int, column: int | None) -> bool:
 
 
 def _repeated(loop: Loop, call: ast.Call) -> LoopCall | None:
-    """Return ``call`` with its position in the body of ``loop``. Return None if the call is in a part that
-    the loop evaluates once, such as ``f()`` in ``for x in f():``, and not in the body."""
+    """Return ``call`` with its position in the body of ``loop``. Return None if it is not in the body, such
+    as ``f()`` in ``for x in f():``."""
     if not isinstance(loop, (ast.For, ast.While)):
         inside = LoopCall(call, loop, None, True)
         return inside if any(contains(n, call) for n in inside.body) else None
@@ -432,8 +426,7 @@ def reaches_next_iteration(source: str | None, line: int) -> str | None:
     None if no such variable is found.
 
     For ``action = int(policy(obs)); obs = env.step(action)`` and the line of ``int``, the variable is
-    ``obs``: the next iteration cannot begin before the value is read. Only plain variables of the innermost
-    loop are examined.
+    ``obs``. Only plain variables of the innermost loop are examined.
     """
     found = syntax(source)
     around = [n for n in found.blocks if n.lineno <= line <= (n.end_lineno or 0)] if found is not None else []
@@ -469,8 +462,7 @@ def reaches_next_iteration(source: str | None, line: int) -> str | None:
 
 
 def is_put_ahead(source: str | None, line: int) -> bool:
-    """Return whether ``line``, which puts an array on a device, does so for a later iteration of a loop, so
-    that the copy can overlap with a computation.
+    """Return whether ``line``, which puts an array on a device, does so for a later iteration of a loop.
 
     The line puts the array into a queue from which the source takes elements
     (``queue.append(jax.device_put(batch))``). Or it calls ``next`` and puts the array into a variable that
@@ -602,8 +594,7 @@ def takes_chunks(source: str | None, line: int) -> bool:
 
 def turns_alone(loop_call: LoopCall, jitted: Collection[str], modules: Collection[str]) -> bool:
     """Return whether the body of the loop makes no other calls than that of ``loop_call``, calls of JAX and
-    of jitted functions, and harmless calls such as ``append``. Then a scan or a vmap could replace the whole
-    loop.
+    of jitted functions, and harmless calls such as ``append``.
 
     Return False also if the body has an ``if`` or leaves the loop.
 
@@ -638,9 +629,8 @@ class Scan(NamedTuple):
     """How ``jax.lax.scan`` could replace a loop.
 
     Attributes:
-      output: the condition of an ``if`` that prints or saves something in some of the iterations:
-        ``i % 100 == 0``. The block of this ``if`` remains in Python. None: the scan can replace the whole
-        loop.
+      output: the condition of an ``if`` in the loop whose block must remain in Python: ``i % 100 == 0``;
+        None: the scan can replace the whole loop.
     """
 
     output: str | None
@@ -650,10 +640,10 @@ def scan_of(loop_call: LoopCall, jitted: Collection[str], modules: Collection[st
     """Return how a scan could replace the loop around ``loop_call``. Return None if it could not, or if that
     is unknown.
 
-    A scan can replace a loop ``for i in range(n)`` or a loop over random keys, if the call gets its own
-    results as arguments. The other statements may only call what ``turns_alone`` allows, or convert results
-    to NumPy arrays. One ``if`` without ``else`` is allowed, if its condition depends on ``i % n`` and its
-    block sets no variable that the loop uses.
+    Such a loop goes over ``range(n)`` or random keys, and the call gets its own results as arguments. Other
+    statements only make calls that ``turns_alone`` allows, or convert results to NumPy arrays. One ``if`` on
+    ``i % n`` without ``else`` is allowed, if it does not leave the loop and sets no variable that the loop
+    uses.
 
     Args:
       loop_call: the call and its loop.
@@ -692,7 +682,8 @@ def _counts(iterated: ast.expr) -> bool:
 
 
 def _every_nth(statement: ast.If, counters: set[str]) -> bool:
-    """Return whether the condition of an ``if`` without ``else`` is computed with ``%`` from ``counters``."""
+    """Return whether an ``if`` has no ``else``, and a condition without calls that has ``%`` with one of
+    ``counters`` on its left."""
     parts = list(ast.walk(statement.test))
     remainders = [n.left for n in parts if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod)]
     if statement.orelse or any(isinstance(n, ast.Call) for n in parts):

@@ -283,14 +283,10 @@ _NAME = re.compile(r"(?:(\d{1,4})\*)?([a-z][a-z0-9]*):(\d{1,5}(?:x\d{1,5}){0,3})
 def parse(text: str) -> Target:
     """Parse the name of a target: ``v5e:4x4``, ``2*v5p:4x4x4`` (two slices), ``h100:8``, ``h100:128x8``.
 
-    A TPU slice consists of hosts of 2x2 chips, or is a part of one host. Along its first two axes libtpu
-    (0.0.42, 0.0.50) accepts one chip or an even number of chips. If the chips of a machine form a grid of two
-    axes, a slice must fit into the grid of a whole pod. The compiler may still refuse a slice that passes
-    these checks and is not on the vendor's page (see ``unlisted``).
+    The compiler may still refuse a slice that is not on the vendor's page (see ``unlisted``).
 
     Raises:
-      UsageError: there is no such machine, or it has no such grid; the hint of the error has the most similar
-        names.
+      UsageError: there is no such machine, or it has no such grid; the hint of the error suggests names.
     """
     wanted = text.strip().lower()
     match = _NAME.fullmatch(wanted)
@@ -315,8 +311,10 @@ def parse(text: str) -> Target:
         _refuse(
             f"{machine.title}: one slice has at most {machine.most:,} chips, not {math.prod(grid):,}", wanted
         )
+    # With a grid of two axes, a slice must fit into that of a whole pod.
     elif machine.axes == 2 and max(grid) > (side := math.isqrt(machine.most or max(grid) ** 2)):
         _refuse(f"{machine.title}: {_spelled(grid)} is not a slice of a pod, which is {side}x{side}", wanted)
+    # libtpu (0.0.42, 0.0.50) accepts one chip or an even number along the first two axes.
     elif any(n > 1 and n % 2 for n in grid[:2]):
         _refuse(
             f"{machine.title}: a host has 2x2 chips, so a slice has 1 or an even number of them along"
@@ -334,9 +332,8 @@ def _spelled(grid: tuple[int, ...]) -> str:
 
 
 def unlisted(name: str) -> list[str]:
-    """Return the names of slices to suggest instead of the TPU slice ``name``, if the vendor's page does not
-    list it: the nearest slices that the page lists. Return an empty list if the page lists ``name``, or if
-    ``name`` is a target of GPUs or no target."""
+    """Return the nearest slices that the vendor's page lists, if it does not list the TPU slice ``name``.
+    Return an empty list if the page lists ``name``, or if ``name`` is a target of GPUs or no target."""
     match = _NAME.fullmatch(name)
     machine = MACHINES.get(match[2]) if match is not None else None
     if match is None or machine is None or machine.platform != TPU or match[3] in machine.grids:

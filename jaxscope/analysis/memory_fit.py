@@ -201,9 +201,7 @@ def with_values(found: Fit, lowered: Reading | None) -> Fit:
     """Return ``found``. If the program does not fit and the compiler named no buffer, ``largest`` of the
     result has the largest values of the lowered program.
 
-    The compiler names no buffer if the temporaries alone exceed the memory, because it then fails before it
-    assigns buffers. Values are not buffers: the compiler's layout may pad them, and several values may share
-    one buffer.
+    Values are not buffers: the compiler's layout may pad them, and several values may share one buffer.
 
     Args:
       found: whether the program fits.
@@ -243,9 +241,8 @@ class Contributor(msgspec.Struct, frozen=True):
 
 
 def contributors(lowered: Reading | None) -> list[Contributor] | None:
-    """Return the arguments and results of the user's function with the memory that they need, the largest
-    whole array first. Return None if the program's StableHLO (``lowered``) is unknown. On several devices,
-    the bytes per device of a value without a sharding are unknown."""
+    """Return the arguments and results of the user's function with the memory that they need, those with the
+    most bytes on one device first. Return None if the program's StableHLO (``lowered``) is unknown."""
     if lowered is None:
         return None
     values = [("argument", v) for v in lowered.arguments] + [("output", v) for v in lowered.results]
@@ -259,8 +256,8 @@ def contributors(lowered: Reading | None) -> list[Contributor] | None:
 
 
 def peak_of(memory: Memory | None, compiler_peak: int | None) -> int | None:
-    """Return the peak bytes of a program on one device: ``compiler_peak``, or if it is None, an upper bound
-    from the sizes of arguments, results and temporaries in ``memory``. Return None if neither is known."""
+    """Return the peak bytes of a program on one device: ``compiler_peak``, or if it is None, the sum of the
+    sizes in ``memory`` (see ``programs.peak_bytes``). Return None if neither is known."""
     if compiler_peak is not None or memory is None:
         return compiler_peak
     return peak_bytes(memory)
@@ -268,16 +265,16 @@ def peak_of(memory: Memory | None, compiler_peak: int | None) -> int | None:
 
 def undivided(memory: Memory | None, peak: int | None) -> int | None:
     """Return the compiler's peak minus (arguments + results + temporaries - aliased bytes), in bytes on one
-    device. Return None if one of these is unknown. The difference is negative if not all of these buffers are
-    allocated at the same time.
+    device. Return None if one of these is unknown. The difference may be negative.
 
-    XLA's peak_memory_in_bytes includes constants, but the sizes do not: a captured f32[1024,1024] makes the
-    peak exactly 4 MiB more than arguments and results (CPU, JAX 0.10.2 and 0.12.0.1). What else the
-    difference contains is not documented.
+    XLA's peak_memory_in_bytes includes constants, but the sizes do not. What else the difference contains is
+    not documented.
 
     Args:
       memory: XLA's sizes of arguments, results, temporaries and aliases; None: unknown.
       peak: the compiler's peak in bytes; None: unknown.
     """
+    # A captured f32[1024,1024] makes the peak exactly 4 MiB more than arguments and results (CPU, JAX 0.10.2
+    # and 0.12.0.1).
     divided = peak_bytes(memory) if memory is not None else None
     return None if divided is None or peak is None else peak - divided

@@ -15,9 +15,9 @@ def changed(source: str, name: str) -> bool | None:
     """Return whether the source assigns an attribute of an object of class ``name`` after the object was
     created. Return None if the source has no such class, or is not Python.
 
-    Two kinds of assignments count, except in methods that create the object (``__init__``, ...): in a method
-    of the class to any attribute of ``self``; anywhere in the source to an attribute with the name of a field
-    of the class. ``setattr`` is an assignment, too.
+    Assignments (also ``setattr`` and ``del``) count in methods of the class to any attribute of ``self``, and
+    anywhere to an attribute with the name of a field of the class. Methods that create the object
+    (``__init__``, ...) are ignored.
     """
     tree = parsed(source)
     found = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef) and n.name == name] if tree else []
@@ -43,8 +43,7 @@ def changed(source: str, name: str) -> bool | None:
 
 def holds_itself(source: str, name: str) -> bool:
     """Return whether a method that creates an object of the class ``name`` (``__init__``, ``__new__``,
-    ``__post_init__``, ``__setattr__``) assigns attributes. A frozen dataclass does not allow this. So the
-    class cannot become one without changes of this method."""
+    ``__post_init__``, ``__setattr__``) assigns attributes, which a frozen dataclass does not allow."""
     tree = parsed(source)
     return tree is not None and any(
         isinstance(m, ast.FunctionDef) and m.name in MAKING and _assigned(m)

@@ -42,7 +42,7 @@ def find(source: str | None, name: str, line: int) -> Draws | None:
     numbers with NumPy or Python.
 
     Return None if they draw none, if the file has no such function, or if these functions use a callback into
-    Python. The callback runs in each call, and the draw may be in it.
+    Python.
 
     Args:
       source: the text of the file; None: unknown.
@@ -64,7 +64,7 @@ def find(source: str | None, name: str, line: int) -> Draws | None:
     nodes = [(f, n) for f in bodies for statement in f.body for n in ast.walk(statement)]
     calls = [(f, n) for f, n in nodes if isinstance(n, ast.Call)]
     if any("callback" in (last_name(c.func) or "") for _, c in calls):
-        return None
+        return None  # a callback runs in each call, and the draw may be in it
     drawn = [
         (bodies.index(function), c.lineno, c.col_offset, ast.unparse(c.func))
         for function, c in calls
@@ -78,8 +78,9 @@ def find(source: str | None, name: str, line: int) -> Draws | None:
 
 
 def _with_called(tree: ast.Module, function: _Function) -> list[_Function]:
-    """Return ``function`` and the functions of the module that run while JAX traces it: those that it names
-    in its body, directly or through other functions. The search stops at ``MOST`` functions."""
+    """Return ``function`` and the functions of the module that may run while JAX traces it: those that it
+    names in its body, directly or through other functions. The search stops when it has found ``MOST``
+    (30)."""
     known = {n.name: n for n in tree.body if isinstance(n, FUNCTION)}
     bodies, left = [function], [function]
     while left and len(bodies) < MOST:

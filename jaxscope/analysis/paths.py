@@ -51,8 +51,9 @@ def common_prefix(paths: Sequence[str]) -> str | None:
 
 def excerpt(before: str, after: str, around: int = 24) -> tuple[str, str]:
     """Shorten two texts to the section in which they differ: (excerpt of ``before``, excerpt of ``after``).
-    ``…`` marks what is cut. Before and after the section, ``around`` equal characters are kept. The end of a
-    long section is cut, too. If neither text is longer than ``2 * around``, both are returned unchanged."""
+    ``…`` marks what is cut. Before and after the section, at most ``around`` equal characters are kept. The
+    end of a long section is cut, too. If neither text is longer than ``2 * around``, both are returned
+    unchanged."""
     if max(len(before), len(after)) <= 2 * around:
         return before, after
     low = 0

@@ -23,7 +23,7 @@ from jaxscope.analysis.stablehlo.shardings import partition_spec
 from jaxscope.schema.keys import Captured, Frame, Memory
 
 # The version of the result of ``analyze``: cached results of another version are not read.
-VERSION = 49
+VERSION = 50
 MAX_ANALYSED = 64 << 20  # bytes; reading a text takes up to twelve times its size in memory
 
 
@@ -100,9 +100,9 @@ def analyze(hlo_text: str | None, stablehlo_text: str | None, around: Around | N
 
 
 def peak_bytes(memory: Memory) -> int | None:
-    """Return an upper bound of the peak memory of one device, in bytes: arguments + results + temporaries -
-    aliased bytes. Return None if one of these is unknown. The compiler's own peak is not used, because it
-    does not include the temporaries on CPU."""
+    """Return arguments + results + temporaries - aliased bytes, in bytes on one device: the memory that these
+    need if all exist at the same time. Return None if one of them is unknown."""
+    # The compiler's own peak does not include the temporaries on CPU.
     parts = (memory.argument_bytes, memory.output_bytes, memory.temp_bytes, memory.alias_bytes)
     if any(p is None for p in parts):
         return None
@@ -172,6 +172,7 @@ def _with_constraint(c: Collective, stablehlo: lowered.Reading, hlo: compiled.Pr
 def _with_other_operand(collectives: list[Collective], stablehlo: lowered.Reading) -> list[Collective]:
     """Return ``collectives``, with the constraint also set for the all-gather of a matrix product's other
     operand."""
+    # If a constraint causes a gather of one operand, the partitioner gathers both over the same axes.
     gathered: dict[tuple[Frame | None, str | None], set[str]] = {}
     for c in collectives:
         if c.constrained_at is not None and c.kind == "all-gather":
@@ -197,13 +198,14 @@ def _with_other_operand(collectives: list[Collective], stablehlo: lowered.Readin
 
 def _is_step(size: int, whole: int, devices: int) -> bool:
     """Return whether a collective's result is the whole of a value, or one of n equal parts, where n divides
-    the number of devices. Half and double the size count, too: XLA may convert the element type first.
+    the number of devices. Half and double the size count, too.
 
     Args:
       size: the bytes of the collective's result.
       whole: the bytes of the value.
       devices: the number of devices.
     """
+    # XLA may convert the element type first.
     return any(
         total % (2 * size) == 0 < total and devices % (total // (2 * size)) == 0
         for total in (whole, 2 * whole, 4 * whole)

@@ -20,8 +20,7 @@ _KEYWORDS = re.compile(r"keywords: (.*)$")
 
 def structure(before: Facts, after: Facts, signature: str | None, *, statics_differ: bool) -> list[Cause]:
     """Return the causes of a cache miss in the structure of the arguments: leaves and containers that were
-    added or removed, containers of another kind, and another call form (which arguments are passed by
-    position and which by keyword).
+    added or removed, containers of another kind, and another call form.
 
     Args:
       before, after: the cache keys of the earlier call and of the call that missed a cache.
@@ -135,8 +134,8 @@ def _nodes(before: Facts, after: Facts, moved: set[str]) -> list[tuple[str, str 
     """Return (path, kind before, kind after) of each outermost container whose kind differs between two keys,
     such as a list that became a tuple. A kind is None if the key has no container at the path.
 
-    Containers that appeared or disappeared together with a leaf are not returned. ``moved`` has the paths of
-    these leaves.
+    Differences that leaves or static values already show are not returned. ``moved`` has the paths of the
+    leaves that only one key has.
     """
     if not (before.nodes and after.nodes) or before.nodes == after.nodes:
         return []

@@ -34,8 +34,7 @@ class Remat(msgspec.Struct, frozen=True):
     """One array that XLA replicates on every device to change its sharding.
 
     Attributes:
-      name: the instruction that has the array when XLA prints the warning; the compiled program rarely
-        contains it. None: not found.
+      name: the instruction in the warning, which the compiled program rarely contains; None: not found.
       before, after: the array's two shardings, over the axes of the mesh (``P('data', None)``) or as XLA
         prints them; None: not found.
       bytes: bytes of the global array, which every device gets, with the padding of uneven shards; None:

@@ -23,8 +23,8 @@ class Removed(NamedTuple):
     Attributes:
       name: ``jax.tree_map``, ``Array.device()``, or ``jax.numpy.clip(a_min=)`` for an argument.
       instead: what to write instead; empty if there is no replacement.
-      version: the release that removed the name, or deprecated it if ``deprecated`` is True; ``NEVER`` (the
-        text ``never``) if no release had the name.
+      version: the release that removed the name, or deprecated it if ``deprecated`` is True; ``NEVER`` if no
+        release had the name.
       changelog: the release under which JAX's changelog lists the removal; None: it is not in the changelog.
       deprecated: True if JAX still has the name, but it does less than its replacement.
     """
@@ -330,8 +330,8 @@ def find(
     """Return the removed or deprecated name of JAX that caused an exception, with its replacement. Return
     None if the exception has another cause, or if JAX removed the name only after the version ``jax``.
 
-    JAX's error about an unknown argument has the name of the function without its module. Such an error
-    counts only if the user's line calls a function of JAX with that name.
+    An error about an unknown argument counts only if the user's line calls a function of JAX with the name in
+    the error.
 
     Args:
       error: the name of the exception's class.

@@ -28,11 +28,9 @@ class Repeated(msgspec.Struct, frozen=True):
       needed: the flops that would remain if nothing were repeated.
       devices: number of devices.
       lines: the lines with repeated products, the line with the most repeated flops first.
-      constraint: the user's sharding constraint that causes the repetition; None: there is none. One of
-        ``lines`` computes or reads its array, and it does not split the array over ``axes``.
-      axes: the mesh axes over which the array of ``constraint``, or the rows of ``rows_taken``, are not
-        split, although these axes split an argument of the program. Without such a cause, the mesh axes that
-        split neither an argument nor an array with a constraint; empty: there are none.
+      constraint: the user's sharding constraint that causes the repetition; None: there is none.
+      axes: the mesh axes over which the array of ``constraint`` is not split, or those of ``rows_taken``;
+        without either, the mesh axes that split neither an argument nor an array with a constraint.
       rows_taken: the line that takes rows by index (``x[i]``) from an array that is split over ``axes``, so
         that each device gets all of these rows; None: there is none, or a constraint is the cause.
     """
@@ -48,18 +46,13 @@ class Repeated(msgspec.Struct, frozen=True):
 
 def find(texts: Texts) -> Repeated | None:
     """Return the matrix products that the devices of a program repeat. Return None if they are few, or
-    unknown.
-
-    The lowered program has the flops of the whole arrays, the compiled program those of one device. If the
-    flops of one device times the number of devices are more than those of the whole arrays, devices repeat
-    each other's products. Only lines are compared whose flops are known in both texts.
-    """
+    unknown."""
     hlo, lowered = texts.hlo, texts.stablehlo
     devices = (hlo.num_partitions or 1) * (hlo.replica_count or 1) if hlo is not None else 1
     total = (hlo.matrix_flops_at_least or 0) * devices if hlo is not None else 0
     if hlo is None or lowered is None or devices < 2 or total < LEAST:
         return None
-    whole: dict[Line, int | None] = {}
+    whole: dict[Line, int | None] = {}  # flops of the whole arrays; the HLO has those of one device
     for p in lowered.products:
         at = (p.source.file, p.source.line) if p.source is not None else None
         if at is None or p.flops is None or whole.get(at, 0) is None:
@@ -108,11 +101,9 @@ def _rows_taken(collectives: Sequence[Collective], devices: int) -> tuple[Frame 
 
 def _constraint(texts: Texts, lines: list[Frame]) -> tuple[Constraint | None, tuple[str, ...]]:
     """Return (sharding constraint, mesh axes over which it does not split its array) that explains repeated
-    products on ``lines``. The axes split an argument of the program. (None, ()) if there is none.
-
-    If mesh axes split neither an argument nor an array with a constraint, return (None, these axes). Of
-    several constraints, the one on the largest array is returned.
-    """
+    products on ``lines``; of several, the constraint on the largest array. If mesh axes split neither an
+    argument nor an array with a constraint, return (None, these axes). Return (None, ()) if neither is
+    found."""
     lowered = texts.stablehlo
     if lowered is None:
         return None, ()

@@ -94,9 +94,8 @@ class Makers:
                 self._calls.setdefault((around, name), []).append(span)
 
     def where_defined(self, name: str, begins: int) -> Maker | None:
-        """Return the line ``begins`` if it both defines a function and wraps it by jit or a similar function;
-        else None. It is the first line of a ``def`` with any decorator, or has a lambda that is an argument
-        of jit.
+        """Return the line ``begins`` if it is the first line of a ``def`` with a decorator, or has a lambda
+        that is an argument of jit or a similar function; else None.
 
         Args:
           name: the name of the function, ``<lambda>`` for a lambda.
@@ -109,8 +108,8 @@ class Makers:
         function as the line ``site``, which calls the wrapped function.
 
         The line is certain if the wrapping expression is part of the call, as in
-        ``jax.jit(partial(name, 2))(x)``. If there is no such expression, another line that wraps the function
-        is returned as likely. Return None if there is no such line, or if there are several.
+        ``jax.jit(partial(name, 2))(x)``. Otherwise the only other line that wraps the function is returned as
+        likely; None if there is none, or several.
         """
         inside = [n for n, (first, last) in enumerate(self._functions) if first <= site <= last]
         calls = self._calls.get((inside[-1] if inside else MODULE, name), [])
@@ -193,8 +192,7 @@ def runs_once(source: str | None, line: int) -> bool:
     """Return whether the source shows that ``line`` runs only once.
 
     The line must be outside loops and comprehensions. It must be at module level, or in a function whose only
-    call is on a line that runs once. If a line that runs once creates many copies of arrays, the loop is in
-    the library that the line calls, not in the user's code.
+    call is on a line that runs once.
     """
     found = syntax(source)
     if found is None or not any(spans(n, line) for n in found.tree.body):
@@ -285,9 +283,7 @@ def loops_around(source: str | None, line: int, *, comprehensions: bool = False)
 
 
 def waits_before(source: str | None, line: int) -> bool:
-    """Return whether the innermost loop around ``line`` calls ``block_until_ready`` on an earlier line. Then
-    the program waits for the device on purpose, for example to measure a time, and the value on ``line`` is
-    ready."""
+    """Return whether the innermost loop around ``line`` calls ``block_until_ready`` on an earlier line."""
     found, around = syntax(source), loop_around(source, line)
     if found is None or around is None:
         return False
@@ -329,8 +325,7 @@ def creates_for_each_call(source: str | None, created: int, called: int) -> bool
     so that each object is called only once. Return False if that is unknown.
 
     This is so if both lines are in the same Python function, and every loop around ``called`` is also around
-    ``created``. If ``created`` is inside a function such as ``make_step``, each line that calls
-    ``make_step()`` is also examined in place of ``created``.
+    ``created``. A line that calls the function around ``created`` (``make_step()``) counts like ``created``.
     """
     found = syntax(source)
     if found is None:
@@ -409,8 +404,7 @@ _HALF = re.compile(r"\b(?:b?float16|half)\b")
 
 def widens(source: str | None, line: int) -> bool:
     """Return whether a call on ``line`` explicitly converts a dtype: ``x.astype(...)``, ``jnp.float32(x)``,
-    ``dtype=...``. Then a conversion to a wider type on this line is intended. A call with a half-precision
-    type, ``x.astype(jnp.bfloat16)``, does not count."""
+    ``dtype=...``. A call with a half-precision type, ``x.astype(jnp.bfloat16)``, does not count."""
     found = syntax(source)
     calls = found.calls.get(line, []) if found is not None else []
     return any(
@@ -473,16 +467,9 @@ def keeps_its_value(source: str | None, line: int) -> bool:
 
 
 def reached_now_and_then(source: str | None, line: int) -> bool:
-    """Return whether the source shows that only some iterations of a loop reach ``line``. There are two
-    cases:
-
-    1. The line is inside an ``if`` whose condition has a remainder (``i % 50``) or a name that the ``if``
-    sets (``if now() > due: due = ...``); or the line is after such an ``if`` that contains ``continue`` or
-    ``return``.
-
-    2. The innermost loop around the line contains another loop that is not in an ``if``. Most iterations are
-    those of this inner loop, which do not reach the line.
-    """
+    """Return whether the source shows that only some iterations of a loop reach ``line``: an ``if`` decides,
+    whose condition has a remainder (``i % 50``) or a name that its block sets, or the innermost loop around
+    the line contains another loop, which is not in an ``if``."""
     found = syntax(source)
     if found is None:
         return False
@@ -515,8 +502,8 @@ def _is_periodic(node: ast.If, line: int) -> bool:
 
 def _wrapped(call: ast.Call) -> Iterator[ast.expr]:
     """Yield the expressions that a call of ``jit`` or a similar function gets as arguments: ``f`` and ``2``
-    for ``jit(partial(f, 2))``. The arguments of nested calls such as ``partial(f, 2)`` are yielded instead of
-    the calls."""
+    for ``jit(partial(f, 2))``. Nested calls of such functions are replaced by their arguments; other calls
+    are left out."""
     for argument in [*call.args, *(k.value for k in call.keywords)]:
         if isinstance(argument, ast.Call):
             if last_name(argument.func) in WRAP:

@@ -38,8 +38,8 @@ class Agreement:
         """Wait until all ranks (processes of the job) have compiled the program that this process compiled in
         its call number ``call``. Return at once if this process is not part of a job.
 
-        Give up after HELD_S seconds, or after UNCOMPARED_S seconds if no process compares the logs of the
-        ranks: call ``given_up`` and return. Every later ``wait`` then returns at once.
+        After HELD_S seconds, or UNCOMPARED_S seconds if no process compares the logs of the ranks, call
+        ``given_up`` and return.
         """
         if self._whole is None:
             return

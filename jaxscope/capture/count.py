@@ -17,10 +17,8 @@ INTERVAL_NS = 100_000_000  # between two writes of a count to the log
 
 class Count(Tick):
     """A count that starts at 0. Each new value is also stored by ``cells[index] = value`` in a memory-mapped
-    file, so that it is not lost when the process is killed.
-
-    When the count first changes, a place in this file is reserved. If no file can be mapped, the count is
-    written to the log instead.
+    file, so that it is not lost when the process is killed. If no file can be mapped, the count is written to
+    the log instead.
 
     Args:
       event: returns the event to log. It is called with (the count, the index of the place in the file). The
@@ -43,8 +41,8 @@ class Count(Tick):
         self.cells: Any = _Unplaced(self)
 
     def add(self) -> bool:
-        """Add one to the count and store it. Return False. A subclass returns True if the call needs more
-        work than counting."""
+        """Add one to the count and store it. Return whether the call needs more work than counting: False
+        here, in a subclass perhaps True."""
         self.value = value = self.value + 1
         self.cells[self.index] = value
         return False

@@ -201,13 +201,9 @@ def _between(frame: FrameType) -> bool:
 
 
 def into_library(frame: FrameType | None, callbacks: Container[str] = frozenset()) -> tuple[int, str | None]:
-    """Find the user's line that called a library which uses JAX, such as flax. The library's compilations are
-    attributed to this line, because the user cannot add jit to the library's code.
-
-    Return (the index of this line in ``user_frames(frame)``, the name of the library). If several lines
-    called such a library, the outermost one counts: for ``hk.transform(f)``, the line that called the
-    transformed function, and not a line in ``f``. Decorators, Python's own modules and pytest are no such
-    libraries, although they call the user's code.
+    """Find the user's line that called a library which uses JAX, such as flax. Return (the index of this line
+    in ``user_frames(frame)``, the name of the library). If several lines called such a library, the outermost
+    one counts.
 
     If no line called such a library, return (0, the name of the installed package that the innermost line
     called). The name is None if this line called none.
@@ -217,6 +213,8 @@ def into_library(frame: FrameType | None, callbacks: Container[str] = frozenset(
       callbacks: names of functions of JAX that run the user's functions for a compiled program. Lines further
         out than such a function are not examined.
     """
+    # The library's compilations are attributed to this line, because the user cannot add jit to the library.
+    # For hk.transform(f), it is the line that called the transformed function, and not a line in f.
     own = set(users(walk(frame)))
     found: tuple[int, str | None] = (0, None)
     n, library, installed = 0, None, None

@@ -68,11 +68,11 @@ class _Place(NamedTuple):
     Attributes:
       doing: what it did: ``compiling``, ``waiting``, ``copying``, ``checking``, ``calling``, ``operations``
         or ``python``, as in ``LineTime``; empty: unknown.
-      stack: the user's lines, innermost first. While JAX traces, the first is the line that made JAX trace.
+      stack: the user's lines, innermost first, without those in ``traced``.
       column: the column, in bytes, of the expression that the innermost line runs; None: unknown.
       traced: the user's lines that JAX traces, innermost first.
-      library: the installed package or the standard library that the innermost line called, if ``doing`` is
-        ``python``; None: the line ran its own code.
+      library: the installed package or the standard library whose code the innermost line ran; None: neither,
+        or ``doing`` is not ``python``.
     """
 
     doing: str
@@ -167,8 +167,7 @@ class LineTimer:
 
 
 def _debugging() -> list[str]:
-    """Return the names of those settings of JAX in DEBUGGING that are on now. They make each call or
-    operation take longer."""
+    """Return the names of those settings of JAX in DEBUGGING that are on now."""
     config = getattr(sys.modules.get("jax"), "config", None)
     return [name for name in DEBUGGING if getattr(config, name, False)]
 
@@ -201,8 +200,7 @@ class _Code(NamedTuple):
 
 
 class _Stacks:
-    """Finds out from its stack what a thread does. Each function is examined only once, because most stacks
-    contain the same functions."""
+    """Finds out from its stack what a thread does. Each function is examined only once."""
 
     def __init__(self) -> None:
         self._codes: dict[int, _Code] = {}  # by id(): the samples keep the code objects alive

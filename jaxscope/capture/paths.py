@@ -34,8 +34,8 @@ Identity = int | tuple[int, int]
 
 def identity(value: Any) -> Identity:
     """Return what identifies the array ``value``: for a NumPy array, (address, size in bytes) of its memory,
-    else its ``id()``. JAX makes views of a NumPy array: other objects with the same memory."""
-    if issubclass(type(value), np.ndarray):
+    else its ``id()``."""
+    if issubclass(type(value), np.ndarray):  # JAX makes views: other objects with the same memory
         return value.__array_interface__["data"][0], value.nbytes
     return id(value)
 
@@ -44,11 +44,11 @@ class Found:
     """The result of ``walk``: the arrays and other objects that were found, by path.
 
     Attributes:
-      arrays: ``identity`` of an array -> all paths that lead to it. The identities are valid while the
+      arrays: ``identity`` of an array -> the paths that lead to it. The identities are valid while the
         searched value lives.
       others: (path, object) of each leaf that is no array, in the order in which they were found.
       containers: path of a container -> the name of its class.
-      cut: whether objects are missing here, because there were too many or they were nested too deeply.
+      cut: whether objects may be missing here, because there were too many or they were nested too deeply.
     """
 
     def __init__(self) -> None:
@@ -107,9 +107,9 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
 
 
 def _attribute(name: Any, kind: type) -> str | None:
-    """Return the step of a path to the attribute ``name`` of an object of class ``kind``: ``x`` -> ``.x``,
-    and ``_Kind__x`` (Python's name for ``self.__x``) -> ``.__x``. None for other names such as flax's
-    ``_pytree__...``."""
+    """Return the step of a path to the attribute ``name`` of an object of class ``kind``: ``.x``, or ``.__x``
+    for ``_Kind__x`` (Python's name for ``self.__x``). None for an internal name such as flax's
+    ``_pytree__nodes``."""
     if not isinstance(name, str) or not name.startswith("_") or "__" not in name:
         return f"[{name}]" if str(name).isdecimal() else f".{name}"
     owner, _, private = name[1:].partition("__")
@@ -147,7 +147,7 @@ def _is_descriptor(kind: type) -> bool:
 
 def slot(value: Any, name: str) -> Any:
     """Return the attribute ``name`` of ``value``; None if it has none, or reading it fails. No code of the
-    class is called: no ``__getattr__``, and no property by this name."""
+    class is called, such as ``__getattr__`` or a property."""
     try:
         for owner in type(value).__mro__:
             found = owner.__dict__.get(name)
@@ -170,11 +170,12 @@ def walk(
     nodes: int = MAX_NODES,
     whole: Callable[[Any], bool] | None = None,
 ) -> Found:
-    """Find every array that is reachable from ``roots``, with all its paths, the shortest path first.
+    """Find the arrays that are reachable from ``roots``, each with its paths, those with the fewest steps
+    first.
 
     Args:
       roots: (name, value) pairs. Each path begins with one of these names.
-      is_array: returns whether an object is an array. It is called with every object that is found.
+      is_array: returns whether an object is an array.
       leaves: whether to collect ``Found.others`` and ``Found.containers``, too.
       nodes: the largest number of objects to examine. If there are more, ``Found.cut`` is set.
       whole: returns whether an object is a leaf whose contents are not searched. None: no object is.
@@ -220,9 +221,8 @@ def walk(
 
 
 def _within(number: int, around: Any) -> bool:
-    """Return whether the object with the ``id()`` ``number`` is one of the containers ``around``. These are
-    given as (``id()`` of the innermost container, the same pair for the next one), and None for no
-    container."""
+    """Return whether the object with the ``id()`` ``number`` is one of the containers in the ``_Chain``
+    ``around``."""
     while around is not None:
         if around[0] == number:
             return True

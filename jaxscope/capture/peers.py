@@ -87,8 +87,8 @@ class Peers:
             self._stopped.acquire(timeout=LEAVE_S)
 
     def _run(self) -> None:
-        """Run ``_round`` at intervals until ``stop`` is called, JAX has no client of its coordination
-        service, or a call of this service fails."""
+        """Run ``_round`` at intervals, and a last time after ``stop``. End earlier if JAX has no client of
+        its coordination service, or a call of this service fails."""
         try:
             last = False
             while shield.attempt("peers", self._round, time.time_ns()) and not last:
@@ -124,8 +124,7 @@ class Peers:
         Args:
           key: the key of the store, which ends in the number of the rank.
           value: JSON of [the number of programs that the rank has compiled, whether it ends now, its latest
-            programs, how often it has published]. If the last number stays the same, the rank was killed or
-            hangs.
+            programs, how often it has published].
           now: when ``value`` was read, in ns.
         """
         rank = int(key.rpartition("/")[2])

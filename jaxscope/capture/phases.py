@@ -172,7 +172,8 @@ class Phases:
 
     def compiled(self, call: Call, stack: Stack, seconds: float) -> None:
         """Write the event ``Compiled`` at the end of the compilation of ``call``, which took ``seconds``.
-        Also store the HLO of a program of the user. ``stack`` has JAX's frames by function name."""
+        Also store the HLO of a program of the user, unless ``ir`` excludes it. ``stack`` has JAX's frames by
+        function name."""
         frame = jax_internals.CompileFrame.on(stack)
         executable = known_or_none(frame.xla_executable) if frame is not None else None
         self.introductions.backend(stack)
@@ -396,13 +397,12 @@ def persistent_cache(
 
     Args:
       outcome: ``hit`` or ``miss``, as JAX announced it during this compilation; None: JAX announced nothing.
-        JAX 0.10 announces that the cache is used even if no directory is set, so the settings decide first.
       seconds: how long the compilation took.
       callbacks: whether the program calls back into this process; None: unknown.
     """
     import jax
 
-    config: Any = jax.config
+    config: Any = jax.config  # first: JAX 0.10 announces the use of the cache even if no directory is set
     if not config.jax_enable_compilation_cache:
         return "off", "jax_enable_compilation_cache is False"
     if not config.jax_compilation_cache_dir:

@@ -172,7 +172,7 @@ class Probe:
 
     def _missed(self, event_frame: FrameType) -> None:
         """Handle JAX's event that a call missed the fast path (the C++ cache), announced by the frame
-        ``event_frame``. It is not known yet whether the call will lower and compile a program."""
+        ``event_frame``."""
         impl = jax_internals.nearest_frame(event_frame, (jax_internals.ImplFrame.function,))
         local = jax_internals.ImplFrame(impl) if impl is not None else None
         both = local is not None and jax_internals.known(local.jaxpr) and jax_internals.known(local.args)
@@ -594,17 +594,12 @@ def _lines(outermost: FrameType | None, seen: ev.FunctionSeen, detail: bool) -> 
 
 
 def _listener(probe: Probe) -> Callable[..., None]:
-    """Return the listener for JAX's test events, which is called with the name of each event.
-
-    A function with effects (``debug.print``, callbacks, Refs) misses the fast path in each call, and each
-    call sends the same events: the miss, the copies of its arguments, and a beginning and an end for each
-    array that a callback receives. If these events repeat those of an earlier call, the listener handles them
-    itself. It passes all others to ``probe.received``.
-
-    The listener calls hardly any other Python function. Such a call costs up to 1 us, because between two
-    events the program removes jaxscope's code from the processor's caches. ``benchmarks/overhead.py``
-    measures the cost of a call.
-    """
+    """Return the listener for JAX's test events, which is called with the name of each event. It passes an
+    event to ``probe.received`` only if there is more to do than to count a repeated miss."""
+    # A function with effects misses the fast path in each call, and each call sends the same events: the
+    # miss, the copies of its arguments, and a beginning and an end for each array that a callback receives.
+    # The listener calls hardly any other Python function. Such a call costs up to 1 us, because between two
+    # events the program removes jaxscope's code from the processor's caches.
     getframe = sys._getframe
     is_on, nested, handlers = jax_internals.is_on, probe.nested, probe.handlers
     miss, copied = jax_internals.EVENT_MISS, jax_internals.EVENT_COPIED

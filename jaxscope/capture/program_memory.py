@@ -22,18 +22,17 @@ POLL_S = 0.002
 
 
 class MemoryReading:
-    """Reads the memory figures of one compiled program. If its compilation took long, a new thread reads
-    them.
+    """Reads the memory figures of one compiled program, in a new thread if its compilation took long.
 
     Args:
       executable: the compiled program.
       compile_s: the seconds that its compilation took. Below WORTH_A_THREAD_S, the constructor itself reads
-        the figures, without a thread.
+        the figures.
 
     Attributes:
       memory: the figures, in bytes on one device; None: they are not read yet, or reading them failed.
       read: whether ``memory`` is final.
-      ended: whether the thread has ended; also True if there was none.
+      ended: False while a thread reads, else True.
     """
 
     def __init__(self, executable: Any, compile_s: float) -> None:
@@ -54,8 +53,8 @@ class MemoryReading:
             self.read = self.ended = True
 
     def _run(self, executable: Any, begun: _thread.LockType) -> None:
-        """Read the memory figures, then pass them to the function given to ``then``. The lock ``begun`` is
-        released first, to tell the caller that this thread runs."""
+        """Read the memory figures, then pass them to the function given to ``then``, if there is one. Before
+        that, release the lock ``begun``."""
         begun.release()
         self.memory = shield.attempt("memory", texts.memory, executable)
         self.read = True
@@ -69,8 +68,8 @@ class MemoryReading:
             shield.attempt("memory", self._late, self.memory)
 
     def then(self, late: Callable[[Memory | None], object]) -> None:
-        """Call ``late`` once with the memory figures, or with None if they could not be read. If reading has
-        ended, ``late`` is called at once, else later in the thread that reads."""
+        """Call ``late`` once with the memory figures, or with None if they could not be read: at once if
+        reading has ended, else later in the thread that reads."""
         self._late = late
         if self.read:  # meanwhile: the thread may have ended without seeing ``late``
             self._call_late()

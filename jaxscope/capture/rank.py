@@ -45,8 +45,8 @@ class Rank:
 
     def begin(self, index: int, count: int) -> None:
         """Start to record where the main thread of this process (number ``index`` of ``count``) waits, and to
-        compare its programs with those of the other processes of the job. This is called when JAX's backend
-        has started. On a system without ``/proc``, only the programs are compared."""
+        compare its programs with those of the other processes of the job. On a system without ``/proc``, only
+        the programs are compared."""
         self._count = count
         if not self._shares_directory():
             self._peers = Peers(self._writer, index, count)
@@ -81,9 +81,10 @@ class Rank:
         *,
         calls_back: bool,
     ) -> None:
-        """Report that this process has compiled a program for several processes, so that it is compared with
-        the programs of the other ranks (processes of the job). With ``--stop-on-divergence``, wait until the
-        other ranks have compiled it. Programs that another thread than the main thread compiles are ignored.
+        """Report a program for several processes that the main thread of this process has compiled, to
+        compare it with the programs of the other ranks (processes of the job). With ``--stop-on-divergence``,
+        wait until the other ranks have compiled it, if all ranks record to one directory. Programs of another
+        thread are ignored.
 
         Args:
           call: the number of the call that compiled the program.
@@ -101,8 +102,8 @@ class Rank:
             self._agreement.wait(call)
 
     def leave(self) -> None:
-        """Stop observing the main thread and comparing programs. This is called before JAX disconnects from
-        the other processes."""
+        """Stop observing the main thread and comparing programs. Call this before JAX disconnects from the
+        other processes."""
         main_thread, self._main_thread = self._main_thread, None
         peers, self._peers, self._agreement = self._peers, None, None
         if main_thread is not None:

@@ -33,8 +33,8 @@ class Retarget:
     one on which the process runs.
 
     Args:
-      ends_at: for ``--dry-run``: is called with the id of each function that was lowered for all targets, and
-        returns whether the program is to end now. None: the program does not end early.
+      ends_at: for ``--dry-run``: is called with the id of a function at the end of ``lowered``, and returns
+        whether the program is to end now. None: the program does not end early.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class Retarget:
 
 def unfit(lowering: jax_internals.Retargeting, target: Target) -> str | None:
     """Return as text why the program ``lowering`` cannot run on the accelerator ``target``: it needs more
-    devices, or devices with other numbers. Return None if it can run there."""
+    devices, or a device number that ``target`` lacks. Return None if it can run there."""
     if lowering.partitions > target.devices:
         return f"it runs on {lowering.partitions:,} devices, {target.name} has {target.devices:,}"
     outside = [i for i in lowering.devices or () if not 0 <= i < target.devices]
@@ -189,8 +189,8 @@ def _job(program: str, target: Target, lowering: jax_internals.Retargeting) -> J
 
 
 def _why_not_lowered(error: Exception, jaxpr: Any) -> str:
-    """Return as text why JAX could not lower ``jaxpr`` for another platform: the ``error``, preceded by the
-    callbacks in the program. A program with callbacks can only run in this process."""
+    """Return as text why JAX could not lower ``jaxpr`` for another platform: the ``error``, after the names
+    of the callbacks in the program, if there are any."""
     message = statics.ADDRESS.sub("", " ".join(str(error).split()))[:REASON]
     reason = f"{type(error).__name__}: {message}"
     callbacks = shield.attempt("retarget", jax_internals.callbacks_in, jaxpr)

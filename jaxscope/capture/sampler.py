@@ -167,15 +167,15 @@ class Sampler:
             self.budget.counted(look.seconds)
 
     def missed(self, frame: FrameType) -> None:
-        """In a program without steps, take a snapshot of the live arrays before a function of the user is
-        compiled, if the time budget allows it. ``frame``: where the search for variables that lead to arrays
-        starts."""
+        """In a program without steps, take a snapshot of the live arrays at a call of a function of the user
+        that missed the fast path (the C++ cache), if the time budget allows it. ``frame``: where the search
+        for variables that lead to arrays starts."""
         self._between(frame, MISS)
 
     def passed(self, frame: FrameType) -> None:
-        """In a program without steps, take a snapshot of the live arrays at a transfer or before a library's
-        function is compiled, if the time budget allows it, but none in the first FIRST_S seconds. ``frame``:
-        where the search for variables that lead to arrays starts."""
+        """In a program without steps, take a snapshot of the live arrays at a transfer or at a call of a
+        library's function that missed the fast path (the C++ cache), if the time budget allows it, but none
+        in the first FIRST_S seconds. ``frame``: where the search for variables that lead to arrays starts."""
         if self.budget.elapsed >= FIRST_S:
             self._between(frame, TIME)
 
@@ -251,13 +251,13 @@ class Sampler:
         self.budget.taken(look.seconds, look.count)
 
     def _remember(self, snapshot: ArraysSeen, searched: Collection[UnnamedKey]) -> None:
-        """Count how often the number of arrays to which no variable leads has grown since it last fell, up to
-        the newest ``snapshot``. Arrays with equal shapes, dtypes and origins are counted together.
-
-        After RISES rises, they may be a leak: the next snapshot searches for the objects that refer to them.
+        """Count, for the arrays to which no variable leads, how often their number has grown since it last
+        fell. Arrays with equal shapes, dtypes and origins are counted together.
 
         Args:
-          searched: (shape, dtype, origin) of the arrays for which this search was made. It is made only once.
+          snapshot: the newest snapshot.
+          searched: (shape, dtype, origin) of the arrays for which this snapshot has searched the objects that
+            refer to them. The search is not made again before their number has fallen.
         """
         counts: collections.Counter[UnnamedKey] = collections.Counter()
         for g in snapshot.groups:

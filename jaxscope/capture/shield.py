@@ -149,12 +149,10 @@ def attempt(name: str, action: Callable[..., T], *args: object) -> T | None:
 
 def enter(token: object) -> bool:
     """Mark this thread as inside a callback of jaxscope, and return True. If it is marked already, return
-    False: the callback must then do nothing.
-
-    A callback may run code of the program, such as a ``__hash__``, which may call JAX. The events of these
-    calls must not be recorded as the program's. ``token`` is a new object that identifies the callback, to be
-    passed to ``leave`` afterwards.
-    """
+    False: the callback must then do nothing. ``token`` is a new object that identifies the callback, to be
+    passed to ``leave`` afterwards."""
+    # A callback may run code of the program, such as a ``__hash__``, which may call JAX. The events of these
+    # calls must not be recorded as the program's.
     if thread.inside is not None:
         return False
     thread.inside = token

@@ -4,7 +4,7 @@ the program.
 StableHLO is printed with source locations but without large constants: an array of 4 MB would be 8 MB of
 hexadecimal digits, which take 95 ms to print instead of 0.2 ms. The id of a program is a hash of its
 StableHLO without the source locations, of the compiler options, of the platform and of the devices. So a
-program keeps its id when it is compiled twice or from another line.
+program without large constants keeps its id when it is compiled from another line.
 """
 
 from __future__ import annotations
@@ -32,14 +32,10 @@ def stablehlo(module: Any) -> str:
 
 def elided(module: Any, text: str) -> bytes:
     """Return a hash of ``module`` if its StableHLO ``text`` does not contain all constants (``__elided__``);
-    else empty bytes. Programs that differ in such a constant never get the same hash.
-
-    The hash is computed from MLIR's bytecode (6 ms for 4 MB), which contains the constants. The bytecode also
-    contains the source locations, so the same program from another line gets another hash.
-    """
+    else empty bytes. The hash depends on all constants, and also on the source locations."""
     if "__elided__" not in text:
         return b""
-    out = io.BytesIO()
+    out = io.BytesIO()  # MLIR's bytecode contains the constants: 6 ms for 4 MB
     module.operation.write_bytecode(out)
     return hashlib.sha256(out.getvalue()).digest()
 
@@ -62,8 +58,9 @@ def program_id(text: str, options: Any, platforms: Any, devices: Any, constants:
 
 
 def hlo(executable: Any) -> str:
-    """Return the HLO text of a compiled program. If the executable has several modules, their texts are
-    joined. (This was never seen on CPU, GPU or one-slice TPU.)"""
+    """Return the HLO text of a compiled program; if the executable has several modules, their texts
+    joined."""
+    # Several modules were never seen on CPU, GPU or one-slice TPU.
     return "\n\n".join(m.to_string() for m in executable.hlo_modules())
 
 
@@ -71,9 +68,9 @@ def memory(executable: Any) -> Memory:
     """Return the memory in bytes that the compiled program ``executable`` takes on one device: arguments,
     results, temporary buffers, code. A figure is None if XLA does not give it.
 
-    The figures are those of XLA's ``get_compiled_memory_stats``, without its peak, which is wrong on CPU.
+    The figures are those of XLA's ``get_compiled_memory_stats``, without its peak.
     """
-    stats = executable.get_compiled_memory_stats()
+    stats = executable.get_compiled_memory_stats()  # its peak is wrong on CPU
 
     def read(name: str) -> int | None:
         value = getattr(stats, f"{name}_size_in_bytes", None)
@@ -89,9 +86,8 @@ def memory(executable: Any) -> Memory:
 
 
 def cost(executable: Any) -> dict[str, float]:
-    """Return figures of XLA's cost analysis of ``executable``: name (those of COSTS, such as ``flops``) ->
-    value. A figure that XLA does not know is missing. XLA counts the body of a loop once, not once for each
-    iteration."""
+    """Return figures of XLA's cost analysis of ``executable``: name (one of COSTS) -> value. A figure that
+    XLA does not know is missing. XLA counts the body of a loop once, not once for each iteration."""
     found = executable.cost_analysis()
     if isinstance(found, list):
         found = found[0] if found else {}

@@ -37,12 +37,10 @@ def user_frames(frame: FrameType | None) -> list[Frame]:
 
 
 def tops() -> dict[int, FrameType]:
-    """Return, for all threads: identifier of the thread -> its innermost frame.
-
-    Garbage collection is disabled during this call. Python 3.11 creates frame objects while it holds the lock
-    of all thread states. A garbage collection at this time could free a ``threading.local``, which needs the
-    same lock, and would deadlock.
-    """
+    """Return, for all threads: identifier of the thread -> its innermost frame. Garbage collection is
+    disabled during this call."""
+    # Python 3.11 creates frame objects while it holds the lock of all thread states. A garbage collection at
+    # this time could free a ``threading.local``, which needs the same lock, and would deadlock.
     collects = gc.isenabled()
     gc.disable()
     try:

@@ -44,14 +44,13 @@ def over(
     """Return a finding for each limit that ``run`` exceeds, and for each that cannot be checked.
 
     Args:
-      limits: limits on compilations and seconds of the whole run, and on the figures of each program of the
-        user's functions.
+      limits: limits on the whole run, and on each program of the user's functions.
       functions: name or pattern of functions -> their limits. A limit on single programs given here replaces
         the one in ``limits``.
-      part: the compilations of a test or a block of code, to check only these; None: check the whole run.
-      programs: whether to check the figures of each program, too.
-      late: findings about compilations after step N, which the caller reports. A limit on the number of
-        compilations that is exceeded only because of these compilations gets no finding of its own.
+      part: the compilations of a test or a block of code, to check only these; None: the whole run.
+      programs: whether to check the limits on single programs, too.
+      late: findings about compilations after step N. A limit on the number of compilations that is met
+        without these compilations gets no finding.
     """
     functions = functions or {}
     reported = {id for item in late for id in item.compilations}
@@ -66,14 +65,12 @@ def over(
 def with_counts(
     run: Run, limits: Limits, functions: Mapping[str, Limits] | None, late: Sequence[Late]
 ) -> list[Finding]:
-    """Return the findings in ``late``, which are about compilations after step N (the last step that may
-    compile). If a limit on the number of compilations is exceeded only because of these compilations, the
-    evidence of one finding names this limit, too.
+    """Return the findings in ``late``, about compilations after step N. If a limit on the number of
+    compilations is exceeded only because of these, the evidence of one finding names the limit, too.
 
     Args:
       limits: the limits on the whole run.
-      functions: name or pattern of functions -> their limits; None: there are none.
-      late: the findings, each with the ids of its compilations.
+      functions: name or pattern of functions -> their limits.
     """
     reported = {id for item in late for id in item.compilations}
     extra: dict[int, list[Evidence]] = {}
@@ -91,7 +88,7 @@ def with_counts(
 
 def _no_such_axes(run: Run, limits: Sequence[Limits]) -> Iterator[Finding]:
     """Yield an error for each mesh axis that ``limits`` name (``all-gather@data``) and that does not exist in
-    the run, because nothing could ever exceed such a limit. Yield nothing if the run has no known axes."""
+    the run. Yield nothing if the run has no known axes."""
     limited = {k.partition("@")[2] for x in limits for k in (*x.collectives, *x.collective_bytes)} - {""}
     known = axes(run) if limited else set()
     for axis in sorted(limited - known) if known else ():
@@ -174,8 +171,7 @@ class _Count(msgspec.Struct, frozen=True):
         return message("compiled-own-times", function=self.function, times=times, limit=self.limit)
 
     def allowed_without(self, reported: Collection[str]) -> bool:
-        """Return whether the limit is met without the compilations whose ids are in ``reported``. Another
-        finding reports these."""
+        """Return whether the limit is met without the compilations whose ids are in ``reported``."""
         return sum(c.id not in reported for c in self.compilations) <= self.limit
 
 
@@ -197,7 +193,7 @@ def _counts(run: Run, limits: Limits, functions: Mapping[str, Limits], part: Par
 
 def _too_many(run: Run, count: _Count, reported: Collection[str]) -> Finding:
     """Return an error about the exceeded limit ``count``. The evidence omits compilations whose ids are in
-    ``reported``, because another finding lists them."""
+    ``reported``."""
     others = [c for c in count.compilations if c.id not in reported]
     n = Counter(c.function.id for c in others)
     busiest = sorted({c.function.id: c.function for c in others}.values(), key=lambda f: -n[f.id])
@@ -240,8 +236,8 @@ def _evidence(run: Run, c: Compilation) -> Evidence:
 
 
 def _advice(run: Run, compilations: Sequence[Compilation], cause: Cause) -> Fix:
-    """Return advice on how to avoid ``compilations``, recompiles of one function. Only those with the same
-    cause as the last one, ``cause``, are considered."""
+    """Return advice on how to avoid those of ``compilations``, all of one function, that have the cause
+    ``cause``."""
     if cause.kind == "first":
         return Fix(message("fix-one-jit"))
     same = [(c, why) for c in compilations if _alike(why := causes.of(run, c)[0], cause)]

@@ -52,17 +52,8 @@ def recompiles_after(
     part: Part | None = None,
     since: str | None = None,
 ) -> list[Finding]:
-    """Return the findings about functions traced, lowered or compiled after step ``n``, the last step that
-    may compile. 0: nothing may compile at all.
-
-    Args:
-      functions: names or patterns of the functions to check; None: all.
-      allow_cache_hits: whether to ignore programs that were loaded from the persistent cache.
-      part: id of a compilation in a test or a block of code -> its step; only these are checked. None: the
-        whole run.
-      since: what messages call the recorded code (``this block``), if functions may have been compiled before
-        the recording started. None: everything is recorded.
-    """
+    """Return the findings about functions traced, lowered or compiled after step ``n`` (0: nothing may
+    compile at all). The arguments are those of ``late_after``."""
     return [late.finding for late in late_after(run, n, functions, allow_cache_hits, part, since)]
 
 
@@ -70,16 +61,16 @@ def of_part(
     run: Run, n: int, functions: Sequence[str] | None, part: Part, since: str | None = None
 ) -> list[Finding]:
     """Return the findings about functions that a block of code or a test traced, lowered or compiled after
-    step ``n``, the last step that may compile. 0: nothing may compile at all.
+    step ``n``. 0: nothing may compile at all.
 
     Args:
       functions: names or patterns of the functions to check; None: all.
       part: id of a compilation in the block or the test -> its step.
       since: what messages call the recorded code (``this block``), if functions may have been compiled before
-        the recording started. None: everything is recorded.
+        the recording started; else None.
 
     Raises:
-      UsageError: something was compiled, but steps are not counted, so that its step is unknown.
+      UsageError: the step of a compilation is unknown, and there would be an error if ``n`` were 0.
     """
     if not n or None not in part.values():
         return recompiles_after(run, n, functions, part=part, since=since)
@@ -100,11 +91,9 @@ def late_after(
 ) -> list[Late]:
     """Return findings about functions that were traced, lowered or compiled after step ``n``.
 
-    The user's functions and functions that the user passed to jit are checked. An operation outside jit
-    counts only if it was compiled. A call that misses only JAX's fast path does not count. If a function is
-    traced inside another one, only the outer function is reported. Each finding is an error, even if it is
-    unknown whether the compilation was after step n. For a library's jitted function that a user's line
-    compiled, the finding is a note.
+    An operation outside jit or a library's function counts only if it was compiled. If a function is traced
+    inside another one that is reported, only the outer function is reported. It is also an error if it is
+    unknown whether a compilation was after step n. A finding about a library's function is a note.
 
     Args:
       n: the last step that may compile; 0: nothing may compile at all, and steps need not be counted.
@@ -113,9 +102,8 @@ def late_after(
       part: id of a compilation in a test or a block of code -> its step; only these are checked. None: the
         whole run.
       since: what messages call the recorded code (``this block``), if functions may have been compiled before
-        the recording started. None: everything is recorded.
-      keep: takes (the code JX190, the line of a compilation), and returns False if an option or a comment
-        excludes this compilation.
+        the recording started; else None.
+      keep: takes (the code JX190, the line of a compilation), and returns whether to report this compilation.
 
     Raises:
       UsageError: ``n`` is not 0, 1, 2, ...; or ``part`` is None, ``n`` is not 0, and no process counts steps.
@@ -170,12 +158,11 @@ def within(part: Part | None, compilations: Sequence[Compilation]) -> list[Compi
 
 def unknown_steps(run: Run | None = None, part: Part | None = None) -> UsageError:
     """Return the error that the training steps were not counted, with a hint on how to count them. With
-    ``run``, the hint may also suggest counting the calls of the user's function that was compiled most often.
+    ``run``, the hint may also suggest counting the calls of a function of the user.
 
     Args:
-      run: the run that was checked; None: unknown.
-      part: the compilations of a test or a block of code, to suggest only a function among these. None: all
-        functions.
+      run: the run that was checked.
+      part: the compilations of a test or a block of code, to suggest only a function among these.
     """
     busiest = None
     if run is not None:
@@ -209,8 +196,7 @@ def _meant(c: Compilation, functions: Sequence[str]) -> bool:
 
 
 def _of_library(c: Compilation) -> bool:
-    """Return whether ``c`` compiled a library's jitted function that a line of the user calls. This is
-    reported as a note only."""
+    """Return whether ``c`` compiled a library's jitted function that a line of the user calls."""
     library = c.function.seen.library and not eager(c.function) and not _nameless(c.function)
     return library and c.entry == "call" and c.site is not None and bool(c.reached_phases & 4)
 
@@ -222,9 +208,8 @@ def _nameless(f: Function) -> bool:
 
 
 def _outermost(run: Run, late: Sequence[Miss]) -> list[Miss]:
-    """Return ``late`` without compilations that happened while another function in ``late`` was traced,
-    because the finding about that function covers them. Both the recorded nesting and the times must show
-    this."""
+    """Return ``late`` without the compilations that happened while a function in ``late``, not one of a
+    library, was traced."""
     by_id = {m.compilation.id: m for m in late if not _of_library(m.compilation)}
     return [m for m in late if not any(_runs_at(by_id.get(o.id), m) for o in _around(run, m.compilation))]
 
@@ -372,9 +357,8 @@ def _when(n: int, group: Sequence[Miss]) -> Message:
 
 
 def _unplaced(n: int, compilations: Sequence[Compilation], part: Part) -> Iterator[Finding]:
-    """Yield errors that it is unknown whether ``compilations`` were after step ``n``. Either their process
-    counts no steps, or two ways of counting give different numbers (``Either``). ``part`` is id of a
-    compilation -> step."""
+    """Yield errors that it is unknown whether ``compilations`` were after step ``n``, one error for each
+    reason. ``part`` is id of a compilation -> step."""
     by_reason: dict[object, tuple[Message, list[Compilation]]] = {}
     for c in compilations:
         step, pid = part[c.id], c.process.pid
@@ -407,9 +391,8 @@ def _missing(run: Run, functions: Sequence[str] | None) -> Iterator[Finding]:
 
 
 def without_late(found: Sequence[Finding], late: Sequence[Finding]) -> list[Finding]:
-    """Return the findings ``found`` of the rules without those about recompiles that are also in the evidence
-    of ``late``, so that no compilation is reported twice. ``late`` are findings about compilations after step
-    N."""
+    """Return ``found`` without the findings of rules about recompiles whose evidence shares a compilation
+    with the evidence of ``late``."""
     reported = {e.compilation for f in late for e in f.evidence} - {None}
     codes = {r.code for r in registry.rules().values() if r.recompiles}
     return [f for f in found if f.code not in codes or not any(e.compilation in reported for e in f.evidence)]

@@ -53,13 +53,12 @@ class Limits(msgspec.Struct, frozen=True):
 
     @property
     def of_programs(self) -> Limits:
-        """Return a copy without the limits on a run or a function (``compilations``, ``seconds``), so that
-        only the limits on single programs remain."""
+        """Return a copy without ``compilations`` and ``seconds``: only the limits on single programs
+        remain."""
         return msgspec.structs.replace(self, **dict.fromkeys(OF_A_RUN))
 
     def without(self, special: Iterable[Limits]) -> Limits:
-        """Return a copy without the limits that one of ``special`` sets. The limits in ``special`` are those
-        of a function or a target, which replace the general ones."""
+        """Return a copy without the limits that one of ``special`` sets."""
         nothing = Limits()
         names = Limits.__struct_fields__
         replaced = {n for own in special for n in names if getattr(own, n) != getattr(nothing, n)}
@@ -115,12 +114,9 @@ def size(value: Any) -> int:
 
 
 def by_kind(read: Callable[[Any], int]) -> Callable[[Any], dict[str, int]]:
-    """Return a parser for a limit on collectives. The parser returns a dict: kind of collective -> limit.
-    ``read``, which is ``count`` or ``size``, parses one value.
-
-    The parser accepts one value for all collectives (``"64 MiB"`` -> ``{"*": 67108864}``), or a table by
-    ``kind``, ``kind@axis`` or ``*@axis`` (``{"all-gather@data": 2}``).
-    """
+    """Return a parser for a limit on collectives. It returns a dict: a key as in ``Limits.collectives`` ->
+    limit. A value that is no table limits all collectives together (``"64 MiB"`` -> ``{"*": 67108864}``).
+    ``read`` parses one value."""
 
     def table(value: Any) -> dict[str, int]:
         if not isinstance(value, Mapping):
@@ -192,8 +188,7 @@ def functions(value: Any, where: str) -> dict[str, Limits]:
 
 def targets(value: Any, where: str) -> dict[str, Limits]:
     """Parse ``value``, the table ``[tool.jaxscope.check.targets]``. Return a dict: name or pattern of targets
-    (``v5e:16x16``, ``v5e:*``) -> limits on the programs compiled for them. ``where`` names the file, for
-    error messages.
+    (``v5e:*``) -> limits on the programs compiled for them. ``where`` names the file, for error messages.
 
     Raises:
       UsageError: a value is not a table, a limit does not exist or is no limit on single programs, or its

@@ -29,9 +29,8 @@ class Outcome(msgspec.Struct, frozen=True):
 
     Attributes:
       failure: why the test fails; None: it passes.
-      unknown: texts about figures that could not be checked, because they were not recorded.
-      surely: whether a limit is already exceeded, so that a test that was cut short by an exception fails in
-        any case. False if ``failure`` is only about unknown figures.
+      unknown: texts about figures that were not recorded, if the test passes.
+      surely: whether an exceeded limit makes the test fail, even if an exception cut the test short.
     """
 
     failure: str | None = None
@@ -87,6 +86,9 @@ def max_collectives(kind: str | None = None, count: int | None = None, bytes: An
       count: the largest number of collectives in a program; None: no limit.
       bytes: the largest number of bytes of the results of the collectives, on one device in one call of a
         program: a number or a text (``"64 MiB"``). None: no limit.
+
+    Raises:
+      UsageError: neither limit is given, or an argument is invalid.
     """
     if count is None and bytes is None:
         raise UsageError(
@@ -155,9 +157,8 @@ def read(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Judge:
 
 
 def judged(name: str, judge: Judge, run: Run, part: gate.Part) -> Outcome:
-    """Run ``judge``, the check of the mark ``name``, and return its result. ``part`` is a dict: id of a
-    compilation in the test -> its step. The text of a failure begins with the name of the mark. A
-    JaxscopeError raised by the check becomes a failure."""
+    """Run ``judge``, the check of the mark ``name``, and return its result. A JaxscopeError raised by the
+    check becomes a failure. ``part`` is a dict: id of a compilation in the test -> its step."""
     try:
         found = judge(run, part)
     except JaxscopeError as e:

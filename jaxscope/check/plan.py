@@ -42,12 +42,11 @@ class Result(NamedTuple):
     """The result of a check.
 
     Attributes:
-      findings: the findings, errors first.
-      unchecked: an error for each option that could not be checked in this run, for example because its steps
-        are unknown. All other options were checked.
+      findings: the findings.
+      unchecked: errors about options that could not be checked. All other options were checked.
       baseline: the baseline file that the run was compared with; None: it was not compared.
-      setting: the first setting of ``--vary``, whose run was compared with the baseline; empty if there is
-        only one setting.
+      setting: the first setting of ``--vary``, the only one that is compared with a baseline; empty if there
+        is only one setting.
     """
 
     findings: list[Finding]
@@ -65,10 +64,9 @@ class Result(NamedTuple):
 class Plan:
     """All checks that the options and the configuration select.
 
-    Without a limit and a baseline file (saved figures of an earlier run), all findings of the rules are
-    reported. Programs that do not fit into the memory of a target (a machine to compile for) are always
-    reported. ``options`` is a dict: name of an option in ``[tool.jaxscope.check]`` -> its value, such as
-    ``{"strict": True}``. ``project`` is the directory of pyproject.toml; None: there is none.
+    Without a limit and a baseline file (saved figures of an earlier run), the findings of the rules are
+    reported. ``options`` is a dict: name of an option in ``[tool.jaxscope.check]`` -> its value. ``project``
+    is the directory of pyproject.toml; None: there is none.
     """
 
     def __init__(self, options: Mapping[str, Any], project: Path | None = None) -> None:
@@ -79,8 +77,7 @@ class Plan:
 
     def filter(self, run: Run | None = None) -> Filter:
         """Return the filter that decides by options and by comments in the source which findings are
-        reported. With ``run``, comments are also read in the notebook cells of this run; without it, only in
-        files.
+        reported. Comments in notebook cells are read only with ``run``.
 
         Raises:
           UsageError: an option names a code that does not exist.
@@ -129,11 +126,9 @@ class Plan:
         devices).
 
         Args:
-          directory: the directory of ``run``; None: unknown. Only with it, the check reports an incomplete
-            recording.
+          directory: the directory of ``run``. Without it, an incomplete recording is not reported.
           parts: ``run`` and the runs inside its directory; None: load them.
           job: all processes of the job, of which ``run`` is one, to report differences between them, too.
-            None: check ``run`` alone.
 
         Raises:
           BaselineError: the baseline file cannot be read.
@@ -173,9 +168,8 @@ class Plan:
         return Result(found, unchecked, path, setting)
 
     def _limited(self, *, steps: bool) -> bool:
-        """Return whether at least one limit is set; then findings of the rules are not reported by default.
-        ``steps``: whether the steps of the run are known; if not, ``no-recompiles-after`` does not count as a
-        limit."""
+        """Return whether at least one limit is set. ``no-recompiles-after`` counts as a limit only if
+        ``steps`` is True."""
         after = steps and self.options.get("no-recompiles-after") is not None
         return bool(after or self._limits or self._functions or self.options.get("targets"))
 
@@ -197,7 +191,7 @@ class Plan:
           argv: the program's command line, for hints.
           path: the baseline file to compare with; None: no comparison.
           unchecked: a list to which errors about options that cannot be checked are appended.
-          first: whether this is the first setting; only its run is compared with the baseline.
+          first: whether this is the first setting.
         """
         run, given = runs[0], self.options
         aim = target_limits.aim(runs, given.get("target") or (), given.get("targets") or {})
@@ -275,8 +269,8 @@ def _incomplete(run: Run, directory: RunDir, parts: Sequence[Variant]) -> list[F
 
 
 def _cut_short(run: Run, directory: RunDir) -> Message | None:
-    """Return a message with the reason why the recording ends before the program does; None if the recording
-    is complete."""
+    """Return a message that says why the recording of ``run`` ends before the program does; None: it does
+    not, or only because a signal ended the program."""
     if run.stopped:
         first = run.stopped[0]
         assert first.stopped is not None

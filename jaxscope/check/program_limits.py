@@ -1,5 +1,5 @@
 """Report programs of the user's functions that exceed a limit on memory, constants or communication. These
-are programs that ran, or were compiled for a target (a machine that need not exist here).
+programs were compiled in the run, or for a target (a machine that need not exist here).
 
 If a figure is unknown, its limit cannot be checked; this is reported as a note (JX901).
 """
@@ -40,7 +40,7 @@ class Limited(msgspec.Struct, frozen=True):
         compilation.
       memory: the bytes of arguments, results and temporaries on one device.
       peak: peak memory in bytes on one device; None: unknown.
-      target: the target for which the program was compiled; None: the program ran.
+      target: the target for which the program was compiled; None: the devices of the run.
     """
 
     compilation: Compilation
@@ -80,15 +80,14 @@ class Limited(msgspec.Struct, frozen=True):
         )
 
     def unknown(self, text: Message) -> Finding:
-        """Return a note that a limit on this program cannot be checked, because the figure that ``text``
-        names is unknown."""
+        """Return a note that a limit on this program cannot be checked; ``text`` names the unknown figure."""
         return not_known(text, self.compilation)
 
 
 def of_programs(run: Run, f: Function, limits: Limits, part: Part | None) -> Iterator[Finding]:
     """Yield a finding for each of ``limits`` that a program of the function ``f`` exceeds, or that cannot be
-    checked. Only programs that ran are checked, each once. ``part`` limits this to the compilations of a test
-    or a block of code; None: all."""
+    checked. Programs for targets are not checked. ``part``: the compilations of a test or a block of code, to
+    check only these; None: all."""
     if not limits.of_programs:
         return
     seen: set[str] = set()
@@ -103,12 +102,9 @@ def of_programs(run: Run, f: Function, limits: Limits, part: Part | None) -> Ite
 
 
 def of_target(run: Run, f: Function, target: str, limits: Limits) -> Iterator[Finding]:
-    """Yield a finding for each of ``limits`` that a program of the function ``f`` for ``target`` exceeds, or
-    that cannot be checked. A target is a machine to compile for: ``v5e:4x4``.
-
-    If a program does not fit into the target's memory, its peak memory is read from the compiler's error
-    message. Programs for which the compiler gave no result are skipped.
-    """
+    """Yield a finding for each of ``limits`` that a program of the function ``f`` for ``target``
+    (``v5e:4x4``) exceeds, or that cannot be checked. Programs for which the compiler gave no result are
+    skipped."""
     if not limits.of_programs:
         return
     for p in run.retargeted.values():
@@ -188,8 +184,8 @@ def _parts(memory: Memory, peak: int | None) -> list[Field]:
 
 
 def _largest(key: Key | None) -> list[tuple[str, int]]:
-    """Return (path, bytes on one device) of the three largest array arguments of the call with the cache key
-    ``key``; empty if ``key`` is None."""
+    """Return (path, bytes on one device) of at most three array arguments of the call with the cache key
+    ``key``, the largest first; empty if ``key`` is None."""
     sizes = [(path, part) for path, part, _ in _on_device(key) if part] if key is not None else []
     return sorted(sizes, key=lambda s: -s[1])[:MOST]
 
@@ -315,7 +311,7 @@ def _too_many(
 
     Args:
       p: the program.
-      key: which collectives the limit is for: ``kind``, ``kind@axis`` or ``*@axis``.
+      key: which collectives the limit is for: a key of ``Limits.collectives``.
       limit: the largest allowed sum of ``figure``.
       collectives: the collectives of the program.
       figure: returns what one collective adds to the sum: 1, or its bytes; None: unknown.

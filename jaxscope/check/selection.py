@@ -87,8 +87,8 @@ def _longest(codes: Sequence[str], code: str) -> int | None:
 
 
 class Filter:
-    """Decides by code and by comments in the source which findings are reported. It remembers which comments
-    excluded a finding, so that ``unused`` can report the other comments.
+    """Decides by code and by comments in the source which findings are reported, and remembers which comments
+    excluded a finding.
 
     Args:
       chosen: the selected codes.
@@ -123,8 +123,7 @@ class Filter:
 
     def looks_at(self, code: str, source: Frame | None) -> bool:
         """Return whether neither an option nor a comment excludes a finding with ``code`` on the user's line
-        ``source``. None: the line is unknown, and only ``select`` and ``ignore`` are considered. This also
-        works for a single compilation, before it becomes part of a finding."""
+        ``source``. None: the line is unknown, and only ``select`` and ``ignore`` are considered."""
         if not self._chosen.takes(code) or source is None:
             return self._chosen.takes(code)
         path = self._relative(source.file)
@@ -148,12 +147,11 @@ class Filter:
         return self._comments[file]
 
     def unused(self, run: Run, looked_at: Callable[[str], bool] = lambda _: True) -> list[Finding]:
-        """Return a note (JX902) for each comment in the user's files of ``run`` that should exclude findings
-        but excluded none.
+        """Return notes (JX902) about comments in the user's files of ``run`` that excluded no finding. Call
+        this method after all findings have passed the filter.
 
-        Call this method last, because findings that pass the filter later may still use a comment.
-        ``looked_at`` takes a code and returns whether this check can report this code. Comments for other
-        codes are not reported.
+        ``looked_at`` takes a code and returns whether this check can report it; comments for other codes are
+        not reported.
         """
         found = []
         for file in sorted(_files(run)):

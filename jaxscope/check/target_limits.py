@@ -90,9 +90,8 @@ def of_rules(a: Aim, found: Sequence[Finding], *, rules: bool) -> list[Finding]:
 
     Args:
       a: the targets to check, and the runs.
-      found: the findings of the run.
-      rules: True: add the findings of all rules about targets in the other runs. False: add only findings
-        about programs that do not fit into a target's memory, in all runs.
+      rules: True: add findings of the rules in the other runs. False: add only findings about programs that
+        do not fit into a target's memory, in all runs.
     """
     every = list(found)
     if rules:
@@ -110,8 +109,8 @@ def of_rules(a: Aim, found: Sequence[Finding], *, rules: bool) -> list[Finding]:
 
 def over(a: Aim, limits: Limits, functions: Mapping[str, Limits]) -> list[Finding]:
     """Return a finding for each limit that a program for a target (a machine to compile for) exceeds, and for
-    each that cannot be checked. If the command line names targets, only these are checked, against all
-    limits. Otherwise all targets of the runs are checked, but only against the limits in ``a.tables``.
+    each that cannot be checked. If the command line names targets, these are checked against all limits;
+    otherwise only the limits in ``a.tables`` are checked.
 
     Args:
       a: the targets to check, and the runs.
@@ -143,9 +142,8 @@ def tables_for(name: str, tables: Mapping[str, Limits]) -> list[Limits]:
 
 
 def alone(text: str) -> str | None:
-    """Return the name of the single target that ``text`` means, such as ``2*v5e:4x4`` (two slices of a TPU
-    v5e). None if ``text`` is a pattern (``v5e:*``). ``text`` is a key of the table
-    ``[tool.jaxscope.check.targets]``.
+    """Return the name of the single target that ``text``, a key of ``[tool.jaxscope.check.targets]``, means
+    (``2*v5e:4x4``); None: ``text`` is a pattern (``v5e:*``).
 
     Raises:
       UsageError: ``text`` is neither a target nor a pattern.
@@ -164,11 +162,7 @@ def _over(
     run: Run, name: str, limits: Limits, functions: Mapping[str, Limits], tables: Mapping[str, Limits]
 ) -> Iterator[Finding]:
     """Yield a finding for each limit that a program of ``run`` for the target ``name`` exceeds, or that
-    cannot be checked.
-
-    Limits in ``functions`` (name or pattern of functions -> limits) and ``tables`` (target or pattern of
-    targets -> limits) replace those in ``limits``.
-    """
+    cannot be checked. Limits in ``functions`` and ``tables`` that apply to it replace those in ``limits``."""
     own = tables_for(name, tables)
     for f in _users(run):
         special = [*(allowed for text, allowed in functions.items() if matches(f, text)), *own]
@@ -177,9 +171,8 @@ def _over(
 
 
 def _unknown(run: Run, name: str) -> Iterator[Finding]:
-    """Yield a note (JX901) for each program that was not compiled for the target ``name``, and for each of
-    the user's functions without a program for it, because their limits cannot be checked. Yield another note
-    if no function has a program for it."""
+    """Yield a note (JX901) for each program that was not compiled for the target ``name``, for each of the
+    user's compiled functions without a program for it, and one if there is no program for it at all."""
     programs = [p for p in run.retargeted.values() if p.target == name]
     for p in programs:
         if p.state not in (OK, EXHAUSTED):

@@ -33,13 +33,12 @@ def not_recorded(text: Words) -> Finding:
 
 
 def program_failed(failure: Words, source: Frame | None, *, surely: bool) -> Finding:
-    """Return a warning (JX901) that the program failed, so that only the part before the failure was checked.
+    """Return a finding (JX901) that the program failed, so that only the part before the failure was checked.
 
     Args:
       failure: how the program failed.
       source: the user's line that raised the exception; None: unknown.
-      surely: whether the program certainly failed. If not, because an exit code may be intended, the finding
-        is a note.
+      surely: True: the finding is a warning. False, because an exit code may be intended: a note.
     """
     found = not_known(message("checked-until-failure", failure=failure))
     return msgspec.structs.replace(found, severity=WARNING if surely else NOTE, source=source)

@@ -198,7 +198,7 @@ def _same_program(which: str | None, directory: RunDir) -> None:
       directory: the directory of the run that ``latest`` means.
 
     Raises:
-      UsageError: the newest run recorded nothing and is of another program.
+      UsageError: the newest run recorded nothing and is known to be of another program.
     """
     if which not in (None, "", "latest"):
         return

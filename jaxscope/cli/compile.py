@@ -164,10 +164,10 @@ def _compiled(args: argparse.Namespace, targets: Sequence[Any], specs: Sequence[
 
 
 def _apart(args: argparse.Namespace, groups: Sequence[Sequence[Any]]) -> int:
-    """Run ``jaxscope compile`` once for each of ``groups``, print the results, and return the exit code.
+    """Run ``jaxscope compile`` once for each of ``groups``, each time in a separate process, print the
+    results, and return the exit code.
 
-    A group is a list of targets (accelerators) with the same number of devices. Each group is compiled in a
-    separate process, because the number of CPU devices is fixed when JAX starts. The run directories of later
+    A group is a list of targets (accelerators) with the same number of devices. The run directories of later
     groups are inside that of the first one.
     """
     name = args.function.rpartition(":")[2] or "compile"
@@ -186,6 +186,7 @@ def _apart(args: argparse.Namespace, groups: Sequence[Sequence[Any]]) -> int:
                 f" {', '.join(names[1::2])}\n"
             )
             sys.stderr.flush()
+            # A separate process, because the number of CPU devices is fixed when JAX starts.
             code = subprocess.run([*words, *names, *more], check=False).returncode
             if code not in (0, 1):  # an error that has been printed, and would be the same for the others
                 return code if code > 0 else 128 - code
@@ -324,11 +325,12 @@ def _arguments(
     axes: list[tuple[str, int]] | None,
 ) -> list[Any]:
     """Return the arguments to trace the function with: a ``jax.ShapeDtypeStruct`` for each shape in
-    ``specs``, and the values that the functions named in ``specs`` return.
+    ``specs``, and the values for the names in ``specs``.
 
     Args:
       module: the module of functions whose name has no module.
-      specs: the results of ``_spec``: shapes, and names of functions that make arguments.
+      specs: the results of ``_spec``: shapes, and names of functions that return arguments, or of tuples or
+        lists of arguments.
       axes: (name, size) of each axis of the mesh (``--mesh``); None: no mesh.
 
     Raises:

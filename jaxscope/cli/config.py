@@ -105,8 +105,8 @@ class Config(msgspec.Struct, frozen=True):
         default: Any = None,
         environ: Mapping[str, str] | None = None,
     ) -> Any:
-        """Return the value of an option: the first that exists of ``given``, its environment variable, its
-        value in pyproject.toml, and ``default``.
+        """Return the value of an option: the first that exists of ``given``, its environment variable (unless
+        its value is a table), its value in pyproject.toml, and ``default``.
 
         Args:
           table: the name of the option's table, such as ``check``; empty for ``[tool.jaxscope]`` itself.
@@ -238,7 +238,7 @@ def _keys(path: Path, table: dict[str, Any]) -> dict[str, str]:
       table: the table as TOML has it.
 
     Raises:
-      UsageError: there is no such action, or a value is not a text or not a key.
+      UsageError: the table is not allowed, for example because there is no such action.
     """
     from jaxscope.tui import actions
 
@@ -291,7 +291,7 @@ def check_spec(text: str) -> dict[str, Any]:
     the name of a table from the name of its entry.
 
     Raises:
-      UsageError: a name is unknown, or a value is not allowed.
+      UsageError: a name is unknown, a value is not allowed, or nothing is named.
     """
     known = {name: o for name, o in OPTIONS["check"].items() if o.type is not dict}
     found: dict[str, Any] = {}

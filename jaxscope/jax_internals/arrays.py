@@ -61,15 +61,10 @@ def committed(value: Any) -> bool | None:
 
 
 def stands_for(kind: type, value: Any) -> str | None:
-    """Return the name of the type that an argument of ``f.lower()`` had before JAX replaced it by ``value``:
-    ``numpy.ndarray``, ``jax.ShapeDtypeStruct`` or ``jax.Array``. None if JAX did not replace it. ``kind`` is
-    the type of ``value``.
-
-    JAX 0.10 and 0.12 replace arguments by objects of the class ``MetaTy``. With ``is_np_array``, the argument
-    was a NumPy array; without a sharding, it was probably a ``jax.ShapeDtypeStruct``; otherwise a
-    ``jax.Array``.
-    """
-    if kind.__qualname__ != "MetaTy":
+    """Return the name of the type that an argument of ``f.lower()`` probably had before JAX replaced it by
+    ``value``: ``numpy.ndarray``, ``jax.ShapeDtypeStruct`` or ``jax.Array``. None if JAX did not replace it.
+    ``kind`` is the type of ``value``."""
+    if kind.__qualname__ != "MetaTy":  # the class of these objects in JAX 0.10 and 0.12
         return None
     if getattr(value, "is_np_array", False):
         return "numpy.ndarray"
@@ -86,15 +81,14 @@ def clients() -> list[Any]:
 
 def makeup(array: Any) -> tuple[Any, Any, Any, Any, Any]:
     """Return (sharding, placement, committed, stack, layout) of a live array, all hashable. A snapshot counts
-    arrays together if the last four values, and the avals, are equal. This takes 1 us.
+    arrays together if the last four values, and the avals, are equal.
 
-    The placement is (device, memory kind) for an array on one device, because each such array has a sharding
-    object of its own. For other arrays it is the sharding. The stack is jaxlib's record of where the array
-    was created; its ``frames`` are innermost first. The layout compares like ``format.layout``. Stack and
-    layout are None if the installed JAX does not have them.
+    The placement is (device, memory kind) for an array on one device, else the sharding. The stack is
+    jaxlib's record of where the array was created; its ``frames`` are innermost first. The layout compares
+    like ``format.layout``. Stack and layout are None if the installed JAX does not have them.
     """
     sharding = array.sharding
-    try:
+    try:  # each array on one device has a sharding object of its own
         place = sharding._device, sharding._memory_kind
     except AttributeError:
         place = sharding
@@ -114,20 +108,18 @@ def buffers(array: Any) -> list[tuple[int, int]] | None:
     """Return (device id, address) of each shard of ``array`` in this process; None if ``array`` is still
     being computed.
 
-    Reading the addresses of an array that is being computed may wait until all programs queued earlier have
-    ended, also on CPU (checked on 0.10.2 and 0.12.0.1). An array keeps its shards alive once they were read.
-    So the shards of an array on several devices are read from a clone, which shares the memory and is
-    released afterwards.
-
     Raises:
       RuntimeError: the array was deleted meanwhile, or this platform has no addresses.
     """
+    # Reading the addresses of an array that is being computed may wait until all programs queued earlier have
+    # ended, also on CPU (checked on 0.10.2 and 0.12.0.1).
     if not array.is_ready():
         return None
     device = getattr(array.sharding, "_device", None)
     if device is not None:
         return [(device.id, array.unsafe_buffer_pointer())]
-    # A shard may have a sharding without ``_device``: that of a mesh with one device.
+    # An array keeps its shards alive once they were read. So they are read from a clone, which shares the
+    # memory. A shard may have a sharding without ``_device``: that of a mesh with one device.
     return [(next(iter(p.sharding.device_set)).id, p.unsafe_buffer_pointer()) for p in array.clone()._arrays]
 
 

@@ -49,8 +49,8 @@ LOCALS_ARE_A_SNAPSHOT = _snapshots()
 def read(frame: FrameType, names: Iterable[str]) -> dict[str, Any]:
     """Return a dict: name -> value of the local variables ``names`` of ``frame``; variables without a value
     are no keys. The frame keeps no copies of the variables afterwards. The dict is empty for the frame of a
-    module or a class, because its ``f_locals`` is the real namespace and must not be cleared."""
-    if not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+    module or a class."""
+    if not frame.f_code.co_flags & inspect.CO_OPTIMIZED:  # its f_locals is the namespace itself
         return {}
     namespace = frame.f_locals
     try:

@@ -26,8 +26,8 @@ NEARLY_FULL = 0.9
 
 
 def cache_gauge() -> Gauge:
-    """Return how full JAX's caches of call signatures are, and how often a look-up has missed. This takes
-    about 1 us. Raises LookupError if the installed JAX does not have one of the caches."""
+    """Return how full JAX's caches of call signatures are, and how often a look-up has missed. Raises
+    LookupError if the installed JAX does not have one of the caches."""
     info = attributes.SIGNATURES.needed().cache_info()
     sizes = {"signatures": (info.currsize, info.maxsize)}
     for name, attribute in (
@@ -64,8 +64,7 @@ def has_test_slot() -> bool:
 
 def coordination_client() -> Any:
     """Return the client of JAX's coordination service, through which the processes of a job exchange data;
-    None if there is none. Call this only after a program for several processes was compiled, because before
-    that the client may not be connected."""
+    None if there is none. It may not be connected before a program for several processes was compiled."""
     return getattr(known_or_none(attributes.DISTRIBUTED.get()), "client", None)
 
 
@@ -80,14 +79,14 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
     """From now on, call ``called(function)`` after each call of a jitted ``function`` on the fast path (the
     C++ cache). This costs about 0.5 us a call. Return a function that ends this.
 
-    This uses JAX's hook ``_post_hook_state``, made for ``jax_debug_nans`` and ``jax_debug_infs``. A hook that
-    is installed already is called first. When one of these settings changes, JAX replaces the hook, often by
-    None. JAX itself changes them, for example in the derivative of ``relu`` or an eager ``shard_map``. So the
-    functions that JAX calls at a change are wrapped to install jaxscope's hook again.
+    This uses JAX's hook ``_post_hook_state``. A hook that is installed already is called first.
 
     Raises:
       LookupError: the installed JAX does not have this hook.
     """
+    # JAX made the hook for ``jax_debug_nans`` and ``jax_debug_infs``. When one of these settings changes, JAX
+    # replaces the hook, often by None. JAX itself changes them, for example in the derivative of ``relu`` or an
+    # eager ``shard_map``. So the functions that JAX calls at a change are wrapped to install our hook again.
     state, flags = attributes.POST_HOOK.needed(), _checks()
     ours: dict[Any, Any] = {}  # our hook -> the hook that it replaced and calls
     over = True

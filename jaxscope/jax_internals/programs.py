@@ -39,8 +39,8 @@ def function_source(jaxpr: Any) -> tuple[str, str | None, int | None]:
 
 
 def is_trace_of(jaxpr: Any, info: JitInfo) -> bool:
-    """Return whether ``jaxpr`` was traced from the jitted function with the jit options ``info``; False if
-    unknown. Name, file and line of the function, which JAX stores in both, are compared."""
+    """Return whether ``jaxpr`` was traced from a function with the name, file and line of the jitted function
+    with the jit options ``info``; False if unknown."""
     traced = debug_info(jaxpr).func_src_info
     return known(traced) and known(info.fun_sourceinfo) and bool(traced == info.fun_sourceinfo)
 
@@ -69,15 +69,14 @@ def out_paths(out_avals: Any) -> tuple[str, list[tuple[str, Any]]]:
 
 
 def asked_shardings(stack: dict[str, FrameType]) -> tuple[list[Any], list[Any]] | None:
-    """Return (in_shardings, out_shardings) as they were passed to jit; None if they cannot be read.
-
-    The lists have one sharding for each flat argument and each flat result. An entry is None where jit was
-    given no sharding. They are read in the outermost frame of JAX that has them, because inner frames have
-    the arguments' own shardings instead of None. For ``f.lower`` they are in the local variable ``lo`` of
-    ``Traced.lower`` (seen in JAX 0.10.2 and 0.12.0.1).
+    """Return (in_shardings, out_shardings) as they were passed to jit; None if they cannot be read. The lists
+    have one sharding for each flat argument and each flat result. An entry is None where jit was given no
+    sharding.
 
     ``stack`` is a dict: name of a function of JAX on the stack -> its frame.
     """
+    # The outermost frame of JAX that has them: inner frames have the arguments' own shardings instead of None.
+    # For ``f.lower`` it is that of ``Traced.lower`` (seen in JAX 0.10.2 and 0.12.0.1).
     impl = ImplFrame.on(stack)
     if impl is not None:
         found = {"in_shardings": impl.in_shardings, "out_shardings": impl.out_shardings}
@@ -160,13 +159,13 @@ def _around(frame: ExecutableFrame) -> tuple[Any, Any, Any]:
 
 def recovered_out_shardings(executable: Any, frame: ExecutableFrame) -> list[Any] | None:
     """Return the shardings that the result arrays of ``executable`` will have; None if they cannot be read.
-    ``frame`` is the frame of JAX that makes ``executable``. This calls the same two pure functions that JAX
-    itself calls later."""
+    ``frame`` is the frame of JAX that makes ``executable``."""
     devices, avals = frame.device_list, frame.global_out_avals
     needed = (devices, avals, frame.out_shardings, frame.in_shardings, frame.global_in_avals, *_around(frame))
     if not all(map(known, needed)):
         return None
     ordered = len(frame.ordered_effects or ())
+    # The two pure functions that JAX itself calls later
     found = attributes.OUT_SHARDINGS(executable, frame.out_shardings, devices, avals, ordered)
     recovered = attributes.RECOVER_SHARDINGS(
         frame.in_shardings,

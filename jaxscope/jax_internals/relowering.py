@@ -51,10 +51,7 @@ _POSITIONAL = (
 
 def lowered_again(frame: FrameType, platform: str) -> Retargeting:
     """Make JAX lower a program once more, for ``platform`` (``tpu``), right after its lowering for the
-    platform of this process. Return the result.
-
-    ``frame`` is the frame of JAX's ``_resolve_and_lower``. Its call of ``_pjit_lower`` is repeated with the
-    same arguments, except for the platform. JAX's cache keeps both results as long as the trace.
+    platform of this process. Return the result. ``frame`` is the frame of JAX's ``_resolve_and_lower``.
 
     Raises:
       LookupError: the installed JAX does not have a private name that this needs.
@@ -65,6 +62,7 @@ def lowered_again(frame: FrameType, platform: str) -> Retargeting:
     lost = [ResolveFrame.names[name] for name, value in given.items() if not known(value)]
     if lost:
         raise LookupError(f"{ResolveFrame.where()} has no local {', '.join(lost)}")
+    # The call of ``frame`` with another platform. JAX's cache keeps both results as long as the trace.
     computation = attributes.LOWER(
         *(given[name] for name in _POSITIONAL),
         lowering_platforms=(platform,),
@@ -96,15 +94,16 @@ def callbacks_in(jaxpr: Any, most: int = 100_000) -> list[str]:
 
 
 def hide_frames(folder: str) -> None:
-    """Make JAX omit the files in ``folder`` from the source locations in programs, as it omits its own files.
-    Otherwise a program that is lowered inside a callback of jaxscope could contain lines of jaxscope: some
-    lowering rules trace a function, and JAX then records the whole stack."""
+    """Make JAX omit the files in ``folder`` from the source locations in programs, as it omits its own
+    files."""
+    # Otherwise a program that is lowered in a callback of jaxscope could contain lines of jaxscope: some
+    # lowering rules trace a function, and JAX then records the whole stack.
     attributes.HIDE_FILES(folder)
 
 
 def retargeting(computation: Any) -> Retargeting:
     """Return the inputs of a target's compiler (for a machine that is not present) for ``computation``, a
-    lowered program (JAX's ``MeshComputation``). JAX would pass the same data to ``from_hlo``.
+    lowered program (JAX's ``MeshComputation``).
 
     Raises:
       LookupError: the installed JAX does not have a private name that this needs.

@@ -63,11 +63,9 @@ def stack_of_call(frame: FrameType | None) -> tuple[Stack, FrameType | None]:
 
 def phase_raised(frame: FrameType) -> bool:
     """Return whether a phase (trace, lowering or compilation) has ended in an exception. ``frame`` is where
-    JAX announces the end of the phase.
-
-    If so, the exception is just leaving the ``with`` statement by which JAX times the phase. Its traceback
-    then contains a frame between ``frame`` and the call of the jitted function.
-    """
+    JAX announces the end of the phase."""
+    # The exception is just leaving the ``with`` statement by which JAX times the phase. Its traceback then
+    # contains a frame between ``frame`` and the call of the jitted function.
     error = sys.exc_info()[1]
     if error is None:
         return False
@@ -175,11 +173,9 @@ def backend(stack: Stack) -> Any:
 
 def pmap_call(frame: FrameType) -> tuple[Any, Any, Any, Any] | None:
     """Return (the user's function, args, kwargs, positions of static arguments) of the ``jax.pmap`` call at
-    ``frame``; None if they cannot be read.
-
-    Since JAX 0.10, a pmapped function calls a jitted shard_map. The user's function is found through two
-    closures: ``wrapped`` refers to ``infer_params``, which refers to ``wrapped_fun``, a WrappedFun.
-    """
+    ``frame``; None if they cannot be read."""
+    # Since JAX 0.10, a pmapped function calls a jitted shard_map. ``wrapped`` refers to ``infer_params``, which
+    # refers to ``wrapped_fun``, a WrappedFun with the user's function.
     local = PmapFrame(frame)
     infer = known_or_none(local.infer_params)
     code = getattr(infer, "__code__", None)
@@ -254,9 +250,8 @@ def _plain(value: object) -> str:
 
 def nearest_frame(frame: FrameType | None, names: tuple[str, ...]) -> FrameType | None:
     """Return the innermost frame of a function of JAX called one of ``names``, among ``frame`` and its seven
-    nearest callers; None if there is none. Frames of other listeners to the same event of JAX may be in
-    between."""
-    for _ in range(8):
+    nearest callers; None if there is none."""
+    for _ in range(8):  # frames of other listeners to the same event may be in between
         if frame is None or (frame.f_code.co_name in names and in_jax(frame)):
             return frame
         frame = frame.f_back

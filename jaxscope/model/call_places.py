@@ -20,12 +20,9 @@ PLACES = 4  # the most lines that call a function, each with a value of its own
 
 
 def one_for_each_place(f: Function, value_of: Callable[[Key], Hashable], *, callers: bool = True) -> bool:
-    """Return whether a few places (2 to PLACES) call ``f``, and each place passes one value in all its calls.
-    Example: one line passes the training set, another line the test set. Recompiles for such values are
-    unavoidable.
-
-    A place is a call in the source, together with the lines that led to it, in one process. The result is
-    False if the key or the line of a call is unknown.
+    """Return whether a few places (2 to PLACES) call ``f``, and each place passes one value in all its
+    recorded calls: one line the training set, another line the test set. A place is a call in the source, in
+    one process. False if the key or the line of a call is unknown.
 
     Args:
       value_of: returns the value to compare from the cache key of a call.
@@ -45,26 +42,23 @@ def one_for_each_place(f: Function, value_of: Callable[[Key], Hashable], *, call
 
 
 def object_for_each_place(f: Function) -> bool:
-    """Return whether a few lines call ``f``, and each line always calls the same function object. Example: a
-    factory made an update function for each of two optimizers, and each is called at its own line. If True,
-    no line creates the function again in each call.
-
-    For a bound method, a line with other callers is another place: two trainers may call their own method at
-    the same line of ``fit``. The result is False if two objects were compiled to one program (they compute
-    the same), or if a function object is unknown.
-    """
+    """Return whether a few lines call ``f``, and each line always calls the same function object, as with
+    update functions that a factory made for two optimizers. For a bound method, a line with other callers
+    counts as another line. False if two objects were compiled to one program, or if a function object is
+    unknown."""
     if any(c.key is None or c.key.function_object is None for c in f.compilations):
         return False
     compiled = {(c.key.function_object, c.program) for c in f.compilations if c.key is not None and c.program}
+    # Two objects with one program compute the same.
     if len(compiled) > len({program for _, program in compiled}):
         return False
     return one_for_each_place(f, lambda key: key.function_object, callers=f.seen.form == "method")
 
 
 def for_each_leaf(run: Run, c: Compilation) -> bool:
-    """Return whether the program makes the call ``c`` for each leaf of a pytree, so that the arguments may
-    differ in shape. The call is then made by ``jax.tree.map`` (directly, through a lambda or through a
-    function of the program), or by a loop over the layers of a model (``for_each_layer``)."""
+    """Return whether the program makes the call ``c`` for each leaf of a pytree: by ``jax.tree.map``
+    (directly, through a lambda or through a function of the program), or in a loop over the layers of a model
+    (``for_each_layer``)."""
     if c.site is None or c.missed is None:
         return False
     text = sources.of(run)
@@ -79,13 +73,9 @@ def for_each_leaf(run: Run, c: Compilation) -> bool:
 
 def for_each_layer(run: Run, c: Compilation) -> bool:
     """Return whether the call ``c`` is in a loop or comprehension over the layers of a model: ``[read(w) for
-    w in weights]``.
-
-    The shapes of one argument, in all calls at this place, must look like layers. They have different ranks
-    (weights and biases), or the last axis of each is as long as the first axis of the next. Also, another
-    function must have been called with arrays of all these shapes in one argument. So batches of different
-    lengths are no layers.
-    """
+    w in weights]``. The shapes of one argument, in all calls at this place, must look like those of layers
+    (``_of_layers``), and another function must have been called with arrays of all these shapes in one
+    argument."""
     if c.site is None or c.missed is None or c.key is None:
         return False
     source, column = sources.of(run)(c.site.file), c.missed.column
@@ -137,9 +127,8 @@ def _passed_together(run: Run, f: Function, shapes: Sequence[tuple[int | str, ..
 
 
 def static_for_each_place(f: Function, path: str | None) -> bool:
-    """Return whether a few places call ``f``, and each place passes one static value, at or below the
-    argument path ``path``, in all its calls. Example: two models, each with its own optimizer. If ``path`` is
-    None, no value is compared: only the number of places decides."""
+    """Return whether a few places call ``f``, and each passes one static value, at or below the argument path
+    ``path``, in all its recorded calls. If ``path`` is None, only the number of places decides."""
 
     def value_at(key: Key) -> Hashable:
         found = (s for s in key.static if path is not None and (s.path == path or below(s.path, {path})))

@@ -32,12 +32,9 @@ OF_INPUTS = frozenset(
 
 
 def compared(run: Run, c: Compilation) -> Comparison | None:
-    """Compare the cache key of call ``c`` with the earlier key of the same function that differs least.
-    Return the comparison, with the causes of the cache miss. If there is no earlier key, the only cause is
-    ``first``. Return None if the key of ``c`` was not recorded.
-
-    The result is cached, and computed again only if ``c.level`` has changed since.
-    """
+    """Compare the cache key of call ``c`` with the earlier key of the same function that differs least, and
+    return the comparison, with the causes of the cache miss. Without an earlier key, the only cause is
+    ``first``. None if the key of ``c`` was not recorded."""
     level = c.level
     known = run.comparisons.get(c.id)
     if known is not None and known.level == level:
@@ -72,9 +69,8 @@ def of(run: Run, c: Compilation) -> list[Cause]:
 
 
 def further_back(run: Run, c: Compilation) -> int | None:
-    """Return the number of the earlier call with which ``c`` is compared: 3 for ``f#3``. Return None if there
-    is no such call, if it only missed the fast path and has no number, or if it is the one directly before
-    ``c``, so that a report need not name it."""
+    """Return the number of the earlier call with which ``c`` is compared: 3 for ``f#3``. None if there is no
+    such call, if it has no number, or if no other compilation of the function came between the two calls."""
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
     if before is None:
@@ -92,23 +88,16 @@ def further_back(run: Run, c: Compilation) -> int | None:
 
 
 def created_again(run: Run, c: Compilation) -> bool:
-    """Return whether ``c`` was compiled only because its function or a static argument is a new object that
-    does the same as the earlier one. JAX cannot know that: it compares such objects with ``==`` or ``is``.
-
-    The result is False if an input (such as a shape or dtype) or a result of ``c`` changed, too: ``c`` would
-    then need its own program in any case.
-    """
+    """Return whether ``c`` was compiled only because its function or a static argument was created again.
+    False if an input (such as a shape) has certainly changed, or if the results have other paths, shapes or
+    dtypes than before."""
     return reason(run, c).kind in CREATED_AGAIN and not _has_other_results(run, c)
 
 
 def reason(run: Run, c: Compilation) -> Cause:
-    """Return the cause without which call ``c`` would not have been compiled. Mostly that is the decisive
-    cause.
-
-    Exception: the decisive cause is a function or static object that was created again, and an input (shape,
-    dtype, container, sharding or static value) has certainly changed, too. Then the changed input is
-    returned, because ``c`` would have been compiled with the old object as well.
-    """
+    """Return the decisive cause of the cache miss of call ``c``. Exception: if that is a function or static
+    object that was created again, and an input (such as a shape, dtype or static value) has certainly
+    changed, too, return the changed input."""
     decisive, *others = of(run, c)
     if decisive.kind not in CREATED_AGAIN:
         return decisive
@@ -117,22 +106,19 @@ def reason(run: Run, c: Compilation) -> Cause:
 
 
 def changed_input(run: Run, c: Compilation) -> Cause | None:
-    """Return the change of an input (shape, dtype, sharding, ...) that would make ``c`` recompile even if its
-    function object were created only once. Return None if no input changed, or if the function object was not
-    created for this call alone.
-
-    Return None also if arrays changed their sizes along no common axis. They are then probably the parameters
-    of models of several sizes, each of which needs its own program.
-    """
+    """Return a change of an input (shape, dtype, sharding, ...) that is certain, if the function object of
+    ``c`` was created for this call alone; otherwise None. None also if several arrays changed their shapes,
+    but along no common axis."""
     decisive, found = of(run, c)[0], reason(run, c)
+    # Without a common axis, they are probably the parameters of models of several sizes.
     if decisive.kind != "new_function" or found.kind not in OF_INPUTS or not _along_one_axis(of(run, c)):
         return None
     return found if _created_for_this_call(run, c, decisive) else None
 
 
 def _created_for_this_call(run: Run, c: Compilation, new: Cause) -> bool:
-    """Return whether the function object of ``c`` was created for this call alone, such as a lambda in the
-    body of the loop that calls it. ``new`` is the cause of ``c``, of kind ``new_function``."""
+    """Return whether the function object of ``c`` was certainly created for this call alone, such as a lambda
+    in the body of the loop that calls it. ``new`` is the cause of ``c``, of kind ``new_function``."""
     line = new.detail.line if isinstance(new.detail, NewFunction) else None
     return line is not None and any(
         at.file == line.file and creates_for_each_call(sources.of(run)(at.file), line.line, at.line)
@@ -141,8 +127,8 @@ def _created_for_this_call(run: Run, c: Compilation, new: Cause) -> bool:
 
 
 def _along_one_axis(found: list[Cause]) -> bool:
-    """Return whether all arrays whose shape changed have changed along a common axis; True if no shape
-    changed. ``found`` are the causes why one call missed a cache."""
+    """Return whether all arrays whose shape changed have changed along a common axis; True if no changed
+    shape is known. ``found`` are the causes why one call missed a cache."""
     shapes = [
         (cause.before.shape, cause.after.shape)
         for cause in found
@@ -160,8 +146,7 @@ def _along_one_axis(found: list[Cause]) -> bool:
 
 def _has_other_results(run: Run, c: Compilation) -> bool:
     """Return whether the results of ``c`` have other paths, shapes or dtypes than those of the earlier call
-    with which ``c`` is compared; False if they are unknown. If True, the two function objects compute
-    different things. Example: two functions that create the parameters of two networks of one class."""
+    with which ``c`` is compared; False if one of the two calls has no recorded results."""
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
     made, was = (_results(o) if o is not None else None for o in (c, before))
@@ -174,13 +159,9 @@ def _results(c: Compilation) -> list[tuple[object, ...]] | None:
 
 
 def is_of_another_object(run: Run, c: Compilation) -> bool:
-    """Return whether ``c`` compiled another function than the earlier calls, so that it is no recompile. Both
-    have the same definition in the source. Example: a factory made two function objects, or two calls pass
-    different functions as a static argument.
-
-    The result is True if each place of the program always uses the same object. It is also True if two
-    function objects get equal inputs and return results with other paths, shapes or dtypes.
-    """
+    """Return whether ``c`` is no recompile, because it compiled another function (or static object) than the
+    earlier calls, with the same definition in the source. Signs of that: each place of the program always
+    uses the same object, or the results have other paths, shapes or dtypes for equal inputs."""
     cause = of(run, c)[0]
     if cause.kind == "new_function":
         other_results = reason(run, c) is cause and _has_other_results(run, c)
@@ -192,12 +173,10 @@ def is_of_another_object(run: Run, c: Compilation) -> bool:
 
 
 def recompiled(run: Run, c: Compilation) -> bool:
-    """Return whether ``c`` traced or compiled its function again, or failed while tracing it again.
-    ``.lower()``, ``.compile()`` and traces inside another trace do not count.
-
-    A live report can call this for each new call. ``recompilations`` needs all calls, and leaves out failed
-    traces.
-    """
+    """Return whether JAX traced, lowered or compiled the function of ``c`` again for the call ``c``, or tried
+    to. ``.lower()``, ``.compile()`` and traces inside another trace do not count. Unlike in
+    ``recompilations``, failed traces count."""
+    # A live report calls this for each new call, when later calls are not known yet.
     if c.reached == ["fast_path"] or c.entry in ("aot", "nested"):
         return False
     caches, key, earlier, done = _served_by(c), _transform_key(c, _latest_trace(c)), False, 0
@@ -218,9 +197,8 @@ def recompiled(run: Run, c: Compilation) -> bool:
 
 
 def _only_goes_on(c: Compilation, done: int) -> bool:
-    """Return whether ``c`` ran only phases that no earlier compilation of the function has run. ``done`` are
-    the phases of the earlier ones, as bits: 1 traced, 2 lowered, 4 compiled. Example: the first call after
-    ``f.lower(x)`` only compiles, which is no recompile."""
+    """Return whether ``c`` ran at least one phase, and no phase that an earlier compilation of the function
+    has run. ``done`` are the phases of the earlier ones, as bits: 1 traced, 2 lowered, 4 compiled."""
     return c.reached_phases != 0 and c.reached_phases & done == 0
 
 
@@ -232,15 +210,14 @@ def _failed_trace(c: Compilation) -> bool:
 
 @cached_until_changed
 def recompilations(function: Function, run: Run) -> list[Compilation]:
-    """Return the calls of ``function`` that traced or compiled it again, in order of time.
+    """Return the calls of ``function`` that traced, lowered or compiled it again, in order of time.
 
     Left out are:
     - the first compilation of another function with the same definition (``is_of_another_object``);
     - ``.lower()`` and ``.compile()``, and a call after them that runs only the phases still missing;
     - the first call after ``.eval_shape()`` or ``jax.eval_shape``, which only trace;
-    - traces inside the trace of another function, and traces that failed;
-    - the first two programs (forward and backward) that JAX compiles for a function under ``jax.grad``.
-    """
+    - traces inside the trace of another function, and failed traces;
+    - the first two programs (forward and backward) that JAX compiles for a function under ``jax.grad``."""
     before: dict[object, set[object]] = {}
     done: dict[object, int] = {}
     traces: dict[str, Compilation] = {}  # the latest trace under a transform, by process
@@ -271,8 +248,7 @@ def recompilations(function: Function, run: Run) -> list[Compilation]:
 @cached_until_changed
 def traced_by(function: Function, run: Run) -> dict[str, str]:
     """Return {compilation id: id of an earlier call} for the compilations of ``function`` that only compiled
-    what the earlier call had traced. A call of ``jax.grad(f)`` makes JAX trace ``f`` and then compile two
-    programs. These are three objects ``Compilation``, which count as one call."""
+    what the earlier call had traced under a transform (``jax.grad``). Both belong to one call of the user."""
     traces: dict[str, Compilation] = {}  # the latest trace under a transform, by process
     found = {}
     for c in function.compilations:
@@ -285,9 +261,8 @@ def traced_by(function: Function, run: Run) -> dict[str, str]:
 
 
 def _compiled_since(run: Run, c: Compilation, trace: Compilation) -> bool:
-    """Return whether, after the call ``trace``, JAX already compiled a program under the same transform as
-    ``c``. Then ``c`` belongs to a later call of the user, which found the trace in a cache, but missed
-    another cache."""
+    """Return whether the earlier call with which ``c`` is compared came after the call ``trace``, in the same
+    process and under the same transform. Then ``c`` belongs to a later call of the user than ``trace``."""
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
     return (
@@ -301,9 +276,8 @@ def _compiled_since(run: Run, c: Compilation, trace: Compilation) -> bool:
 
 @cached_until_changed
 def recompiles(function: Function, run: Run) -> list[Compilation]:
-    """Return one compilation for each call of the user that recompiled ``function``. For the seconds of
-    all recompiles, use ``recompilations`` instead: it has several compilations for one call under
-    ``jax.grad``."""
+    """Return ``recompilations`` without those that only compiled what another of them had traced. Mostly,
+    this is one compilation for each call of the user, also under ``jax.grad``."""
     found = recompilations(function, run)
     known, of_calls = {c.id for c in found}, traced_by(function, run)
     return [c for c in found if of_calls.get(c.id) not in known]
@@ -337,16 +311,15 @@ def _served_by(c: Compilation) -> object:
 
 def _transform_key(c: Compilation, trace: Compilation | None) -> object:
     """Return the parts of the cache key of ``c``, a call under a transform, that decide whether ``c`` is a
-    recompile. If they equal those of an earlier call of the same caches (``_served_by``), ``c`` is not one.
-    None if ``c`` is not under a transform, or if its key was not recorded.
+    recompile: it is none if they equal those of an earlier call of the same caches (``_served_by``). None if
+    ``c`` is not under a transform, or if its key was not recorded.
 
     Args:
-      trace: the latest call before ``c`` that traced the function under a transform. If ``c`` compiles that
-        trace, the number of the call is part of the value: the key of ``c`` has no static arguments, so that
-        programs of different traces may have equal keys.
+      trace: the latest call before ``c`` that traced the function under a transform; None: there is none.
     """
     if c.entry != "transform" or c.key is None or c.missed is None:
         return None
+    # The key of ``c`` has no static arguments: programs of different traces may have equal keys.
     of = trace.call if trace is not None and _continues(c, trace) else None
     return (tuple(c.key.arguments), tuple(c.key.static), c.key.tree, c.key.context, c.missed.cleared, of)
 
@@ -356,9 +329,8 @@ def _traced_under_transform(c: Compilation) -> bool:
 
 
 def _continues(c: Compilation, trace: Compilation) -> bool:
-    """Return whether ``c`` compiled what the call ``trace`` traced, both in one call of the user: ``c`` is
-    under a transform (grad, vmap, ...), traced nothing itself, and its lines on the stack are among those of
-    ``trace``."""
+    """Return whether ``c`` probably compiled what the call ``trace`` traced: ``c`` is under a transform
+    (grad, vmap, ...), traced nothing itself, and its lines on the stack are among those of ``trace``."""
     if c.entry != "transform" or _traced_under_transform(c):
         return False
     lines, around = ({f.place for f in o.lines} for o in (c, trace))
@@ -383,9 +355,9 @@ def _latest_trace(c: Compilation) -> Compilation | None:
 
 
 def _trace_since(c: Compilation, before: Compilation) -> Compilation | None:
-    """Return the call that traced what ``c`` compiles under a transform (``jax.grad``). The cause of that
-    trace is then also the cause of ``c``. None if there is no such call, if it came before the call
-    ``before``, or if ``before`` is not under a transform."""
+    """Return the call that traced what ``c`` compiles under a transform (``jax.grad``), if it is the call
+    ``before`` or came after it, and ``before`` is under a transform, too; otherwise None. ``before`` is the
+    call with which ``c`` is compared."""
     trace = _latest_trace(c)
     if trace is None or trace.call < before.call or before.entry != c.entry or not _continues(c, trace):
         return None
@@ -393,9 +365,9 @@ def _trace_since(c: Compilation, before: Compilation) -> Compilation | None:
 
 
 def _transformed(c: Compilation) -> object:
-    """Return a value that is equal for calls of one function under the same transform (``grad``, ``vmap``).
-    The recording does not name the transform. So the value has what differs between transforms: the lines on
-    the stack, the paths and ranks of the arguments, the function object, and whether the call traced."""
+    """Return what distinguishes calls of one function under different transforms (``grad``, ``vmap``),
+    because the recording does not name the transform: the lines on the stack, the paths and ranks of the
+    arguments, the function object, and whether the call traced."""
     lines = [f.place for f in c.lines]
     traced = c.reached_phases & 1 or c.phase == TRACE
     # Another rank means another transform: vmap on a line that had grad before.
@@ -404,13 +376,13 @@ def _transformed(c: Compilation) -> object:
 
 
 def _nearest(run: Run, c: Compilation, key: Key, facts: Facts, level: str) -> int | None:
-    """Return the position, in the index ``key_index.of(run, c)``, of the earlier key of the function that
-    differs least from ``key``, the key of ``c`` (``facts`` is its flattened form). None if there is no
-    earlier key.
+    """Return the position, in the index ``key_index.of(run, c)``, of the earlier key that differs least from
+    ``key``, the key of ``c``. None if there is no earlier key. Compared are the latest keys, and older ones
+    with the same shapes or static values.
 
-    The latest LOOK_BACK keys are compared, and older keys with the same shapes or static values (the latest
-    LOOK_FURTHER of each). ``level`` is the cache that did not have the call: trace, lower, compile or
-    fast_path.
+    Args:
+      facts: the flattened form of ``key``.
+      level: the cache that did not have the call: trace, lower, compile or fast_path.
     """
     index = key_index.of(run, c)
     end, hashes = index.before(c.call), index.hashes(c.call, key)
@@ -428,8 +400,8 @@ def _nearest(run: Run, c: Compilation, key: Key, facts: Facts, level: str) -> in
 
 
 def _fitting(c: Compilation) -> list[key_index.Fits]:
-    """Return conditions for the earlier compilations with which ``c`` may be compared, the strictest first.
-    The caller uses the first condition that any of them fulfills. The last condition accepts every
+    """Return conditions for the earlier compilations with which ``c`` may be compared, the preferred one
+    first. The caller uses the first condition that any of them fulfills. The last one accepts every
     compilation."""
 
     def same_caches(o: Compilation) -> bool:
@@ -459,9 +431,9 @@ def _one_object(a: Compilation, b: Compilation) -> bool:
 
 
 def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) -> causes.Circumstances:
-    """Return facts that are not in the cache key of ``c`` but help to explain the miss, such as the
-    function's wrappers and effects. ``before`` is the earlier call with which ``c`` is compared. ``level`` is
-    the cache that did not have ``c``: trace, lower, compile or fast_path."""
+    """Return facts that help to explain the miss of ``c`` but are not in its cache key, such as the
+    function's wrappers. ``before`` is the earlier call with which ``c`` is compared. ``level`` is the cache
+    that did not have ``c``: trace, lower, compile or fast_path."""
     seen = c.function.seen
     now, then = c.missed, before.missed
     assert now is not None and then is not None
@@ -501,13 +473,8 @@ def _effects(c: Compilation) -> list[str]:
 
 
 def _created_at(run: Run, c: Compilation) -> tuple[Frame, bool] | None:
-    """Return (user's line that created the function object of ``c``, whether that is certain). None if
-    unknown.
-
-    The line is that of the lambda or def if no other line wraps the function. Otherwise it is the line on the
-    stack that wraps it (``jax.grad(f)``). If there is none, a function inside a function gets the line of its
-    definition.
-    """
+    """Return (user's line that created the function object of ``c``, whether that is certain): the line of
+    its definition, or the line on the stack that wraps it (``jax.grad(f)``). None if unknown."""
     seen = c.function.seen
     if not seen.file or seen.line is None:
         return None

@@ -48,11 +48,11 @@ class Want(msgspec.Struct, frozen=True):
 
     Attributes:
       peak: the peak of the program: arguments, results and temporaries minus the aliased (donated) bytes.
-      beside: bytes of other live arrays on the device, which are not arguments of the program; None: unknown.
-      capacity: bytes of memory of one device.
+      beside: bytes in use besides the program's arguments, on the fullest of its devices; None: unknown.
+      capacity: bytes of memory of one device; of the host for CPU devices.
       shared_by: number of the program's devices that share this capacity (CPU devices); otherwise 1.
       host: whether the capacity is that of a host's memory, which can be exceeded for a while.
-      ran: whether the program ran after it was compiled.
+      ran: whether the program probably ran after it was compiled.
     """
 
     compilation: Compilation
@@ -65,9 +65,8 @@ class Want(msgspec.Struct, frozen=True):
 
     @property
     def wanted(self) -> int:
-        """Return the bytes that the program and the other live arrays need, to be compared with ``capacity``.
-        If several devices share the capacity (CPU devices), the bytes of one are multiplied by their number.
-        Unknown bytes of other arrays count as 0."""
+        """Return the bytes that must fit into ``capacity``: (``peak`` + ``beside``) times ``shared_by``.
+        Unknown ``beside`` counts as 0."""
         return (self.peak + (self.beside or 0)) * self.shared_by
 
     @property
@@ -81,14 +80,8 @@ class Want(msgspec.Struct, frozen=True):
 
 def uneven(look: Snapshot) -> Uneven | None:
     """Return the devices that hold parts or copies of the same arrays, but different numbers of bytes.
-    ``look`` is a list of all live arrays at one moment. Return None if these devices hold equally many bytes,
-    if there are no such devices, or if the bytes of all arrays are unknown.
-
-    Return None also if less than SPREAD of all bytes is in arrays on several devices: the program then mainly
-    uses one device. Only arrays to which a variable leads are counted in the bytes of a device. Other arrays
-    may be released at any moment: a result that is not assigned yet, or part of a reference cycle that Python
-    has not collected.
-    """
+    ``look`` is a list of all live arrays at one moment. None if there are no such devices, if ``look.bytes``
+    is unknown, or if less than SPREAD of all bytes is in arrays on several devices."""
     placed = [(g, ids) for g in look.groups if (ids := _ids(g)) is not None]
     sharing: set[int] = set()
     shared_bytes = 0
@@ -100,6 +93,8 @@ def uneven(look: Snapshot) -> Uneven | None:
     if len(sharing) < 2 or look.bytes is None or shared_bytes < SPREAD * look.bytes:
         return None
     held = dict.fromkeys(sorted(sharing), 0)
+    # Arrays to which no variable leads may be released at any moment: a result that is not assigned yet, or
+    # part of a reference cycle that Python has not collected.
     for g, ids in placed:
         for d in ids if g.path is not None else ():
             if d in held:
@@ -112,7 +107,7 @@ def uneven(look: Snapshot) -> Uneven | None:
 
 
 def _ids(g: Group) -> tuple[int, ...] | None:
-    """Return the ids of the devices that hold the arrays of ``g``. Return None if the sharding is unknown."""
+    """Return the ids of the devices that hold the arrays of ``g``. None if unknown."""
     return None if g.sharding is None else sh.device_ids(g.sharding.devices)
 
 
@@ -136,9 +131,9 @@ def host_memory(process: Process) -> int | None:
 
 
 def stated_capacity(c: Compilation) -> int | None:
-    """Return the bytes of memory of one device of the program of ``c``, as its allocator states them. If the
-    devices have different sizes, return the smallest. None if the devices are unknown, or if the allocator of
-    one of them states no limit."""
+    """Return the bytes of memory of one device of the program of ``c``, as its allocator states them; the
+    smallest if they differ. None if the devices are unknown, or if the allocator of one of them states no
+    limit."""
     ids = sh.device_ids(c.compiled.devices) if c.compiled is not None else None
     stated = capacities(c.process) if ids else {}
     return min(stated[d] for d in ids) if ids and all(d in stated for d in ids) else None
@@ -146,9 +141,8 @@ def stated_capacity(c: Compilation) -> int | None:
 
 def capacity_of(c: Compilation) -> tuple[int, int, bool] | None:
     """Return the memory for the program of ``c``: (bytes, number of the program's devices that share these
-    bytes, whether they are memory of the host). ``(85_000_000_000, 1, False)`` for GPUs with 85 GB each;
-    ``(16_000_000_000, 8, True)`` for eight CPU devices of a host. Return None if the bytes or the devices are
-    unknown."""
+    bytes, whether they are memory of the host). ``(16_000_000_000, 8, True)`` for eight CPU devices of a
+    host. None if the bytes or the devices are unknown."""
     stated = stated_capacity(c)
     if stated is not None:
         return stated, 1, False
@@ -174,9 +168,9 @@ def want(c: Compilation) -> Want | None:
 
 
 def _beside(c: Compilation) -> int | None:
-    """Return the bytes that other live arrays take, while the program of ``c`` runs, on the device where they
-    take most. None if unknown. The last snapshot before the compilation is used, or else the first snapshot
-    of the process."""
+    """Return the bytes in use besides the arguments of the program of ``c``, on the fullest of its devices.
+    None if unknown. The last snapshot before the compilation is used, or else the first one of the
+    process."""
     assert c.compiled is not None and c.compiled.memory is not None
     before = [e for e in c.process.snapshots if e.t_ns <= c.t_ns]
     event = before[-1] if before else (c.process.snapshots or [None])[0]  # type: ignore[list-item]
@@ -193,9 +187,9 @@ def _beside(c: Compilation) -> int | None:
 
 
 def _ran(c: Compilation) -> bool:
-    """Return whether the program that the call ``c`` compiled also ran. It did not if it was compiled ahead
-    of time, if memory ran out in it, or if an exception raised at the line of the call ended the user's
-    program."""
+    """Return whether the program that the call ``c`` compiled probably ran. False if ``c`` is no ordinary
+    call, if memory ran out in the program, or if an exception with the line of ``c`` on its stack ended the
+    user's program."""
     if c.entry != "call":
         return False
     if deaths.without_memory(c):

@@ -209,10 +209,9 @@ def programs_of(run: Run, f: Function) -> list[Program]:
 
 def changed_programs(run: Run, f: Function) -> tuple[int, int] | None:
     """Return the numbers of two successive compilations of ``f`` with different programs, of which the second
-    one is a recompile: ``(3, 4)`` stands for ``f#3`` and ``f#4``. If there are several such pairs, return the
-    last. None if there is none. Compilations without a recorded program do not count, nor those that a
-    transform (``jax.grad``) added to a call.
-    """
+    one is a recompile: ``(3, 4)`` stands for ``f#3`` and ``f#4``. Of several such pairs, return the last;
+    None if there is none. Compilations without a recorded program do not count, nor those that a transform
+    (``jax.grad``) added to a call."""
     again = {c.id for c in recompilations(f, run)}
     numbered = [(n, c) for n, c in run.numbered(f) if c.program in run.programs and not c.goes_on]
     pairs = [
@@ -222,9 +221,9 @@ def changed_programs(run: Run, f: Function) -> tuple[int, int] | None:
 
 
 def _programs(a: Run, x: Function, b: Run, y: Function) -> list[Changes]:
-    """Return the differences between the compiled programs of ``x`` in run ``a`` and of ``y`` in run ``b``,
-    which are the same function. Programs are compared in pairs: first those with equal ids, then the others
-    in their order. Equal pairs are left out; programs without a partner are included."""
+    """Return the differences between the programs of ``x`` in run ``a`` and of ``y`` in run ``b``, which are
+    the same function. Programs are compared in pairs: first those with equal ids, then the others in their
+    order. Equal pairs are left out; programs without a partner are included."""
     old, new = programs_of(a, x), programs_of(b, y)
     there = {q.id: q for q in new}
     alike = [(p, there[p.id]) for p in old if p.id in there]
@@ -242,9 +241,8 @@ def _programs(a: Run, x: Function, b: Run, y: Function) -> list[Changes]:
 
 
 def keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] | None:
-    """Return the differences between the cache key of compilation ``a`` of ``run_a`` and that of compilation
-    ``b`` of ``run_b``, one Cause for each. ``run_a`` and ``run_b`` may be the same. Return None if one of the
-    keys was not recorded."""
+    """Return the differences between the cache keys of compilation ``a`` of ``run_a`` and compilation ``b``
+    of ``run_b`` (perhaps the same run), one Cause for each. None if one of the keys was not recorded."""
     if a.key is None or b.key is None:
         return None
     before, after = key_index.facts_of(run_a, a), key_index.facts_of(run_b, b)
@@ -266,8 +264,7 @@ def keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] 
 
 def _anywhere(facts: Facts, both: Collection[str]) -> Facts:
     """Return the flattened cache key ``facts`` without what means nothing in another process: ids of objects,
-    hashes (they depend on PYTHONHASHSEED), and settings that only one of the processes has. ``both`` has the
-    names of the settings of both processes."""
+    hashes (they depend on PYTHONHASHSEED), and settings that are not in ``both``, the names in both keys."""
     return Facts(
         facts.leaves,
         {p: msgspec.structs.replace(s, serial=None, hash=None) for p, s in facts.static.items()},
@@ -290,8 +287,8 @@ def _facts(a: Run, b: Run) -> dict[str, tuple[str | None, str | None]]:
 
 def _words(argv: list[str]) -> list[str]:
     """Return the command line ``argv`` of a run without the interpreter and its flags ``-B`` and ``-u``:
-    ``["python", "-B", "train.py", "--lr", "1"]`` -> ``["train.py", "--lr", "1"]``. These flags do not change
-    what the program does, and ``jaxscope run`` may have added them."""
+    ``["python", "-B", "train.py", "--lr", "1"]`` -> ``["train.py", "--lr", "1"]``."""
+    # These flags do not change what the program does, and ``jaxscope run`` may have added them.
     flags = next(
         (n for n, word in enumerate(argv) if n and (word in ("-m", "-c", "-") or word[:1] != "-")), len(argv)
     )

@@ -33,11 +33,9 @@ def arguments(run: Run, f: Function) -> frozenset[str]:
 
 
 def mostly(run: Run, misses: Sequence[Miss]) -> bool:
-    """Return whether the function itself lengthened the argument in most of the latest recompiles. The advice
-    is then to allocate the argument with its final size, not to pad it to a few sizes.
-
-    ``misses`` are recompiles of one function, in order of time: (call, its cause of kind ``shape``).
-    """
+    """Return whether the function itself lengthened the argument in most of the latest recompiles. ``misses``
+    are recompiles of one function, in order of time: (call, its cause of kind ``shape``)."""
+    # If so, the advice is to allocate the argument with its final size, not to pad it to a few sizes.
     latest = misses[-LATEST:]
     half = (len(latest) + 1) // 2
     others = (1 for c, cause in latest if not by_itself(run, c, cause))
@@ -45,12 +43,9 @@ def mostly(run: Run, misses: Sequence[Miss]) -> bool:
 
 
 def by_itself(run: Run, c: Compilation, cause: Cause) -> bool:
-    """Return whether ``c`` recompiled because the function itself made its argument longer: the argument is
-    the result of an earlier call. ``cause`` is the change of the argument's shape.
-
-    The argument must have the tree, shapes and dtypes of the result of an earlier call, and be longer than
-    the argument of that call. The result is False if another line is known to have created the argument.
-    """
+    """Return whether the argument of ``c`` whose shape changed is the result of an earlier call that made it
+    longer, according to tree, shapes and dtypes. ``cause`` is the change of the shape. False if another line
+    is known to have created the argument."""
     comparison = causes.compared(run, c)
     if cause.kind != "shape" or cause.path is None or comparison is None:
         return False

@@ -9,8 +9,7 @@ MOST_SECONDS = 1e9  # a duration above this is a damaged number
 
 
 class Occupied:
-    """The union of (begin, end) spans of time in nanoseconds. Nested and overlapping spans count once. Adding
-    a span that is later than the others takes constant time; adding an earlier one takes longer."""
+    """The union of (begin, end) spans of time in nanoseconds. Nested and overlapping spans count once."""
 
     def __init__(self, spans: Iterable[tuple[int, int]] = ()) -> None:
         self._begins: list[int] = []  # of the separate parts of the union
@@ -63,17 +62,16 @@ class Threads:
         self._phases: dict[int, list[tuple[int, int, float]]] = {}  # (middle in ns, call, seconds), in order
 
     def own_seconds(self, thread: int, call: int, end: int, seconds: float) -> float:
-        """Add a phase of ``thread``. Return its seconds without the phases of other calls inside it. Inner
-        phases end first, so they must be added first.
-
-        A phase counts as inside if its middle is inside the other phase. (Times and seconds come from
-        different clocks, so the begin of a phase is not exact.)
+        """Add a phase of ``thread``. Return its seconds without the phases of other calls inside it, which
+        must have been added before.
 
         Args:
           call: the number of the call.
           end: when the phase ended, in nanoseconds since the epoch.
           seconds: the length of the phase.
         """
+        # Times and seconds come from different clocks, so the begin of a phase is not exact. A phase counts as
+        # inside if its middle is inside the other phase.
         begin, phases, own = end - int(seconds * 1e9), self._phases.setdefault(thread, []), seconds
         while phases and phases[-1][0] > begin:
             _, other, inner = phases.pop()

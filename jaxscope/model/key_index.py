@@ -27,8 +27,7 @@ class Earlier:
 
     Attributes:
       facts: the flattened form of each key.
-      positions: {number of the call: position of its key}. With several threads, the call with the lower
-        number may have the higher position.
+      positions: {number of the call: position of its key}.
       entries: the kinds of calls that the keys are from: call, aot, transform, nested.
       shapes, statics: for each key, a hash of the shapes, and a hash of the static values.
       by_shapes, by_static: the positions of the keys by their hash: {hash: [position, ...]}.
@@ -58,15 +57,15 @@ class Earlier:
         self.by_static.setdefault(self.statics[at], []).append(at)
 
     def before(self, call: int) -> int:
-        """Return the number of keys that were recorded before the key of the call with the number ``call``:
-        the positions below this number are those of the earlier keys. If the index does not have the call,
-        calls with smaller numbers count as earlier."""
+        """Return the position of the key of the call with the number ``call``, which is the number of earlier
+        keys. If the index does not have the call, return how many of its calls have smaller numbers."""
         position = self.positions.get(call)
         return sum(other < call for other in self.positions) if position is None else position
 
     def latest(self, end: int, most: int, fits: Fits | None) -> list[int]:
         """Return the positions (indices) of the latest keys before position ``end``, at most ``most``, the
-        latest first. If ``fits`` is given, only keys whose compilation it accepts are returned."""
+        latest first. With ``fits``, the latest LOOK_AT keys are searched for those whose compilation it
+        accepts."""
         return _latest(range(end), most, self._at(range(end), fits))
 
     def hashes(self, call: int, key: Key) -> tuple[int, int]:
@@ -96,7 +95,8 @@ class Earlier:
 
     def same_shapes(self, key: Key, end: int, fits: Fits) -> int | None:
         """Return the position (index) of the latest key before position ``end`` that has the shapes of
-        ``key`` and whose compilation ``fits`` accepts. None if there is no such key."""
+        ``key`` and whose compilation ``fits`` accepts, among the latest LOOK_AT with these shapes. None if
+        there is none."""
         known = self.by_shapes.get(shapes(key), [])
         before = range(bisect_left(known, end))
         found = _latest(before, 1, self._at(known, fits))

@@ -18,8 +18,7 @@ class Entry(msgspec.Struct, frozen=True):
       path: the path of the argument, or the name of the setting; None: the cause has none, or ``function`` is
         None.
       source: the user's line that made the calls; None: unknown.
-      function: the function of the user; None: the entry is for all operations outside jit and functions of
-        libraries together.
+      function: the function of the user; None: operations outside jit and functions of libraries, summed.
       count: number of calls that missed a cache. A call that made JAX compile several programs, as under
         ``jax.grad``, counts once.
       trace_seconds, lower_seconds, compile_seconds: the seconds of these calls, without what other calls

@@ -56,14 +56,14 @@ class Collectives(Saved, frozen=True):
         loops and the largest branch of each conditional; None: a number of iterations is unknown.
       bytes: bytes of the results of all instructions on one device, each instruction counted once; None: the
         size of a result is unknown.
-      within: number of these instructions by name of the user's function that they come from. It is used to
-        find the line of a new collective; it is not compared, so that a renamed function makes no difference.
+      within: number of these instructions by name of the user's function that they come from; ``?`` if
+        unknown. Not compared.
     """
 
     count: int
     executions: int | None = None
     bytes: int | None = None
-    within: dict[str, int] = {}
+    within: dict[str, int] = {}  # not compared: a renamed function makes no difference
 
 
 class Traffic(msgspec.Struct, frozen=True):
@@ -151,12 +151,8 @@ class ProgramMetrics(SavedMetrics, frozen=True):
 
     @property
     def used_bytes(self) -> int | None:
-        """Return the bytes of memory that the program needs on one device. None if unknown.
-
-        The number is the compiler's estimate, not a measurement. For a program compiled for a target
-        (``--target v5e:4x4``), the target's compiler states it. For any other program, it is the peak
-        computed from XLA's figures.
-        """
+        """Return the bytes of memory that the program needs on one device, as the compiler estimates them.
+        None if unknown."""
         return self.fit.used if self.fit is not None else (self.memory or {}).get("peak")
 
 
@@ -208,9 +204,8 @@ class Metric(msgspec.Struct, frozen=True):
     def compare(
         self, before: SavedMetrics, after: SavedMetrics, tolerance: float = 0.0
     ) -> list[Difference] | None:
-        """Return the figures that differ between the programs ``before`` and ``after`` by more than
-        ``tolerance`` (relative: 0.05 is 5 %), in the order of ``after``. A figure that is unknown for one of
-        the programs is left out. Return None if all figures of one program are unknown."""
+        """Return the figures that are known for both programs and differ by more than ``tolerance``, relative
+        to ``before`` (0.05 is 5 %). None if all figures of one of the programs are unknown."""
         old, new = self.extract(before), self.extract(after)
         if old is None or new is None:
             return None
@@ -297,7 +292,7 @@ def memory_of(p: Program, fit: Fit | None = None) -> tuple[Memory, int | None]:
     temporaries are known.
 
     Args:
-      fit: the result of ``target_programs.fit``, if ``p`` was compiled for a target; None: ``p`` ran.
+      fit: the result of ``target_programs.fit``, if ``p`` was compiled for a target; otherwise None.
     """
     if fit is None:
         return sizes(p.compiled)
@@ -423,8 +418,7 @@ def _axes(c: Collective) -> str:
 
 def _arguments(key: Key) -> dict[str, int]:
     """Return the number of arguments with each path, type and sharding in the cache key ``key``:
-    ``{"batch['x']: f32[64,32] P('data',)": 1}``. Numbers in paths become ``*``, so that arguments of equal
-    layers are counted together."""
+    ``{"batch['x']: f32[64,32] P('data',)": 1}``. Numbers in paths become ``*``."""
 
     def spec(index: int | None) -> str:
         s = key.shardings[index] if index is not None and 0 <= index < len(key.shardings) else None

@@ -1,8 +1,7 @@
 """Collect the sizes of arguments' axes for which a function was compiled again, and propose sizes to pad to.
 
-A size is weighted by its number of calls, if this number is known. It is known for a watched function whose
-NumPy arguments have a different number of bytes for each size. Otherwise a size counts once for each recorded
-cache miss, because calls on the fast path record no sizes.
+A size is weighted by its number of calls. If that is unknown, a size counts once for each recorded cache miss,
+because calls on the fast path record no sizes.
 """
 
 from __future__ import annotations
@@ -64,18 +63,16 @@ class Joint(msgspec.Struct, frozen=True):
 
 @cached_until_changed
 def varying(run: Run) -> list[Varying]:
-    """Return the axes of arguments whose changing size made the user's functions recompile, those with the
-    most sizes first. Arguments that the function itself makes longer are left out. So is a size that grows by
-    a constant from call to call, if no other size of the function varies: padding only delays the next
-    compilation."""
+    """Return the axes of arguments that had at least FEWEST sizes and made a user's function recompile, those
+    with the most sizes first. Left out are arguments that the function itself makes longer, and functions of
+    which only one size varies and grows steadily from call to call."""
     found = [v for f in run.functions.values() if f.user for v in _of_function(run, f)]
     return sorted(found, key=lambda v: (-len(v.observed), v.function.id, v.path, v.axis))
 
 
 def _of_function(run: Run, f: Function) -> list[Varying]:
-    """Return the axes of arguments of ``f`` that had at least FEWEST sizes, except those that ``varying``
-    leaves out. The list is empty if ``f`` was not recompiled because of a new shape, or if the program calls
-    ``f`` for each leaf of a pytree."""
+    """Return what ``varying`` returns for the function ``f``. Empty also if the program calls ``f`` for each
+    leaf of a pytree."""
     every = [c for c in f.compilations if c.key is not None and c.reached != ["fast_path"]]
     calls = [c for c in every if c.entry == "call"]
     if not calls:  # it is only called under grad or vmap: each of these calls traces it for another size
@@ -93,6 +90,7 @@ def _of_function(run: Run, f: Function) -> list[Varying]:
         if len(set(sizes)) >= FEWEST and len(sizes) == len(calls):
             alike.setdefault((axis, tuple(sizes)), []).append(path)
     found = []
+    # Padding a size that grows steadily only delays the next compilation.
     if len(alike) == 1 and all(bucketing.creeps(sequence) for _, sequence in alike):
         return []
     counts = _calls(f, calls) if alike else None
@@ -110,19 +108,20 @@ def _of_function(run: Run, f: Function) -> list[Varying]:
 
 
 def _other_change(run: Run, c: Compilation) -> str | None:
-    """Return the kind of input (``dtype``, ``static_value``, ...) that changed in ``c``, if the function
-    object of ``c`` was created for this call alone. Return None otherwise, or if no input changed."""
+    """Return the kind (``dtype``, ``static_value``, ...) of ``causes.changed_input``; None if that is
+    None."""
     found = causes.changed_input(run, c)
     return found.kind if found is not None else None
 
 
 def _calls(f: Function, misses: Sequence[Compilation]) -> tuple[int, ...] | None:
     """Return, for each of ``misses`` (calls of ``f`` that missed a cache), how many calls of ``f`` had the
-    same argument sizes. Later misses with the same sizes get 0. Return None if the numbers are unknown."""
+    same argument sizes. Later misses with the same sizes get 0. None if the numbers are unknown."""
     counts = [0] * len(misses)
     of_process: defaultdict[str, dict[tuple[tuple[str, int, int], ...], int]] = defaultdict(dict)
     for i, c in enumerate(misses):
         of_process[c.process.id].setdefault(tuple(_sizes(c)), i)
+    # The numbers are known for a watched function with one size, or with other bytes for each size.
     for process, firsts in of_process.items():
         if process not in f.counted_calls:
             return None
@@ -158,7 +157,7 @@ def joint(axes: Sequence[Varying]) -> list[Joint]:
 
 
 def _sizes(c: Compilation) -> list[tuple[str, int, int]]:
-    """Return (path, index of the axis, size) of all axes of the arguments of ``c``."""
+    """Return (path, index of the axis, size) of all axes of the arguments of ``c`` whose size is a number."""
     assert c.key is not None
     return [
         (leaf.path, axis, size)

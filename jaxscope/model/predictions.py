@@ -39,7 +39,7 @@ class Prediction(msgspec.Struct, frozen=True):
       causes: why the next call will recompile, the decisive cause first.
       leaves: number of leaves of the argument. A tree with several leaves rarely matches a result by chance.
       status: pending, confirmed (by a later recompile) or withdrawn (a later call did not recompile); None:
-        the run ended before another call.
+        the run ended before this was known.
       confirmed_by: the later call that recompiled; None: no such call.
     """
 
@@ -87,16 +87,13 @@ def of(run: Run, c: Compilation) -> list[Prediction]:
 
 
 def came_back(run: Run, c: Compilation, path: str, of: Callable[[LeafFacts], object] | None = None) -> bool:
-    """Return whether an argument of ``c`` has a new sharding because it is a result of an earlier call, as in
-    ``state = f(state)``. The earlier call is the one whose cache key differs least.
-
-    Compared are the arrays at or below ``path`` in both calls. At least one must have a new sharding. Each
-    array with a new sharding must have the sharding of the matching result, and must not be known to come
-    from a line other than those of the two calls.
+    """Return whether the arrays at or below the argument path ``path`` whose sharding in ``c`` is new are
+    results of the earlier call with which ``c`` is compared, as in ``state = f(state)``. False if no sharding
+    is new, or if such an array is known to come from a line other than those of the two calls.
 
     Args:
-      of: a function that returns the property of a leaf (an array) to compare, such as its dtype, or None if
-        it is unknown. If ``of`` itself is None, the sharding is compared.
+      of: a function that returns another property of a leaf (an array) to compare, such as its dtype, or None
+        if it is unknown. If ``of`` itself is None, the sharding is compared.
     """
     of = of or _placed
     comparison = causes.compared(run, c)
@@ -207,11 +204,11 @@ def _seen_before(run: Run, c: Compilation, expected: Facts) -> bool:
 
 
 def _status(run: Run, c: Compilation, facts: Facts, fed: Fed) -> tuple[str | None, Compilation | None]:
-    """Return (status, call) of a prediction: if a result of ``c`` is passed as an argument of the next call,
-    the next call recompiles.
+    """Return (status, call) of the prediction that the next call after ``c`` recompiles, because a result of
+    ``c`` is passed to it as an argument.
 
-    CONFIRMED: it did; ``call`` is the call that recompiled (otherwise None). WITHDRAWN: the next call did not
-    recompile for this reason. PENDING: there was no next call yet. None: the program ended without one.
+    CONFIRMED: it did; ``call`` is this call (otherwise None). WITHDRAWN: it did not recompile for this
+    reason. PENDING: not known yet. None: the program ended before this was known.
 
     Args:
       facts: the flattened key of ``c``.
@@ -240,23 +237,18 @@ def _status(run: Run, c: Compilation, facts: Facts, fed: Fed) -> tuple[str | Non
 
 
 def made_by_it(c: Compilation, later: Compilation, paths: Iterable[str]) -> bool:
-    """Return whether the arguments ``paths`` of call ``later`` may be results of call ``c``.
-
-    jaxlib keeps the line at which each array was created. The result is True if one of the arguments was
-    created at the line of ``c`` or of ``later``, or if no line is known. One argument suffices, because a
-    function can also return arrays that it received.
-    """
+    """Return whether the arguments ``paths`` of call ``later`` may be results of call ``c``: one of them was
+    created at the line of ``c`` or of ``later``, or the lines of all are unknown."""
     here = {f.place for f in (c.site, later.site) if f is not None}
+    # One argument suffices, because a function can also return arrays that it received.
     made = {f.place for path in paths if (f := later.made_at(path)) is not None}
     return not made or bool(made & here)
 
 
 def _as_expected(found: LeafFacts | None, before: LeafFacts, expected: LeafFacts) -> bool | None:
-    """Return whether a leaf of a later call has the predicted type and placement. None if a property was not
-    recorded.
-
-    Shape, dtype and weak type are compared. Sharding, committedness and memory kind are compared only if the
-    prediction says that they change.
+    """Return whether a leaf of a later call has the predicted shape, dtype and weak type, and the predicted
+    sharding, committedness and memory kind where the prediction says that these change. None if one of the
+    latter was not recorded.
 
     Args:
       found: the leaf in the later call; None: that call has no such leaf.

@@ -83,20 +83,20 @@ class Rank(msgspec.Struct, eq=False):
       seen: the rank's compilations of programs that run on several processes, in order of time.
       began_ns, last_ns: when the recording began, and when the rank was last known to be alive.
       left_ns: when the rank's program ended or was killed; None: the program still runs, or this is unknown.
-      left: whether the program came to its end by itself, and the process then waited for the other ranks for
-        more than LEFT_EARLY_NS nanoseconds.
+      left: whether the program came to its end by itself, and the process was still alive more than
+        LEFT_EARLY_NS nanoseconds later, because it waited for other ranks.
       code: the exit code, negative for a signal; None: unknown.
       cut: whether a signal ended the process before its program came to its end.
-      died, died_at: class and line of the uncaught exception; None: there was none.
+      died, died_at: class and line of the uncaught exception; None: there was none, or unknown.
       steps: the number of steps that the rank counted; None: steps are not counted.
       trace_seconds, lower_seconds, compile_seconds: sums over all compilations of the rank.
       memory: bytes that the largest program of the rank needs on one device; None: unknown.
       compiled: number of compilations.
       slowest: (user's line, name of the function, seconds) of the slowest compilation; None: there is none.
-      look: the event about the line at which the main thread is. A rank writes such events while nothing else
-        is recorded. None: there is none, or the main process recorded something else after it.
-      phase: (trace, lower or compile; user's line; when it began) of the phase that is in progress or was
-        when the process ended; None: there is none.
+      look: the event about the line at which the main thread is. None: there is none, or the main process
+        recorded something else after it.
+      phase: (trace, lower or compile; user's line; when it began) of the phase that is in progress, or was
+        when the process was killed; None: there is none.
     """
 
     number: int
@@ -471,7 +471,8 @@ class RankLog:
 
     @property
     def main(self) -> _Process | None:
-        """Return the process of this rank that the user started. Return None if no process was recorded."""
+        """Return the process of this rank that the user started, or if it was not recorded, another one. None
+        if no process was recorded."""
         return main_of([p for _, p in self.logs()], self.exited)
 
     @property
@@ -659,8 +660,8 @@ class _Names:
 
 
 def _number(processes: Sequence[_Process]) -> None:
-    """Give each compilation in ``processes``, all processes of one rank, its number among those of its
-    function, in order of time: 2 for ``step#2``."""
+    """Give each call in ``processes``, all processes of one rank, that ran a phase (trace, lower, compile) or
+    tried to, its number among those of its function, in order of time: 2 for ``step#2``."""
     every = [(p.pid, c) for p in processes for c in p.calls.values()]
     if len(processes) > 1:
         every.sort(key=lambda each: (each[1].t_ns, each[0], each[1].call))

@@ -96,7 +96,7 @@ class Process(msgspec.Struct, eq=False):
       snapshots: the recorded lists of its live arrays, in order of time.
       transfers: the latest event about the transfers (copies between host and devices) of each line, by
         (direction, kind, file, line).
-      first_seconds: seconds of the first transfer of each line, by the same key.
+      first_seconds: seconds of the first transfer of each line, if known, by the same key.
     """
 
     id: str
@@ -131,8 +131,8 @@ class Process(msgspec.Struct, eq=False):
 
 
 class Compilation(msgspec.Struct, eq=False):
-    """A call that missed JAX's C++ fast path (so that Python code of JAX ran), and the phases (trace, lower,
-    compile) that it ran.
+    """A call that missed JAX's C++ fast path, or requested a trace ahead of time, and the phases (trace,
+    lower, compile) that it ran.
 
     Many of these calls compile nothing: see ``reached``.
 
@@ -211,8 +211,8 @@ class Compilation(msgspec.Struct, eq=False):
         return self.missed.step if self.missed else None
 
     def ended_phases(self) -> Iterator[tuple[str, int, float]]:
-        """Yield (phase, end in ns since the epoch, seconds) of each phase that has ended and took time. The
-        seconds include phases of other calls that ran inside this phase."""
+        """Yield (phase, end in ns since the epoch, seconds) of each phase that has ended, if its seconds are
+        known and not 0. They include phases of other calls that ran inside this phase."""
         for phase, event in (("trace", self.traced), ("lower", self.lowered), ("compile", self.compiled)):
             failed = self.failed if self.failed is not None and self.failed.phase == phase else None
             ended = event or failed
@@ -222,9 +222,8 @@ class Compilation(msgspec.Struct, eq=False):
     @property
     def reached(self) -> list[str]:
         """Return the phases that the call completed: ``["traced", "lowered", "compiled"]`` or some of them.
-        The list is empty if a phase began and none succeeded, and ``["fast_path"]`` if no phase began: the
-        call only missed JAX's C++ fast path. Callers must not change the list, because all compilations share
-        it."""
+        If there are none, the list is empty if a phase is in progress or failed, and otherwise
+        ``["fast_path"]``. All compilations share the list: callers must not change it."""
         if self.reached_phases or self.phase is not None or self.failed is not None:
             return _BY_BITS[self.reached_phases]
         return _FAST_PATH
@@ -238,9 +237,8 @@ class Compilation(msgspec.Struct, eq=False):
 
     @property
     def goes_on(self) -> bool:
-        """Return whether the call compiled what another ``Compilation`` of its function traced under a
-        transform. A call of ``jax.grad(f)`` makes JAX trace ``f`` and then compile two programs; each of the
-        three is a ``Compilation``."""
+        """Return whether the call is under a transform (``jax.grad``) and traced nothing: it compiled what
+        another ``Compilation`` of its function had traced."""
         return self.entry == "transform" and not self.reached_phases & 1
 
     @property
@@ -271,12 +269,8 @@ A = TypeVar("A", bound=Asked)
 
 def cached_until_changed(compute: Callable[Concatenate[A, P], T]) -> Callable[Concatenate[A, P], T]:
     """Decorate ``compute``, a function whose first argument is a Function or a Run, so that its result is
-    cached in that argument.
-
-    The result is computed again when the ``version`` of the Function or the Run has changed. Callers must not
-    change the result. Further arguments must be the same in every call, because they are not part of the
-    cache's key.
-    """
+    cached in that argument until the ``version`` of the argument changes. Callers must not change the result.
+    Further arguments must be the same in every call: they are not part of the cache's key."""
     name = f"{compute.__module__}.{compute.__qualname__}"
 
     @functools.wraps(compute)
@@ -292,24 +286,21 @@ def cached_until_changed(compute: Callable[Concatenate[A, P], T]) -> Callable[Co
 
 
 class Function(msgspec.Struct, eq=False):
-    """A function of the program, and its calls that missed JAX's C++ fast path (so that Python code of JAX
-    ran).
+    """A function of the program, and its calls that missed JAX's C++ fast path.
 
     Its seconds are sums over these calls. What is compiled inside the trace of another function counts for
-    the compiled function alone, so that the seconds of all functions add up to the time spent compiling
-    (``Process.compiling_seconds``), unless several threads compile at once.
+    the compiled function alone.
 
     Attributes:
       id: the id in the log: qualified name, file and first line, then the wrappers around it.
       seen: the event that describes the function: names, file, line.
       compilations: its calls that missed the fast path, in order of time, even if they compiled nothing.
       watched: whether jaxscope counts all calls of the function.
-      step: whether these calls count as steps of the training loop.
+      step: whether its calls count as steps of the training loop.
       traces, lowerings, compiled: how often each phase succeeded. ``compiled`` includes loads from the
         persistent cache.
       persistent_cache_hits: number of loads from JAX's persistent compilation cache.
-      counted_misses: {process id: number of fast-path misses that were only counted, because an earlier miss
-        had the same cache key}.
+      counted_misses: {process id: number of fast-path misses without an event (``MissesCounted``)}.
       counted_calls: number of calls, by process id, if the function is watched.
       brought: for each process id {bytes of the NumPy arguments of a call: number of such calls}; None:
         unknown.
@@ -381,8 +372,8 @@ class Function(msgspec.Struct, eq=False):
 
 
 def unseen(function: str) -> FunctionSeen:
-    """Return a FunctionSeen event for a function that no event in the log describes. It has only the names in
-    the id ``function``: name ``step`` and qualified name ``main.step`` for ``main.step@train.py:12``."""
+    """Return a FunctionSeen event for a function that no event in the log describes, with only the names in
+    the id ``function``: ``step`` and ``main.step`` for ``main.step@train.py:12``."""
     name = function.partition("@")[0]
     return FunctionSeen(function=function, name=name.rpartition(".")[2] or name, qualname=name)
 
@@ -424,14 +415,13 @@ class StaleCapture(msgspec.Struct, eq=False):
 
 
 class Program(msgspec.Struct, eq=False):
-    """A compiled program, or one that was only lowered. If the same program is compiled twice, there is one
-    Program with two compilations.
+    """A program that was lowered, and mostly compiled, perhaps several times.
 
-    The attributes after ``compilations`` are only for a program for a target (a machine given by
-    ``--target``). ``Run.retargeted`` has these programs.
+    The attributes after ``compilations`` are only for programs for a target (a machine given by
+    ``--target``). These are in ``Run.retargeted``.
 
     Attributes:
-      id: a hash of the lowered text, the compile options and the devices or the target.
+      id: the id in its events; for a program for a target that was skipped, the call and the target.
       module: name of the module: ``jit_train_step``; None: unknown.
       lowered, compiled: the latest events about its lowering and compilation; None: not recorded.
       target: the platform that it is lowered for (``tpu``), or the name of its target.
@@ -505,14 +495,14 @@ class Program(msgspec.Struct, eq=False):
 
     @property
     def called(self) -> bool:
-        """Return whether the program was compiled for a call of its function. False if it was only lowered or
-        compiled ahead of time, by ``.lower().compile()``. It may then have run or not."""
+        """Return whether a call that was not ahead of time (``.lower()``) lowered or compiled the program. If
+        not, it may have run all the same."""
         return any(c.entry != "aot" for c in self.compilations)
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """The comparison of a call's cache key with an earlier key: of all earlier keys of the same function in
-    the same process, the one that differs least.
+    """The comparison of a call's cache key with an earlier key of the same function in the same process: the
+    one that differs least.
 
     Attributes:
       level: the first cache in which the call was not found: trace, lower, compile or fast_path.

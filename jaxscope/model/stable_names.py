@@ -39,9 +39,8 @@ def root(path: str) -> str:
 
 
 def order(f: Function) -> tuple[object, ...]:
-    """Return a key that sorts functions of the same name: by file, line and column of ``f``, then by the
-    places of the functions that ``f`` captures. An edit above these places does not change the order; nor
-    does it matter which function the program calls first."""
+    """Return a key that sorts functions by file and line, then by their ids, then by the functions that they
+    capture. The order does not depend on which function the program calls first."""
     place, _, _ = f.id.partition(" | captures ")
     return f.seen.file or "", f.seen.line or 0, _with_numbers(place), _with_numbers(f.seen.captured_code)
 

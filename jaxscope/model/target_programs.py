@@ -16,8 +16,8 @@ from jaxscope.schema.targets import Target
 
 def of_run(run: Run) -> list[tuple[Function, list[Program]]]:
     """Return (function, its latest program for each target) for each function with programs for targets
-    (machines given by ``--target``), also those that are not compiled (yet). The functions that took most
-    seconds to trace, lower and compile in the run come first; programs are sorted by target."""
+    (``--target``), even if they are not compiled. The functions with the most seconds of tracing, lowering
+    and compiling come first; programs are sorted by target."""
     latest: dict[tuple[str, str], Program] = {}
     for p in run.retargeted.values():
         f = p.function
@@ -41,8 +41,8 @@ def target_of(run: Run, p: Program) -> Target | None:
 
 def fit(run: Run, p: Program) -> Fit | None:
     """Return whether ``p`` fits into the memory of its target (a machine given by ``--target``), with the
-    bytes that ``p`` needs. None if ``p`` is not compiled yet, or could not be compiled for another reason
-    than its size."""
+    bytes that ``p`` needs. None if its compilation has not ended, or failed for another reason than lack of
+    memory."""
     if p.target_compiled is None:
         return None
     if p.target_compiled.outcome == EXHAUSTED:

@@ -14,13 +14,11 @@ class WallTime(msgspec.Struct, frozen=True):
     """The wall time of a run, divided by what its main process did. The parts add up to ``seconds``.
 
     Attributes:
-      seconds: seconds of the program, or if only a part of it was recorded, of the recording.
+      seconds: seconds that the program ran, as far as known (``Run.seconds``).
       before_compiling: seconds until the first trace, lowering or compilation began: imports and set-up.
       compiling: seconds during which something was traced, lowered or compiled.
-      waiting: seconds in which the program waited for the devices after the first compilation began. None:
-        unknown; these seconds are then in ``rest``. There are two measurements, of which the larger is taken:
-        the recorded waits for values, and samples of the main thread. Samples also show waits in calls of
-        jitted functions.
+      waiting: seconds in which the program waited for the devices, as far as measured. None: unknown; these
+        seconds are then in ``rest``.
       rest: the other seconds.
     """
 
@@ -47,6 +45,7 @@ def wall_time(run: Run) -> WallTime | None:
     waiting = _waiting(run, process, first)
     if waiting is not None and waiting > left:
         waiting = None
+    # The larger of two measurements. Samples also show waits in calls of jitted functions.
     sampled = _sampled(run)
     if sampled is not None and sampled > (waiting or 0.0):
         waiting = min(sampled, left)
@@ -76,8 +75,8 @@ def _sampled(run: Run) -> float | None:
 
 def _waiting(run: Run, process: Process, first: int) -> float | None:
     """Return the seconds in which the thread of ``process`` that runs the steps waited for values of devices.
-    None if unknown, or if it may have waited while another thread compiled. Waits that ended before
-    ``first``, when the first compilation began (ns since the epoch), do not count."""
+    None if unknown, for example because several threads compiled. Waits that ended before ``first`` (ns since
+    the epoch) do not count."""
     threads = {
         event.thread
         for c in run.compilations.values()

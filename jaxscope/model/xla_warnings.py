@@ -31,8 +31,7 @@ class Overheard:
 
     def of(self, p: Program) -> list[str] | None:
         """Return the texts of the warnings that XLA printed while it compiled ``p``, each text once. None if
-        XLA's output was not recorded, if an environment variable kept XLA from printing warnings, or if ``p``
-        was never compiled but only loaded from the persistent cache."""
+        unknown: XLA's output was not recorded or was muted, or XLA did not compile ``p`` in this run."""
         self._place()
         found = self._texts.get(p.id)
         if found is not None:
@@ -43,14 +42,11 @@ class Overheard:
         return [] if here else None
 
     def lost(self) -> list[Lost]:
-        """Return why warnings of XLA are missing, one entry for each reason. The list is empty if none are
-        missing.
-
-        Output of XLA that was not recorded is a reason only if a program runs on several devices: XLA prints
-        these warnings for no other programs.
-        """
+        """Return why warnings of XLA are missing, one entry for each reason. Output of XLA that was not
+        recorded is a reason only if a program runs on several devices."""
         self._place()
         found = []
+        # XLA prints these warnings only for programs on several devices.
         if self._several and not self._run.stderr:
             reason = (
                 "XLA's warnings (involuntary rematerialization) are recorded only with"
@@ -101,7 +97,7 @@ class Overheard:
 
 def _compiling(c: Compilation) -> tuple[int, float] | None:
     """Return (begin, end) of the compilation by XLA in call ``c``, in ns since the epoch; the end is infinite
-    if the compilation still runs. None if there was no compilation."""
+    if the compilation still runs. None if there was no compilation, or its length is unknown."""
     if c.phase == COMPILE:
         return c.phase_ns, float("inf")
     ended = c.compiled or (c.failed if c.failed is not None and c.failed.phase == COMPILE else None)

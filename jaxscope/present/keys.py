@@ -49,7 +49,8 @@ def _leaf(leaf: LeafFacts) -> str:
 
 def changed(name: str, was: Row, now: Row) -> bool:
     """Return whether the part ``name`` differs between two cache keys. ``was`` and ``now`` are the keys, as
-    ``key_rows`` returns them. False if every key has this part, but it was not recorded in both."""
+    ``key_rows`` returns them. False for a part that every key has (``OF_EVERY_CALL``), if it is missing in
+    one of the two."""
     if name in OF_EVERY_CALL and not (name in was and name in now):
         return False
     return was.get(name) != now.get(name)

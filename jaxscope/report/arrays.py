@@ -66,9 +66,9 @@ def _group(g: Group, intents: OfArrays) -> contract.ArrayGroup:
 
 
 def exhausted(run: Run, places: Places) -> Iterator[Line]:
-    """Yield lines about the out-of-memory error that ended the program: its message, the memory that the
-    failed program needed, and the largest live arrays. Yield nothing if the program did not end with such an
-    error. ``places`` shortens file names."""
+    """Yield lines about the out-of-memory error of the program: its message, the memory that the failed
+    program needed, and the largest live arrays. Yield nothing if there was no such error. ``places`` shortens
+    file names."""
     last = model.of_failure(run)
     died = run.main.died if run.main is not None else None
     if last is not None and last.error is not None:
@@ -98,13 +98,11 @@ def exhausted(run: Run, places: Places) -> Iterator[Line]:
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Yield the lines of the report's section on live arrays. They show one snapshot
-    (``model.arrays.fullest``): the one with the most bytes, or one with nearly as many in which more arrays
-    have a variable's name.
+    """Yield the lines of the report's section on live arrays. They show one snapshot, which
+    ``model.arrays.fullest`` chooses.
 
-    Yield nothing if no snapshot has arrays. Unless ``everything`` is set or memory ran out, also yield
-    nothing if the arrays take less than 1 MiB. ``places`` shortens file names. ``everything`` (``--all``)
-    lists all arrays.
+    Yield nothing if it has no arrays, or if it is not worth a section because the arrays take less than 1
+    MiB. ``places`` shortens file names. ``everything`` (``--all``) lists all arrays, however small.
     """
     snapshots = model.of_main(run)
     s = model.fullest(snapshots)
@@ -148,8 +146,9 @@ def _last_before_a_gap(run: Run, snapshots: Iterable[Snapshot]) -> float | None:
 
 
 def _devices(s: Snapshot) -> str:
-    """Return how many bytes each device has, and how full the fullest one is: `` on 8 devices, 1.0 MiB to 1.2
-    MiB each; device 0 has 1.1 MiB of 16 GiB in use``. A part that is unknown is missing in the text."""
+    """Return the end of a sentence: `` on 8 devices, 1.0 MiB to 1.2 MiB each; device 0 has 1.1 MiB of 16 GiB
+    in use``. The first part is missing if fewer than two devices have arrays, the second if no device reports
+    its memory."""
     used = {d: n for d, n in s.by_device.items() if n}  # devices that have arrays
     limits = [m for m in s.memory if m.in_use is not None and m.limit]
     fullest = ""
@@ -165,8 +164,8 @@ def _devices(s: Snapshot) -> str:
 
 
 def _kinds(run: Run, s: Snapshot) -> Iterator[Line]:
-    """Yield at most two lines about a snapshot: ``by kind: parameters 2.0 GiB, optimizer state 4.0 GiB`` and
-    ``by dtype: float32 5.0 GiB, bfloat16 1.0 GiB``. A line with only one entry is not yielded."""
+    """Yield at most two lines about the larger kinds and dtypes of arrays in a snapshot: ``by kind:
+    parameters 2.0 GiB, optimizer state 4.0 GiB`` and ``by dtype: float32 5.0 GiB, bfloat16 1.0 GiB``."""
     kinds = model.sums(s, model.kind_of(run))
     dtypes = model.sums(s, lambda g: g.dtype)
     for what, sums, worth in (
@@ -181,11 +180,11 @@ def _kinds(run: Run, s: Snapshot) -> Iterator[Line]:
 
 def _groups(s: Snapshot, places: Places, limit: int | None) -> Iterator[Line]:
     """Yield a line for each variable of the program that holds arrays (``state.params``), the most bytes
-    first. Then yield the sum of the variables that are not listed, and the share of the bytes that no
-    variable leads to.
+    first, then lines about what is not listed and what no variable leads to.
 
     Args:
-      limit: the largest number of variables to list; None: list each path, shape and sharding instead.
+      limit: the largest number of variables to list, without small ones; None: list each group of arrays
+        instead.
     """
     trees = model.sums(s, model.tree_of) if limit else [model.Sum(g.path, [g]) for g in s.groups]
     shown = [t for t in trees if not limit or _weight(t) >= SMALL * s.known_bytes][:limit]
@@ -221,8 +220,7 @@ def _most(t: model.Sum) -> str:
 
 
 def _meshes(s: Snapshot) -> Iterator[Line]:
-    """Yield drawings that show which device holds which slice of an array. There is one drawing for each
-    sharding in the snapshot ``s``; its example is the largest array with this sharding."""
+    """Yield a drawing for each entry of ``layouts(s)``: which device holds which slice of the array."""
     for g, sharding, shape in layouts(s):
         yield line(
             (escape(g.path, 120), "bold"),
@@ -235,9 +233,9 @@ def _meshes(s: Snapshot) -> Iterator[Line]:
 
 
 def layouts(s: Snapshot) -> Iterator[tuple[Group, Sharding, list[int]]]:
-    """Yield (group, sharding, shape) for each sharding in the snapshot ``s`` that splits arrays. The group
-    (arrays that are alike) is the largest one that has this sharding and a variable's name. A sharding that
-    puts the whole array on every device is not yielded."""
+    """Yield (group, sharding, shape) for each sharding in the snapshot ``s`` that splits arrays and can be
+    drawn, once for each number of dimensions. The group (arrays that are alike) is the first one with this
+    sharding and a variable's name."""
     shown: set[tuple[str, str | None, int]] = set()
     for g in s.groups:
         shape = [d for d in g.shape or () if isinstance(d, int)]

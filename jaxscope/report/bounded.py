@@ -33,8 +33,8 @@ def cut(text: str, most: int) -> str:
 
 
 def first_that_fit(values: Iterable[T], room: int, shorter: Callable[[T], T] | None = None) -> list[T]:
-    """Return values from the beginning of ``values`` that together take at most ``room`` bytes as a JSON
-    list. The list ends before the first value that does not fit.
+    """Return the values from the beginning of ``values`` that take at most ``room`` bytes as JSON, each with
+    a comma. The list ends before the first value that does not fit.
 
     Args:
       shorter: makes a value smaller; called for each value that does not fit, which is then tried again.
@@ -54,12 +54,12 @@ def first_that_fit(values: Iterable[T], room: int, shorter: Callable[[T], T] | N
 
 
 def fitted(value: Any, room: int, path: str, left_out: list[str]) -> Any:
-    """Return ``value``, plain data, shortened so that it takes at most ``room`` bytes as JSON. A text or a
-    list loses its end. Of a dict, the largest values are shortened or missing.
+    """Return ``value``, plain data, or a shorter version of it that takes at most ``room`` bytes as JSON: a
+    text or a list without its end, a dict in which values are shortened or missing, None for a number.
 
     Args:
       path: the path of ``value`` in the report: ``functions/0/key``.
-      left_out: this function appends the paths of all missing or shortened parts to this list.
+      left_out: this function appends to it the paths of the missing and shortened parts.
     """
     if size(value) <= room:
         return value

@@ -67,11 +67,11 @@ def rows(columns: Sequence[Column]) -> list[Row]:
 
 
 def headings(columns: Sequence[Column]) -> list[Row]:
-    """Return the rows at the top of the table, which describe ``columns``.
+    """Return the rows at the top of the table, which describe ``columns``: one with the names of the targets,
+    then one for each option or environment variable that ``run --vary`` set, with its value in each column.
 
-    The first row has the names of the targets (machines to compile for). It is missing if all columns have
-    the same target and ``run --vary`` set something. Below it is a row for each option or environment
-    variable that ``run --vary`` set, with its value in each column.
+    The first is missing if all targets are equal and ``run --vary`` set something. A long name takes several
+    rows.
     """
     targets = [c.target or "" for c in columns]
     names = list(dict.fromkeys(name for c in columns for name in c.variant.settings))
@@ -98,9 +98,9 @@ def _broken(name: str) -> list[str]:
 
 
 def _shortened(values: list[str]) -> list[str]:
-    """Return ``values`` without the words with which all of them begin, if one is too wide for a column
-    (NAME): ``policy=full``, ``policy=none`` -> ``…full``, ``…none``. Values that are all equal keep these
-    words."""
+    """Return ``values``, each cut to WIDEST characters. If one is longer than NAME, they lose the words with
+    which all of them begin: ``policy=full``, ``policy=none`` -> ``…full``, ``…none``; but not if all are
+    equal."""
     if max(map(len, values)) <= NAME or len(set(values)) < 2:
         return [escape(v, WIDEST) for v in values]
     # All values begin with what the first and the last in alphabetical order have in common.
@@ -112,8 +112,7 @@ def _shortened(values: list[str]) -> list[str]:
 
 def _marked(row: Row, ran: Sequence[bool]) -> Row:
     """Return ``row`` with a mark in the cell of its smallest value, if all values are known and not all
-    equal, and the smallest is exact. ``ran``: for each column, whether its program was compiled and fits into
-    memory. Other columns do not count."""
+    equal, and the smallest is exact. ``ran``: for each column, whether its value counts."""
     known = [v for v, r in zip(row.values or [], ran, strict=False) if r]
     if row.values is None or len(known) < 2 or None in known or len(set(known)) < 2:
         return row
@@ -210,8 +209,8 @@ def _bound_over(b: Bounds, axes: str) -> tuple[float | None] | None:
 
 
 def _bound(name: str, found: Sequence[tuple[float | None] | None]) -> Row:
-    """Return the row with a lower bound on the time of one call, for each column. If the bound is 0 in all
-    columns, its cells are empty.
+    """Return the row with a lower bound on the time of one call, for each column. If all known bounds are 0,
+    its cells are empty.
 
     Args:
       name: what the bound is about: ``compute``, ``memory``, or mesh axes.
@@ -249,9 +248,9 @@ def _axes(axes: str) -> str:
 
 
 def table(columns: Sequence[Column], width: int) -> Iterator[Line]:
-    """Yield the table that compares the programs of ``columns``, as lines of at most ``width`` characters.
-    Yield nothing if no figure of any program is known. If not all columns fit side by side, the rest follows
-    below as further tables."""
+    """Yield the lines of the table that compares the programs of ``columns``. If the columns do not fit side
+    by side into ``width`` characters, the rest follows below as further tables. Yield nothing if no figure of
+    any program is known."""
     table_rows, heads = rows(columns), len(headings(columns))
     if len(table_rows) == heads:
         return
@@ -294,8 +293,8 @@ def _style(cell: str, heading: bool, same: bool) -> str:
 
 
 def as_json(variants: Sequence[Variant]) -> list[contract.Comparison]:
-    """Return the entry ``comparisons`` of the JSON report: one comparison for each function that has several
-    programs. ``variants`` are the run itself, then its sub-runs (the same program with other settings or
+    """Return the entry ``comparisons`` of the JSON report: one comparison for each function with several
+    columns. ``variants`` are the run itself, then its sub-runs (the same program with other settings or
     another number of devices)."""
     number = {
         id(v): n - 1 if n else None for n, v in enumerate(variants)

@@ -54,8 +54,8 @@ def tolerant(stream: TextIO) -> None:
 
 def wants_color(stream: TextIO) -> bool:
     """Return whether text printed to ``stream`` should have ANSI color codes. The environment variable
-    NO_COLOR forbids them; otherwise FORCE_COLOR, unless it is 0, demands them. If neither is set, return
-    whether ``stream`` is a terminal with colors."""
+    NO_COLOR forbids them; otherwise FORCE_COLOR demands them, unless it is 0. If both are empty or not set,
+    return whether ``stream`` is a terminal with colors."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
@@ -68,8 +68,8 @@ def console(stream: TextIO, *, width: int | None = None, color: bool | None = No
     emoji codes, and does not highlight anything.
 
     Args:
-      width: the width in characters; None: the width of the terminal, but at most WIDEST, or PLAIN_WIDTH if
-        ``stream`` is a file.
+      width: the width in characters; None: ``terminal_width``, from 20 to WIDEST, or PLAIN_WIDTH if that is
+        None.
       color: whether to use colors; None: ``wants_color`` decides.
     """
     from rich.console import Console  # takes 30 ms, so it is imported late
@@ -95,8 +95,8 @@ def _width(stream: TextIO) -> int:
 
 
 def terminal_width(stream: TextIO) -> int | None:
-    """Return the width of the terminal in characters. If the environment variable COLUMNS is set, return its
-    value instead. Return None if it is not set and ``stream`` is a file or a pipe."""
+    """Return the environment variable COLUMNS if it is a positive number, else the width of the terminal in
+    characters, or None if ``stream`` is not a terminal."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns[:6]) > 0:
         return int(columns[:6])

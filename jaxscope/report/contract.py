@@ -24,13 +24,12 @@ T = TypeVar("T", bound="Entry")
 
 
 class Entry(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """An object of the JSON report. Its keys are the fields of the class. All types of the report derive from
-    this class."""
+    """An object of the JSON report. Its keys are the fields of the class."""
 
     @classmethod
     def copy_of(cls: type[T], source: object, /, **more: object) -> T:
-        """Return an entry of this class. A field that is given in ``more`` has that value. Each other field
-        is copied from the attribute of ``source`` with the same name."""
+        """Return an entry of this class. Each field comes from ``more`` or, if it is not there, from the
+        attribute of ``source`` with the same name."""
         copied = {name: getattr(source, name) for name in cls.__struct_fields__ if name not in more}
         return cls(**copied, **more)
 
@@ -162,9 +161,8 @@ class WallTime(Entry):
       seconds: wall time of the program.
       before_compiling: seconds until the first trace, lowering or compilation began: imports and set-up.
       compiling: seconds in which JAX traced, lowered or compiled something.
-      waiting: seconds in which the program waited for the devices, without those before the first trace. It
-        waits for values, or in calls that wait for earlier work. null: unknown; these seconds are then part
-        of ``rest``.
+      waiting: seconds in which the program waited for the devices, after the first trace began; null:
+        unknown, these seconds are then part of ``rest``.
       rest: the other seconds.
     """
 
@@ -230,13 +228,12 @@ class Function(Entry):
     """A function that JAX traced.
 
     Attributes:
-      id: qualified name, file and first line, then the names in ``wrappers``.
+      id: made from the qualified name, the file and first line, ``wrappers`` and what the function captures.
       form: the kind of function: def, lambda, partial, method, callable (an object with ``__call__``) or
         primitive.
       wrappers: names of the transformations around the function, such as ``jax.grad``, outermost first.
       captures: the functions, classes and callable objects that the function takes from its closure or gets
-        from a partial or a method's object, as ``loss=l2``. Their code is part of ``id``, because functions
-        made at the same line may differ only in them.
+        from a partial or a method's object, as ``loss=l2``.
       library: true if the function belongs to a library; false if it belongs to the user, or if ``eager`` is
         true.
       eager: true if it is an operation that the program applied outside jit, such as ``jnp.add``.
@@ -245,7 +242,7 @@ class Function(Entry):
       traces, lowerings, compilations: how often each phase ran; ``compilations`` includes programs loaded
         from the persistent cache.
       fast_path_misses: calls that JAX's fast path (in C++) did not accept, and for which nothing had to be
-        traced or compiled. They ran Python code of JAX.
+        traced or compiled.
     """
 
     id: str
@@ -281,8 +278,7 @@ class PhaseSeconds(Entry):
 
 
 class Argument(Entry):
-    """One array among the arguments of a jitted call. JAX compares its properties with those of earlier
-    calls, to find a trace or a program that it can reuse.
+    """One array or number among the arguments of a jitted call.
 
     Attributes:
       path: the array's path in the call: ``batch['image']``.
@@ -309,8 +305,7 @@ class Argument(Entry):
 
 
 class Static(Entry):
-    """One static value of a jitted call, such as a static argument. JAX compares it with the values of
-    earlier calls to find a trace that it can reuse.
+    """One static value of a jitted call, such as a static argument.
 
     Attributes:
       path: the value's path in the call.
@@ -332,14 +327,13 @@ class CacheKey(Entry):
 
     Attributes:
       arguments: the array arguments.
-      static: the static values, such as static arguments, which JAX compares by their own equality.
+      static: the static values, such as static arguments.
       tree: the tree definition (PyTreeDef) of the arguments, as text.
       nodes: path of a container in the arguments -> its type.
       call_form: how the arguments were passed: ``2 positional, keywords: mask``.
       options: options of jit: name -> value.
       context: JAX's settings at the time of the call: name -> value; null: unknown.
-      function_object: a number that identifies the function object in its process, because JAX keeps separate
-        traces for each object.
+      function_object: a number that identifies the function object in its process.
       missing: parts of the key that were not recorded.
     """
 
@@ -355,8 +349,7 @@ class CacheKey(Entry):
 
 
 class Cause(Entry):
-    """Why JAX could not reuse an earlier trace or program for a call: something differs between the call and
-    an earlier call of the function.
+    """One reason why JAX could not reuse an earlier trace or program for a call.
 
     Attributes:
       kind: what differs: ``shape``, ``static_value``, ``new_function``, ...
@@ -405,10 +398,10 @@ class Intent(Entry):
         (explicit sharding).
       asked_at: the user's line with the with_sharding_constraint; null: none, or unknown.
       compiled: the sharding in the compiled program.
-      actual: the sharding of the array that the caller passed; null for a result.
+      actual: the sharding of the array that the caller passed; null: it is a result, or unknown.
       agrees: true if those of ``asked``, ``compiled`` and ``actual`` that are known are equal; null: unknown.
       difference: ``not_as_asked``: ``compiled`` differs from ``asked``. ``moved``: ``actual`` differs from
-        ``compiled``, so each call copies the array. null: there is no difference.
+        ``compiled``, so each call copies the array. null: no difference is known.
       reason: why they differ; null: unknown, or there is no difference.
       times: bytes of the array on one device, divided by those with the requested sharding: 4 if it was to be
         split into 4 parts and is replicated; null: unknown, or ``difference`` is not ``not_as_asked``.
@@ -428,8 +421,8 @@ class Intent(Entry):
 
 
 class Compilation(Entry):
-    """A call of a jitted function for which JAX's caches did not suffice. JAX traced, lowered or compiled
-    something, or the call only missed JAX's fast path (the cache in C++ that makes repeated calls quick).
+    """A call of a jitted function for which JAX traced, lowered or compiled something, or which only missed
+    JAX's fast path (the cache in C++ that makes repeated calls quick).
 
     Attributes:
       id: ``<process>.<number of the call>``.
@@ -451,7 +444,7 @@ class Compilation(Entry):
       seconds: wall time of each phase.
       key: the values that JAX compares to find a trace or a program that it can reuse; null: unknown.
       compared_with: id of the earlier compilation of the function, in the same process, whose ``key`` differs
-        least from this one; null: there is none. ``causes`` are the differences.
+        least from this one; null: there is none.
       causes: why JAX could not reuse a trace or a program, the decisive cause first.
       shardings: the shardings of the arguments and results; null: nothing was compiled, or there is only one
         device and no requested sharding.
@@ -483,9 +476,8 @@ class Compilation(Entry):
 
 
 class Prediction(Entry):
-    """A recompile to be expected. A call returned a value that the program will probably pass as an argument
-    of the next call, as in a training loop. The value differs from the argument of this call in shape, dtype
-    or another property.
+    """A recompile to be expected: a call returned a value that differs from an argument of this call, and
+    that the program will probably pass as this argument in the next call.
 
     Attributes:
       function: id of the function.
@@ -552,7 +544,7 @@ class PayingLine(Entry):
 
 class StaleCapture(Entry):
     """A value that a jitted function uses without taking it as an argument, and that the program changed
-    after the function was traced. The compiled function still uses the old value.
+    after the function was traced.
 
     Attributes:
       function: id of the function.
@@ -587,8 +579,7 @@ class StaleCapture(Entry):
 
 
 class Padding(Entry):
-    """A proposal: sizes to which the user can pad inputs of varying size, so that JAX compiles fewer
-    programs.
+    """A proposal: sizes to which the user can pad inputs, so that JAX compiles fewer programs.
 
     Attributes:
       sizes: the sizes, ascending; an input of another size is padded to the next larger one.
@@ -602,8 +593,7 @@ class Padding(Entry):
 
 
 class Bucket(Entry):
-    """An axis of an argument that had different sizes, so that the function was compiled several times. The
-    entry proposes sizes to which the user can pad the axis.
+    """An axis of an argument that had different sizes, and proposals for sizes to which the user can pad it.
 
     Attributes:
       function: id of the function.
@@ -612,7 +602,7 @@ class Bucket(Entry):
       observed: [size, number of calls with this size] for each size. If calls were not counted: [size, number
         of compilations with this size].
       calls: number of all calls; null: not counted.
-      choices: proposals for the sizes to pad to, from which the user can take one.
+      choices: the proposals, of which the user can take one.
     """
 
     function: str
@@ -879,14 +869,12 @@ class Contributor(Entry):
 
 class Buffer(Entry):
     """One of the largest buffers of a program that was compiled for a target (a machine given with
-    ``--target``), from the compiler's list. If the compiler has no list, it is one of the largest values of
-    the program.
+    ``--target``). If the compiler lists no buffers, it is one of the largest values of the program.
 
     Attributes:
       bytes: bytes on one device; for ``value on all devices``, on all devices together.
       kind: the compiler's kind of buffer; ``kernel`` or ``operation``: all buffers of one operation;
-        ``value`` or ``value on all devices``: a value of the lowered program, because the compiler lists no
-        buffers.
+        ``value`` or ``value on all devices``: a value of the lowered program.
       shape: as HLO writes it: ``f32[8,128]{1,0}``.
       operation: the operation that writes the buffer; null: unknown.
       source: the user's line, as an object with ``file`` and ``line``; null: unknown.
@@ -933,7 +921,7 @@ class Memory(Entry):
 
 class Bounds(Entry):
     """Lower bounds on the time of one call of a program on a target (a machine that the program was compiled
-    for). They are computed from the machine's peak rates.
+    for), from the machine's peak rates.
 
     Attributes:
       compute_seconds: time of the matrix products.
@@ -956,10 +944,9 @@ class Bounds(Entry):
 class Texts(Entry):
     """What the StableHLO and the HLO of a program contain.
 
-    Figures that are not exact are null in ``matrix_flops``, in ``estimated_cycles`` and for each entry of
-    ``wire_bytes_by_axes``. Keys with ``_at_least`` are lower bounds: they count the smallest branch of each
-    conditional, and nothing for custom kernels and for loops with an unknown number of iterations. Keys with
-    ``_at_most`` are upper bounds: they count the largest branch of each conditional.
+    Keys with ``_at_least`` are lower bounds, keys with ``_at_most`` upper bounds. The figures
+    ``matrix_flops``, ``estimated_cycles`` and the entries of ``wire_bytes_by_axes`` are null if they are not
+    exact.
 
     Attributes:
       num_partitions: number of devices that the program runs on; null: unknown.
@@ -1248,7 +1235,7 @@ class LineTime(Entry):
         sqrt(samples)``.
       blocked_seconds: the part of ``seconds`` in which the thread slept: it waited for a device, a lock or a
         file.
-      callers: the user's lines that called the function of ``source``, innermost first. Of several different
+      callers: the user's lines that called the function of ``source``, innermost first; of several different
         stacks, the one with the most time.
       library: the installed package whose Python code took most of the time; null: none, or ``doing`` is not
         ``python``.
@@ -1307,8 +1294,7 @@ class StepTime(Entry):
 
     Attributes:
       first_step, last_step: the first and the last of the steps whose mean is taken.
-      steps: number of the steps whose mean is taken. Without ``includes_compiling``, steps that compiled
-        something are not among them; steps under the profiler never are.
+      steps: number of the steps whose mean is taken. Steps under the profiler are not among them.
       includes_compiling: true if steps that compiled something are among them, because there are too few
         others.
       lines: the lines that take time, the most expensive first.

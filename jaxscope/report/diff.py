@@ -61,9 +61,9 @@ class Pair(NamedTuple):
 
 
 def render(found: RunDiff | CompilationDiff, pair: Pair, to: Console, *, everything: bool = False) -> None:
-    """Print what ``found`` has: how two runs, or two compilations, differ. ``pair`` has the two runs (for
-    compilations, those that contain them) and their directories. ``to`` is the console. ``everything``
-    (``--all``) prints all differences."""
+    """Print to the console ``to`` what ``found`` has: how two runs, or two compilations, differ. ``pair`` has
+    the two runs, or those that contain the compilations. ``everything`` (``--all``) prints all
+    differences."""
     page = _Page(pair, everything)
     put(to, page.compilations(found) if isinstance(found, CompilationDiff) else page.runs(found))
 
@@ -267,7 +267,7 @@ def _differing(p: Changes) -> dict[str, Sequence[Difference | Changed | Entry]]:
 
 def _item(i: Item, unlike: Item | None = None) -> str:
     """Return the collective or fusion ``i`` as text: ``all-gather over data, 32.0 MiB x 4``. If ``unlike`` is
-    given, the text lacks its kind and axes if ``unlike`` has the same, and likewise its origin."""
+    given, what it has in common with ``i`` may be missing in the text."""
     if i.axes is None and i.bytes is None and i.executions is None:
         return escape(i.kind, 40)
     parts = []
@@ -289,9 +289,9 @@ def _arrow(before: str, after: str) -> str:
 
 
 def as_json(found: RunDiff | CompilationDiff, pair: Pair) -> dict[str, Any]:
-    """Return how two runs, or two compilations, differ, as plain data for JSON. For runs, it is under the
-    keys ``run`` (facts) and ``functions``; for compilations, under ``compilation``. Of these three keys,
-    those that do not apply are null. ``pair`` has the two runs and their directories."""
+    """Return how two runs, or two compilations, differ, as plain data for JSON. The keys ``run`` (facts) and
+    ``functions`` are null for compilations, the key ``compilation`` for runs. ``pair`` has the two runs and
+    their directories."""
     from jaxscope import __version__
 
     parts: dict[str, Any] = dict.fromkeys(("run", "functions", "compilation"))
@@ -360,6 +360,6 @@ def _compilation_json(found: CompilationDiff, pair: Pair) -> dict[str, Any]:
 
 def changes_json(p: Changes) -> dict[str, Any]:
     """Return how two programs differ, as plain data for JSON: name of a part (``collectives``) -> list of its
-    differences. The list is empty if the part does not differ, and null if it is unknown for one of the
-    programs. Further keys are ``before`` and ``after`` (the ids of the programs) and ``same``."""
+    differences, or null if the part is unknown for one of the programs. Further keys are ``before`` and
+    ``after`` (the ids of the programs) and ``same``."""
     return {"before": p.before, "after": p.after, "same": p.same, **msgspec.to_builtins(p.parts)}

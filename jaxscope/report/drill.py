@@ -75,8 +75,8 @@ class Document:
     """The JSON report of one run, whose parts are only computed when they are requested.
 
     Args:
-      directory: the directory of the run; None: unknown. The report then lacks the settings of ``run --vary``
-        (the values that it gave the program), the runs with other settings, and the program's ``state``.
+      directory: the directory of the run; None: unknown. The report then lacks the settings of ``run
+        --vary``, the runs with other settings, and the program's ``state``.
       job: all processes that were recorded together, if there are several; ``run`` is then one of these
         processes. None: the report is about ``run`` alone.
     """

@@ -52,8 +52,8 @@ def entry(f: Finding, places: Places) -> Iterator[Line]:
 
 
 def in_summary(found: Sequence[Finding], places: Places) -> Iterator[Line]:
-    """Yield the lines about findings at the end of ``jaxscope run``: one with the number of errors and the
-    first error, and one with the number of warnings. ``places`` shortens file names."""
+    """Yield at most two lines about findings, for the end of ``jaxscope run``: the number of errors with the
+    first error, and the number of warnings. ``places`` shortens file names."""
     errors = [f for f in found if f.severity == ERROR]
     warnings = sum(f.severity == WARNING for f in found)
     if errors:
@@ -73,9 +73,8 @@ def in_summary(found: Sequence[Finding], places: Places) -> Iterator[Line]:
 
 
 def buckets(run: Run) -> Iterator[Line]:
-    """Yield lines that propose sizes to which the user can pad inputs. For each argument with axes that had
-    several sizes, there are several proposals. Each has sizes for all these axes, the number of compilations
-    that remain, and the share of padding."""
+    """Yield lines that propose sizes to which the user can pad inputs. A proposal has sizes for all axes of
+    one argument that had several sizes, the number of compilations that remain, and the share of padding."""
     together: dict[tuple[str, str], list[observed_sizes.Varying]] = {}
     for v in observed_sizes.varying(run):
         together.setdefault((v.function.id, v.path), []).append(v)

@@ -114,16 +114,14 @@ def shardings(
     run: Run, f: Function, shown: Sequence[tuple[int, Compilation]], number: int | None, places: Places, *,
     everything: bool,
 ) -> Iterator[Line]:  # fmt: skip
-    """Yield lines with the shardings of each argument and result of one compilation of ``f``, the latest in
-    ``shown``: the requested sharding (for example by ``out_shardings``), the one in the compiled program, and
-    the one of the array that was passed. Yield nothing if they cannot differ.
+    """Yield lines with the requested, the compiled and the actual sharding of each argument and result, for
+    the latest call in ``shown`` that compiled ``f``. Yield nothing if they cannot differ.
 
     Args:
       shown: (number, compilation) for each compilation of ``f`` that the output shows.
       number: the number of the compilation that the user asked to see; None: all.
       places: shortens file names.
-      everything: also yield lines for a program on one device, and list all arguments and results
-        (``--all``).
+      everything: also yield lines for a program on one device, and list all rows (``--all``).
     """
     n, c = next(((n, c) for n, c in reversed(shown) if c.compiled is not None), (0, None))
     if c is None:
@@ -164,7 +162,8 @@ def _target_programs(run: Run, f: Function, places: Places, *, everything: bool)
 
 def _memory_fit(c: Compilation, *, everything: bool) -> Iterator[Line]:
     """Yield a line that compares the memory of a device with what the program and the other live arrays need.
-    Yield nothing if this is unknown, or if it is less than a tenth (MUCH) and ``everything`` is false."""
+    Yield nothing if this is unknown, or if they need less than a tenth (MUCH) of it and ``everything`` is
+    false."""
     w = devices.want(c)
     if w is None or not (everything or w.wanted >= MUCH * w.capacity):
         return
@@ -227,8 +226,8 @@ def _facts(run: Run, c: Compilation) -> Iterator[str]:
 
 
 def _where(run: Run, c: Compilation, places: Places) -> Iterator[str]:
-    """Yield texts about the compilation ``c``: the user's line, the time in the run, and whether and why the
-    persistent cache lacked or did not store its program."""
+    """Yield texts about the compilation ``c``: the user's line, the time in the run, and why the persistent
+    cache lacked or did not store its program. What is unknown is left out."""
     if site := places.inside(c.site):
         yield site
     if (at := run.seconds_at(c.t_ns)) is not None:
@@ -242,13 +241,12 @@ def _where(run: Run, c: Compilation, places: Places) -> Iterator[str]:
 
 
 def groups_of(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]:
-    """Divide the rows of several cache keys (the values that JAX compares to find a trace or a program it can
-    reuse) into rows that are equal in all keys, and rows that vary. Return (equal rows, varying rows). Each
-    is a list of (label, names of the rows that are printed as one line with this label).
+    """Divide the rows of several cache keys into rows that are equal in all keys, and rows that vary. Return
+    (equal rows, varying rows), each as a list of (label, names of the rows that are printed as one line with
+    this label).
 
-    Usually a line stands for one row. Four or more rows share a line in two cases: if they are settings that
-    are equal in all keys, or if the table is long and they are parts of one argument that change at the same
-    keys. The row ``tree`` is missing if it is equal in all keys.
+    Four or more settings, or parts of one argument, may share a line. The row ``tree`` is missing if it is
+    equal in all keys.
 
     Args:
       rows: for each key a dict: name of the row (``state.params['w']``) -> text.
@@ -311,7 +309,7 @@ def text_of(names: Sequence[str], row: Row) -> str:
 
 def _table(rows: Sequence[tuple[str, str, bool]], *, everything: bool) -> Iterator[Line]:
     """Yield rows of a cache key as aligned lines. Each of ``rows`` is (name, text, whether it changed).
-    Without ``everything`` (``--all``), long tables lack rows, first those that did not change."""
+    ``everything`` (``--all``) yields all rows, also of a long table."""
     left = 0 if everything else max(0, len(rows) - 2 * ROWS)
     if left:
         rows = [r for r in rows if r[2]][: 2 * ROWS] or rows[: 2 * ROWS]

@@ -55,8 +55,8 @@ def entry(run: Run, f: Function, places: Places, *, everything: bool = False) ->
 
 
 def _running(run: Run, f: Function) -> Iterator[Line]:
-    """Yield a line with the time of the calls of ``f`` and of the waits for their results, if it is known to
-    be at least the share LONG of the measured time."""
+    """Yield a line with the time of the calls of ``f`` and of the waits for their results, if ``f`` is the
+    user's and this is known to be at least the share LONG of the measured time."""
     measured = line_times.measured(run)
     if measured is None or not f.user:
         return

@@ -48,12 +48,11 @@ Section = tuple[str, Any]  # a key of the report; its value, or an iterator over
 
 
 def as_json(run: Run, directory: RunDir | None = None, job: Job | None = None) -> dict[str, Any]:
-    """Return the whole JSON report of the run ``run`` as plain data. Use this for small runs, because all of
-    the report is in memory.
+    """Return the whole JSON report of the run ``run`` as plain data.
 
     Args:
-      directory: the directory of the run; None: unknown. The report then lacks the settings of ``run --vary``
-        (the values that it gave the program), the runs with other settings, and the program's ``state``.
+      directory: the directory of the run; None: unknown. The report then lacks the settings of ``run
+        --vary``, the runs with other settings, and the program's ``state``.
       job: all processes that were recorded together, if there are several; ``run`` is then one of these
         processes. None: the report is about ``run`` alone.
     """
@@ -71,12 +70,11 @@ def _collected(found: Iterable[Section]) -> dict[str, Any]:
 
 
 def pieces(run: Run, directory: RunDir | None = None, job: Job | None = None) -> Iterator[str]:
-    """Yield the text of the JSON report of the run ``run`` in parts of about PIECE characters, so that it is
-    never in memory as a whole.
+    """Yield the text of the JSON report of the run ``run`` in parts of about PIECE characters or less.
 
     Args:
-      directory: the directory of the run; None: unknown. The report then lacks the settings of ``run --vary``
-        (the values that it gave the program), the runs with other settings, and the program's ``state``.
+      directory: the directory of the run; None: unknown. The report then lacks the settings of ``run
+        --vary``, the runs with other settings, and the program's ``state``.
       job: all processes that were recorded together, if there are several; ``run`` is then one of these
         processes. None: the report is about ``run`` alone.
     """
@@ -107,8 +105,8 @@ def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) 
     iterator over its entries, which can be read only once.
 
     Args:
-      directory: the directory of the run; None: unknown. The report then lacks the settings of ``run --vary``
-        (the values that it gave the program), the runs with other settings, and the program's ``state``.
+      directory: the directory of the run; None: unknown. The report then lacks the settings of ``run
+        --vary``, the runs with other settings, and the program's ``state``.
       job: all processes that were recorded together, if there are several; ``run`` is then one of these
         processes. None: the report is about ``run`` alone.
     """
@@ -213,9 +211,7 @@ def _indented(entries: list[bytes], depth: int) -> str:
 
 
 def dumps(value: Any) -> str:
-    """Return ``value`` as JSON with line ends and indents. The text is ASCII, so that names from the program
-    cause no errors in a terminal with another encoding. NaN and infinities become null, because JSON does not
-    have them."""
+    """Return ``value`` as JSON in ASCII with line ends and indents. NaN and infinities become null."""
     return _text(value) + "\n"
 
 
@@ -250,10 +246,10 @@ def _text(value: Any) -> str:
 
 def _encoded(value: Any) -> bytes:
     """Return ``value`` as JSON in UTF-8. Lone surrogates (from file names that are not UTF-8) become the
-    replacement character, because some readers of JSON reject them."""
+    replacement character."""
     try:
         return msgspec.json.encode(value)
-    except UnicodeEncodeError:
+    except UnicodeEncodeError:  # some readers of JSON reject lone surrogates
         return msgspec.json.encode(_encodable(msgspec.to_builtins(value)))
 
 
@@ -420,10 +416,9 @@ def _bucket(v: observed_sizes.Varying) -> contract.Bucket:
 
 
 def key_json(run: Run, process: Process, key: Key, missed: Missed | None = None) -> contract.CacheKey:
-    """Return the entry of the JSON report for ``key``, a cache key (the values that JAX compares to find a
-    trace or a program it can reuse). ``process`` is the process that recorded the key. ``missed`` is the
-    event of the call; it has the lines that created the arrays among the arguments. None: these lines are
-    unknown."""
+    """Return the entry of the JSON report for ``key``, the cache key of a call. ``process`` is the process
+    that recorded it. ``missed`` is the event of the call, with the lines that created the arrays among the
+    arguments; None: these lines are unknown."""
     lines = missed.made if missed is not None else []
     made_by = missed.made_by if missed is not None else []
 

@@ -40,9 +40,8 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
     """Yield lines about the lines of code at which the main thread spent most of its time, then about those
     that JAX traced for long. Yield nothing if no line takes much.
 
-    Lines that compile have one row together, because the report has the seconds of compiling for each
-    function.
-    ``everything`` (``--all``) lists all lines of code. ``places`` shortens file names.
+    Lines that compile share one row. ``everything`` (``--all``) lists all lines of code, each in its own row.
+    ``places`` shortens file names.
     """
     times = model.measured(run)
     if times is None:

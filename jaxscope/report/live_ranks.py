@@ -32,16 +32,15 @@ class Comparison:
 
     Args:
       whole: the directory of the run with all ranks.
-      patience_s: seconds without progress after which a line names the places where the ranks wait.
+      patience_s: seconds without progress after which the waiting ranks are named.
       holds: whether jaxscope delays each rank after a compilation until all ranks have compiled the same
-        program. Then a difference is certain as soon as the other ranks have made no progress for
-        ``patience_s``.
+        program.
       clock: a function that returns the present time in ns since the epoch.
 
     Attributes:
       agreed: the calls whose program all ranks have compiled, so that they may run it: name of a rank's
-        directory -> numbers of the calls in that rank's log, ascending. Only the latest calls are kept. Empty
-        unless ``holds`` is set.
+        directory -> numbers of the latest of these calls in that rank's log, ascending. Empty unless
+        ``holds`` is set.
       diverged: the line about ranks that certainly run different programs; None: no such ranks were found.
     """
 
@@ -67,12 +66,11 @@ class Comparison:
         self._lines = 0
 
     def poll(self, *, last: bool = False) -> list[str]:
-        """Read what the ranks have logged since the last call of ``poll``. Return a line for each new
-        difference between ranks, and one if they hang.
+        """Read what the ranks have logged since the last call of ``poll``. Return lines about what is new:
+        ranks that differ, end, hang or have caught up. After MOST_LINES lines, return none.
 
         Args:
-          last: whether this is the last call. Differences are then reported at once, although some ranks
-            might still have compiled the same program later.
+          last: whether this is the last call. Differences are then reported at once.
         """
         job = self._following.poll()
         if self._holds:
@@ -91,9 +89,8 @@ class Comparison:
         return lines
 
     def _published(self) -> list[str]:
-        """Return a line for each new difference between ranks that record into separate directories. Only the
-        log of rank 0 can be read here. It has the names of all ranks' programs, which the ranks send to rank
-        0."""
+        """Return a line for each new difference between ranks that record into separate directories, from the
+        log of rank 0. It has the names of the ranks' programs, which the ranks send to rank 0."""
         run = self._following.alone()
         found = [] if run is None else [f for f in rules.published(run) if f.identity not in self._first]
         for f in found:
@@ -125,7 +122,7 @@ class Comparison:
                     yield rules.differs(job, ahead)
 
     def _held(self, d: Divergence, now: int) -> bool:
-        """Return whether ``d`` is certain, because a few ranks compiled a further program and all others have
+        """Return whether ``d`` is certain, because some ranks compiled a further program and all others have
         been blocked for ``patience_s``. False unless ``holds`` is set. ``now`` is in ns."""
         ahead = _ahead(d) if self._holds else None
         since = [blocked_since(r) for r in ahead.most] if ahead is not None else []
@@ -175,8 +172,8 @@ class Comparison:
 
 
 def _all_came(job: Job, d: Divergence) -> bool:
-    """Return whether the difference ``d`` is final: ``job`` has all ranks (processes) of the run, and each
-    has compiled enough programs to reach the position of ``d``."""
+    """Return whether the difference ``d`` is final: each rank (process) of ``job`` has compiled enough
+    programs to reach the position of ``d``, and no rank is known to be missing."""
     complete = job.size is None or len(job.ranks) >= job.size
     return complete and all(sum(s.ordered for s in r.seen) > d.position for r in job.ranks)
 

@@ -14,8 +14,8 @@ UNITS = ("", "K", "M", "G", "T", "P")
 
 
 def machine_json(m: Machine) -> dict[str, Any]:
-    """Return the facts about a machine as plain data for JSON: memory, peak rates, bandwidths. Each figure
-    comes with the page that states it. A figure that no public page states is null."""
+    """Return the facts about a machine as plain data for JSON: memory, peak rates, bandwidths. Each comes
+    with its source, or is null if no source states it."""
     return {
         "name": m.name,
         "title": m.title,

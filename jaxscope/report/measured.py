@@ -39,8 +39,8 @@ def as_json(run: Run) -> list[contract.Profile]:
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
     """Yield lines about what JAX's profiler measured: for each profile, the lines of code that took most
-    time, with their seconds on one device in one step. ``places`` shortens file names. ``everything``
-    (``--all``) lists all lines of code."""
+    time, with their seconds in one step. ``places`` shortens file names. ``everything`` (``--all``) lists all
+    lines of code."""
     for m in model.profiles(run):
         yield BLANK
         first, last = m.event.first_step, m.event.last_step

@@ -23,7 +23,8 @@ PROGRAMS = 500  # programs for which hits of the persistent cache are compared
 
 def findings(job: Job | None, of_run: Sequence[Finding]) -> list[Finding]:
     """Return the findings about differences between the ranks (processes) of a run, followed by ``of_run``,
-    the findings of one rank. ``job`` has all ranks; None: there is only one, and so no differences."""
+    the findings of one rank, without those that repeat these differences. ``job`` has all ranks; None: there
+    is only one."""
     return [*of_ranks(job), *rules.without_published(of_run, job)]
 
 

@@ -44,8 +44,8 @@ class Row(msgspec.Struct):
 
 
 def rows(run: Run) -> list[Row]:
-    """Return the figures of each training step that compiled something or has a snapshot of the live arrays,
-    in order of time."""
+    """Return the figures of each training step in which JAX traced, lowered or compiled something or which
+    has a snapshot of the live arrays, in order of time."""
     found: dict[int | None, Row] = {}
     again = {c.id for f in run.functions.values() if f.user for c in recompiles(f, run)}
 

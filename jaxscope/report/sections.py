@@ -56,8 +56,8 @@ def death(run: Run, places: Places, *, out_of_memory: bool = False) -> Iterator[
 
 
 def no_problems(run: Run) -> Line:
-    """Return the line ``No problems found.`` for a report without findings, or ``No problems found so far.``
-    if the program still runs or ended with an exception."""
+    """Return the line for a report without findings: ``No problems found.`` if the program is known to have
+    ended without an exception, else ``No problems found so far.``"""
     died = run.main is not None and run.main.died is not None
     ended = not died and (run.exited is not None or (run.main is not None and run.main.ended is not None))
     return line("No problems found." if ended else "No problems found so far.")
@@ -98,7 +98,7 @@ def recompile_seconds(run: Run) -> Iterator[Line]:
 
 def without_advice(run: Run, places: Places) -> Iterator[Line]:
     """Yield lines about the lines of code whose compilations took at least a tenth of the compile time
-    although no finding is about them. Mostly these are first compilations. ``places`` shortens file names."""
+    although no finding is about them. ``places`` shortens file names."""
     parts = [
         f"{names}: {cost}" + (f" ({where})" if (where := places.frame(entry.line)) else "")
         for entry, names, cost in needed_once(run)
@@ -132,7 +132,7 @@ def cacheable_seconds(run: Run) -> float | None:
 
 def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
     """Return the lines of code whose compilations took at least a tenth of the compile time although no
-    finding is about them. Mostly these are first compilations, which a program cannot avoid.
+    finding is about them.
 
     Each entry is (the line with its compilations, names of the compiled functions as text, cost as text:
     ``2.1 s, 40 %``).
@@ -153,9 +153,9 @@ def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
 
 
 def each_step(run: Run, places: Places) -> Iterator[Line]:
-    """Yield a line for each loop that runs operations outside jit: how many jitted programs and how many such
-    operations one iteration runs. Loops with a finding (rule JX605) are not listed. ``places`` shortens file
-    names."""
+    """Yield a line for each loop that runs operations outside jit: how many jitted programs and at least how
+    many such operations one iteration runs. Loops with a finding (rule JX605) are not listed. ``places``
+    shortens file names."""
     found = {f.subject for f in registry.findings(run)}
     steps = [s for s in payers.steps(run) if line_times.subject("JX605", s.loop) not in found]
     for n, step in enumerate(steps):
@@ -230,11 +230,7 @@ def not_yours(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
 
 def slowest_recompile(run: Run, functions: list[Function], places: Places, *, indent: int) -> Iterator[Line]:
     """Yield a line about the slowest recompile of ``functions``, if it took at least a tenth of the compile
-    time.
-
-    A compilation counts as a recompile here only if the same line of code had compiled the same operation or
-    function before. So a library that compiles an operation once for each of its layers does not recompile
-    it.
+    time. Here a recompile is a compilation of what the same line of code had compiled before.
 
     Args:
       functions: functions that are not the user's: operations outside jit, functions of libraries.

@@ -67,8 +67,7 @@ def _entry(i: Intent, found: Disagreement | None) -> contract.Intent:
 
 def section(intents: Sequence[Intent], places: Places, *, everything: bool = False) -> Iterator[Line]:
     """Yield a line for each argument and result of a program with its requested, compiled and actual
-    sharding. Those whose shardings differ come first, with the reason. In a long table, only those are
-    listed. If no shardings differ, each line has only one sharding.
+    sharding, first those whose shardings differ, with the reason. A long table has only these.
 
     Args:
       intents: the shardings of each argument and result.

@@ -20,8 +20,8 @@ MOST_ROWS, MOST_COLUMNS = 32, 8
 class Grid(NamedTuple):
     """A table that shows which device holds which slice of an array.
 
-    Its columns are the coordinates on the last mesh axis, its rows those on the other axes. A mesh with only
-    one axis has a row for each coordinate, and one column.
+    Its columns are the coordinates on the last mesh axis, its rows those on the other axes. Axes of size 1 do
+    not count. If only one axis is left, its coordinates are the rows, and there is one column.
 
     Attributes:
       heads: the headings of the columns: ``model 0``, ``model 1``; empty if there is only one column.

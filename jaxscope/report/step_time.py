@@ -18,7 +18,7 @@ LEAST = 0.01  # lines with a smaller share of a step are counted together
 
 def as_json(run: Run) -> contract.StepTime | None:
     """Return the entry ``step_time`` of the JSON report: what takes the time of a training step. Return None
-    if too few steps were counted, or if the measured parts are longer than the step."""
+    if this is unknown."""
     s = step_seconds(run)
     if s is None:
         return None

@@ -75,7 +75,7 @@ def devices(run: Run) -> Iterator[Line]:
 
 def program_lines(run: Run, p: Program, *, label: str = "", everything: bool = False) -> Iterator[Line]:
     """Yield lines about one program for a target (a machine to compile for, ``v5e:4x4``): whether it was
-    compiled, and if so, whether it fits into memory, its estimated cycles and lower bounds on its time.
+    compiled and fits into memory, its estimated cycles and lower bounds on its time.
 
     Args:
       label: the values that ``run --vary`` gave the program in this run, as text: ``MESH=4x4``; empty: none.

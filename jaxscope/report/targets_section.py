@@ -104,9 +104,8 @@ def of_function(f: Function, variants: Sequence[Variant], width: int) -> Iterato
 
 
 def failed(variants: Sequence[Variant]) -> Iterator[Line]:
-    """Yield a line for each of several runs that failed, because the tables that compare the runs may lack
-    its programs. ``variants`` are the run, then its sub-runs (the same program with other settings or numbers
-    of devices)."""
+    """Yield a line for each of several runs that failed. ``variants`` are the run, then its sub-runs (the
+    same program with other settings or numbers of devices)."""
     if len(variants) < 2:
         return
     for v in variants:

@@ -55,11 +55,11 @@ IN_SUMMARY = 3
 def print_report(
     run: Run, *, file: TextIO | None = None, directory: RunDir | None = None, everything: bool = False
 ) -> None:
-    """Print the text report of ``run`` to ``file``; None: to stdout. The whole text is written at once,
-    because a notebook shows each piece separately. ``everything`` (``--all``) prints lists in full."""
+    """Print the text report of ``run`` to ``file``; None: to stdout. The whole text is written at once.
+    ``everything`` (``--all``) prints lists in full."""
     stream = file or sys.stdout
     to, buffer = console(stream), io.StringIO()
-    to.file = buffer
+    to.file = buffer  # a notebook shows each written piece separately
     render(run, to, directory, everything=everything)
     stream.write(buffer.getvalue())
 
@@ -214,8 +214,8 @@ def _next(run: Run, directory: RunDir | None, users: list[Function], width: int)
 
 
 def _quick_to_check(parts: Sequence[variants.Variant]) -> bool:
-    """Return whether the rules find all findings of the run within about two seconds. The summary of a larger
-    run has no findings, because the user waits for it."""
+    """Return whether the run is so small that the rules probably need less than about two seconds. The
+    summary of a larger run lacks their findings."""
     texts = sum(sum(p.text_bytes.values()) for part in parts for p in part.run.programs.values())
     compilations = sum(len(part.run.compilations) for part in parts)
     return texts <= QUICK_BYTES and compilations <= QUICK_COMPILATIONS

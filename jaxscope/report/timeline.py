@@ -126,7 +126,7 @@ class _Counted(NamedTuple):
 
     Attributes:
       steps: process id -> list of (time in ns, number of steps so far), in order of time.
-      transfers: process id -> logged events about copies, in order of time.
+      transfers: process id -> logged events about copies that took time, in order of time.
     """
 
     steps: dict[str, list[tuple[int, int]]]
@@ -215,8 +215,8 @@ def _about(run: Run, c: Compilation, places: Places) -> Json:
 
 
 def _tracks(first: int, name: str, found: Iterable[Slice]) -> list[tuple[int, str, list[Slice]]]:
-    """Distribute bars over as few tracks as possible. Two bars on a track do not overlap, unless one is
-    inside the other. Return (id, name, bars) of each track.
+    """Distribute bars over tracks, so that two bars on a track do not overlap unless one is inside the other.
+    A bar may be shortened a little for this. Return (id, name, bars) of each track.
 
     Args:
       first: the id of the first track; the others have the next ids.

@@ -35,8 +35,8 @@ def _entry(t: Transfer) -> contract.Transfer:
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
     """Yield lines about the lines of code at which the main process waited long for copies or copied many
-    bytes. If there are none, yield one line with the number of copies (nothing if that is 0). ``everything``
-    (``--all``) lists all lines of code that copy. ``places`` shortens file names."""
+    bytes. If there are none, yield the number of copies instead, unless it is 0. ``everything`` (``--all``)
+    lists all lines of code that copy. ``places`` shortens file names."""
     found = [t for t in model.transfers(run) if t.process is run.main]
     shown = [t for t in found if long(run, t.blocked_seconds or 0.0) or (t.bytes or 0) >= LARGE]
     shown = found if everything else shown[:SHOWN]
@@ -73,8 +73,9 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
 
 
 def _in_short(found: Sequence[Transfer]) -> Iterator[str]:
-    """Yield a text for each direction (to the host, to devices, between devices): how many copies there were,
-    and for how many of them no bytes were copied."""
+    """Yield texts about the copies in each direction (to the host, to devices, between devices): how many
+    there were, how many of them copied no bytes, and of how many functions the arguments are copied in each
+    call."""
     for direction, words in DIRECTIONS.items():
         transfers = [t for t in found if t.direction == direction]
         times = sum(t.count or 0 for t in transfers)

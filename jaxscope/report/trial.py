@@ -99,12 +99,12 @@ class Outputs(contract.Entry):
     """A comparison of what the program printed on stdout before the change and after it.
 
     Attributes:
-      equal: true if the outputs are equal, or differ only in white space within lines and in numbers, by at
+      equal: true if the outputs have equal lines, apart from white space and from numbers that differ by at
         most ``tolerance``.
       identical: true if the outputs are equal in every character.
       tolerance: the largest relative difference of two numbers that counts as equal: 0.01 is 1 %.
       largest_difference: the largest relative difference of two numbers at the same place; null: something
-        else than numbers differs, or a number is not finite.
+        else than numbers and white space differs, or a difference is not finite.
     """
 
     equal: bool
@@ -187,8 +187,8 @@ class Compared(NamedTuple):
 
 def compare(before: Side, after: Side, tolerance: float, *, everything: bool = False) -> Compared:
     """Compare the figures, findings and outputs of a program before and after a change of its source.
-    ``tolerance`` is the largest relative difference at which two numbers in the outputs count as equal. With
-    ``everything`` (``--all``), the result also has the figures of functions that the change left equal."""
+    ``tolerance`` is the largest relative difference at which two numbers in the outputs count as equal.
+    ``everything`` (``--all``) lists all figures of functions, also those with the verdict ``equal``."""
     found = facts.facts(diff.runs(before.run, after.run))
     shown = [f for f in found if everything or f.function is None or f.verdict != EQUAL]
     outputs = compare_outputs(before.output, after.output, tolerance)
@@ -258,8 +258,8 @@ def _finding(run: Run, f: Finding) -> OneFinding:
 
 
 def compare_outputs(before: str, after: str, tolerance: float) -> Outputs:
-    """Compare line by line what a program printed before a change and after it. The outputs count as equal if
-    all words are equal and no number differs by more than ``tolerance``, relative to the larger one."""
+    """Compare line by line what a program printed before a change and after it. Lines count as equal if their
+    words are equal and their numbers differ by at most ``tolerance``, relative to the larger one."""
     if before == after:
         return Outputs(True, True, tolerance, 0.0, None)
     largest: float | None = 0.0
@@ -279,7 +279,8 @@ def compare_outputs(before: str, after: str, tolerance: float) -> Outputs:
 
 def _largest_difference(x: str, y: str) -> float | None:
     """Return the largest relative difference of two numbers at the same place in the lines ``x`` and ``y``:
-    2.0 and 2.5 -> 0.2. None if anything but numbers differs, or a difference is not finite."""
+    2.0 and 2.5 -> 0.2. None if anything but numbers and white space differs, or a difference is not
+    finite."""
     if _NUMBER.sub("0", x).split() != _NUMBER.sub("0", y).split():
         return None
     largest = 0.0

@@ -78,11 +78,10 @@ def one(run: Run, directory: RunDir | None) -> Variant:
 
 
 def by_function(variants: Sequence[Variant]) -> list[tuple[Function, list[Column]]]:
-    """Return the user's functions, slowest first, each with the programs to compare. These are its latest
-    programs for each target (a machine to compile for, ``v5e:4x4``) in each run.
+    """Return the user's functions, slowest first, each with its latest programs to compare: those for each
+    target (a machine to compile for, ``v5e:4x4``) in each run, or if no run has any, those that ran in each
+    of several runs. Functions of different runs are the same if they have the same id.
 
-    If there are no targets but several runs, they are the latest programs that ran. If there is only one run
-    and no target, return an empty list. Functions of different runs are the same if they have the same id.
     ``variants`` are the run, then its sub-runs (the same program with other settings or numbers of devices).
     """
     found: dict[str, tuple[Function, list[Column]]] = {}
@@ -108,9 +107,9 @@ def _here(run: Run) -> Iterable[tuple[Function, list[Program]]]:
 
 def groups(variants: Sequence[Variant]) -> dict[str, list[Variant]]:
     """Return ``variants`` grouped by the values that ``run --vary`` gave the program: the values as text
-    (``--remat=full``) -> the runs with these values. The text lacks values that are the same in all runs.
-    Runs that differ only in the number of devices are in one group. ``variants`` are the run, then its
-    sub-runs (the same program with other settings or numbers of devices)."""
+    (``--remat=full``), without those that are the same in all runs -> the runs with these values.
+    ``variants`` are the run, then its sub-runs (the same program with other settings or numbers of
+    devices)."""
     everywhere_alike = {
         item for item in variants[0].settings.items() if all(item in v.settings.items() for v in variants)
     }

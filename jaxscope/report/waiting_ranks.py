@@ -35,10 +35,11 @@ def doing(rank: Rank) -> Doing:
 
 def groups(job: Job) -> dict[Doing, list[Rank]]:
     """Return the ranks (processes) of a run grouped by what they do and at which line: {(name of a message
-    template, line): ranks}. The smallest group comes first, because the others probably wait for it."""
+    template, line): ranks}. The smallest group comes first."""
     found: dict[Doing, list[Rank]] = {}
     for rank in job.ranks:
         found.setdefault(doing(rank), []).append(rank)
+    # The others probably wait for the smallest group.
     return dict(sorted(found.items(), key=lambda each: (len(each[1]), each[1][0].number)))
 
 

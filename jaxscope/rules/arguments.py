@@ -106,9 +106,9 @@ def lengthened_argument(group: Group) -> Fix | None:
 
 
 def _settled(group: Group) -> bool:
-    """Return whether the recompiles of ``group`` for new sizes of an argument seem to be over. They are if
-    the argument has at most 6 sizes, at least 10 calls for each size on average, and no new size in the
-    second half of all calls. False if calls are not counted."""
+    """Return whether the recompiles of ``group`` for new sizes of an argument seem to be over: the argument
+    has at most 6 sizes, at least 10 calls for each size on average, and no new size in the second half of all
+    calls. False if calls are not counted."""
     last = group.compilations[-1]
     calls, then = group.function.counted_calls.get(last.process.id), last.calls_then
     if calls is None or then is None:
@@ -118,14 +118,9 @@ def _settled(group: Group) -> bool:
 
 
 def _chosen(group: Group) -> bool:
-    """Return whether the user seems to have chosen the sizes of the argument that made ``group`` recompile,
-    so that each size needs its own program. Examples: padded lengths, or a model that is trained at two
-    resolutions.
-
-    The sizes look chosen if they are at most 6 powers of two, each at least 8. Two sizes may also be
-    multiples of 8, each at least 16. Of two sizes, the later must be larger: a smaller one may be that of an
-    odd last batch.
-    """
+    """Return whether the user seems to have chosen the sizes of the argument that made ``group`` recompile:
+    at most 6 powers of two, each at least 8, or two multiples of 8, each at least 16. Of two sizes, the later
+    must be larger."""
     shapes = list(dict.fromkeys(_shapes(group) or _sizes_of_axes(group)))
     if not 2 <= len(shapes) <= bucketing.MOST or len({len(shape) for shape in shapes}) > 1:
         return False
@@ -134,6 +129,7 @@ def _chosen(group: Group) -> bool:
     if len(shapes) > 2:
         return powers
     chosen = powers or all(n >= 2 * ROUND and n % ROUND == 0 for sizes in changing for n in sizes)
+    # A smaller later size may be that of an odd last batch.
     return chosen and all(a < b for a, b in changing)
 
 
@@ -147,8 +143,7 @@ def _sizes_of_axes(group: Group) -> list[tuple[int, ...]]:
 
 def _in_phases(group: Group) -> bool:
     """Return whether the argument that made ``group`` recompile changes its size only in an outer loop, while
-    an inner loop calls the function with one size. Example: each phase of a training has longer sequences.
-    False for more than PLACES sizes."""
+    an inner loop calls the function with one size. False for more than PLACES sizes."""
     c, path = group.calls[-1], group.cause.path
     if c.site is None or c.missed is None or path is None or len(set(_shapes(group))) > PLACES:
         return False
@@ -174,8 +169,7 @@ def _a_size_each(group: Group) -> bool:
 
 def _creeps(shapes: list[tuple[int, ...]]) -> bool:
     """Return whether exactly one axis differs between the successive ``shapes`` of an argument, and grows by
-    the same amount each time: ``[(8, 1), (8, 2), (8, 3), (8, 4)]``. ``bucketing.creeps`` says how many shapes
-    this needs, and which restarts are allowed."""
+    the same amount each time: ``[(8, 1), (8, 2), (8, 3), (8, 4)]``. See ``bucketing.creeps``."""
     if len({len(shape) for shape in shapes}) != 1:
         return False
     changing = [sizes for sizes in zip(*shapes, strict=True) if len(set(sizes)) > 1]
@@ -230,11 +224,7 @@ def changing_dtype(group: Group) -> Fix | None:
 
 def _a_precision_each(group: Group) -> bool:
     """Return whether a few lines call the function of ``group``, each line always with another floating-point
-    precision: one for a model in bfloat16, one for a model in float32. No dtype is wrong then.
-
-    Every floating-point argument must differ in dtype between the lines. If only some of them differ, this is
-    more likely a mistake.
-    """
+    precision. Every floating-point argument must differ in dtype between the lines."""
 
     def floats(key: Key) -> tuple[tuple[str, str | None], ...]:
         return tuple((leaf.path, leaf.dtype) for leaf in key.arguments if "float" in (leaf.dtype or ""))
@@ -321,8 +311,7 @@ def changing_tree(group: Group) -> Fix | None:
 
 
 def _reordered(cause: Cause) -> bool:
-    """Return whether the two calls that ``cause`` compares differ only in the order of a container's keys.
-    The keys of an ordered dict are read from its text in JAX, ``collections.OrderedDict ['x', 'y']``."""
+    """Return whether the two calls that ``cause`` compares differ only in the order of a container's keys."""
     before, after = cause.before, cause.after
     if isinstance(before, TreeText):
         return before.order
@@ -338,8 +327,7 @@ def _reordered(cause: Cause) -> bool:
 
 def _number_or_array(cause: Cause) -> Fix | None:
     """Return the advice to always pass an array, if an argument is a Python number in one of the two calls
-    that ``cause`` compares, and an array without dimensions in the other. This recompiles where Python
-    numbers are static, as under ``eqx.filter_jit``. Return None if ``cause`` is another change."""
+    that ``cause`` compares, and an array without dimensions in the other; else None."""
     before, after = cause.before, cause.after
     if isinstance(before, ArrayType) and isinstance(after, StaticValue):
         before, after = after, before
@@ -354,7 +342,7 @@ def _number_or_array(cause: Cause) -> Fix | None:
 
 def _grows(group: Group) -> bool:
     """Return whether a container of arrays, such as a list, had more arrays in each recompile of ``group``
-    than in the recompile before. False if no container got more arrays, or for a single recompile."""
+    than in the recompile before. False for a single recompile."""
     inside = container(group.cause)
     if len(group.compilations) < 2 or inside is None:
         return False

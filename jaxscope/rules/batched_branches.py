@@ -108,9 +108,8 @@ def _has_work(batched: BatchedBranches, file: str, branch: ast.expr) -> bool:
 
 
 def _listed(source: str | None, batched: BatchedBranches, file: str) -> Iterator[ast.expr]:
-    """Yield the branches of a conditional that gets them in a variable: the items of the list or tuple in
-    ``source`` (the text of ``file``) that names at least two functions with operations in the program. Yield
-    nothing if there are several such lists."""
+    """Yield the branches of a conditional that gets them in a variable: the items of the only list or tuple
+    in ``source`` (the text of ``file``) that names at least two functions with operations in the program."""
     found = syntax(source)
     lists = [
         node.elts

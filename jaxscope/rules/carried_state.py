@@ -60,9 +60,8 @@ def _has_another_name(p: Prediction) -> bool:
 
 def fix(p: Prediction) -> Fix:
     """Return the advice for ``p``, the prediction that the next call recompiles because the function returns
-    an array in another form (dtype, sharding, ...) than it received. Mostly, the advice is to pass the array
-    in the returned form from the first call on. If the forms differ in several ways, only the first of
-    ``p.causes`` counts."""
+    an array in another form (dtype, sharding, ...) than it received. If the forms differ in several ways,
+    only the first of ``p.causes`` counts."""
     cause = p.causes[0]
     path = cause.path or p.argument
     if cause.kind in ("weak_type", "dtype"):

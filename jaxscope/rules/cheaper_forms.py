@@ -72,8 +72,7 @@ FIXES = {
 
 @rule("JX211", "costly-form", WARNING)
 def costly_form(run: Run) -> Iterator[Finding]:
-    """Yield one finding for each line and kind of costly form on it. If several functions contain the line,
-    the finding is about the first of them."""
+    """Yield at most one finding for each line and kind of costly form."""
     seen = set[tuple[object, str]]()
     for p, f, texts in users(run):
         for form in texts.stablehlo.cheaper_forms if texts.stablehlo is not None else ():
@@ -109,9 +108,8 @@ def costly_form(run: Run) -> Iterator[Finding]:
 
 
 def _written_exponent(run: Run, form: CheaperForm) -> float | None:
-    """Return the exponent in the user's source that led to the power ``form``; None for other kinds. It is
-    larger by 1 than that of the power if the power is a derivative. Whether it is one is taken from the
-    numbers on the line; if they do not tell it, only transposed operations count as derivatives."""
+    """Return the exponent in the user's source that led to the power ``form``; None if the form is no power.
+    It is larger by 1 than that of the power if the power seems to be a derivative."""
     if form.exponent is None:
         return None
     line = sources.line(run, form.source) if form.source is not None else ""
@@ -158,11 +156,11 @@ def _share(form: CheaperForm) -> float | None:
 
 
 def _is_repeated(texts: Texts, form: CheaperForm) -> bool:
-    """Return whether the compiled program computes the product ``form`` in each iteration of its loop. If the
-    operands are the same in all iterations, XLA moves the product before the loop. False if this is
-    unknown."""
+    """Return whether the compiled program computes the product ``form`` in each iteration of its loop. False
+    if this is unknown."""
     if texts.hlo is None or form.source is None:
         return False
+    # XLA moves a product of unchanging operands before the loop.
     flops = [line.flops or 0 for line in texts.hlo.flops_by_line if line.source.place == form.source.place]
     if form.kind == POSITIONS:
         flops = [texts.hlo.matrix_flops_at_least or 0]

@@ -65,9 +65,8 @@ def _written(c: Compilation) -> int | None:
 
 
 def _loop(run: Run, c: Compilation) -> Frame | None:
-    """Return the first line of the innermost loop that repeats the operation ``c``; None if no loop is known.
-    The call stack of ``c`` is searched first, then the stacks that were sampled while the main thread was at
-    the line of ``c``, each from the innermost call outwards."""
+    """Return the first line of the innermost loop that repeats the operation ``c``; None if no loop is
+    known."""
     stacks = [c.lines, *(t.stack for _, t in model.entries(run) if t.stack and same_line(t.stack[0], c.site))]
     for at in itertools.chain.from_iterable(stacks):
         lines = loop_around(sources.of(run)(at.file), at.line)
@@ -77,8 +76,8 @@ def _loop(run: Run, c: Compilation) -> Frame | None:
 
 
 def _write(source: str | None, line: int) -> tuple[str | None, str]:
-    """Return (array, expression) of a write such as ``x.at[i].set(y)`` on ``line``: ``("x",
-    "x.at[i].set(y)")``. The array is None if it is no variable. Return (None, "") if there is no write."""
+    """Return (array, expression) of a write on ``line``: ``("x", "x.at[i].set(y)")``. The array is None if
+    its expression does not begin with a variable. Return (None, "") if there is no write."""
     found = syntax(source)
     for call in found.calls.get(line, []) if found is not None else ():
         method = call.func

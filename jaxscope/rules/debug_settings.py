@@ -29,6 +29,7 @@ def debug_setting_left_on(run: Run) -> Iterator[Finding]:
         return
     entries = line_times.entries(run)
     if checks := [name for name in CHECKS if name in measured.debugging]:
+        # At a jitted call, the check mostly waits for a computation that the program would wait for later.
         times = [t for doing, t in entries if doing == CHECKING and not _is_jitted_call(run, t)]
         yield from _finding(run, measured.seconds, times, checks)
     if NO_JIT in measured.debugging:
@@ -37,9 +38,7 @@ def debug_setting_left_on(run: Run) -> Iterator[Finding]:
 
 
 def _is_jitted_call(run: Run, t: LineTime) -> bool:
-    """Return whether the line where ``t`` was measured seems to call a jitted function of the user. Checking
-    the result then mostly waits for the computation; without the check, the program would wait for it
-    later."""
+    """Return whether the line where ``t`` was measured seems to call a jitted function of the user."""
     at = t.stack[0]
     if at.place in payers.call_lines(run):
         return True
@@ -49,8 +48,7 @@ def _is_jitted_call(run: Run, t: LineTime) -> bool:
 
 def _finding(run: Run, measured: float, times: list[LineTime], settings: Sequence[str]) -> Iterator[Finding]:
     """Yield the finding that the debugging ``settings`` cost the time in ``times``. Yield nothing if this
-    time, without sleep, is less than SHARE of ``measured``, the measured seconds of the run, or has too few
-    samples."""
+    time is less than SHARE of ``measured``, the measured seconds of the run, or has too few samples."""
     loop = Loop(times[0].stack[0], 0, False, times) if times else None
     if loop is None or loop.seconds < SHARE * measured or loop.samples < line_times.FEWEST:
         return
@@ -94,10 +92,9 @@ def _lines_that_set(run: Run, settings: Collection[str]) -> dict[str, Frame]:
 
 
 def turned_on(source: str | None) -> Iterator[tuple[str, int]]:
-    """Yield (setting, line number) for each setting of JAX that ``source`` turns on:
-    ``jax.config.update("jax_debug_nans", True)``, ``jax.config.jax_debug_nans = True``,
-    ``jax.debug_nans(True)``, ``jax.disable_jit()`` and ``os.environ["JAX_DEBUG_NANS"] = "1"``. Some pairs are
-    no settings: ``jax.devices()`` gives ``jax_devices``. The caller ignores them."""
+    """Yield (setting, line number) for each setting of JAX that ``source`` turns on, with ``jax.config``,
+    ``os.environ`` or a function: ``jax.debug_nans(True)``. Some pairs are no settings: ``jax.devices()``
+    gives ``jax_devices``."""
     found = syntax(source)
     for node in ast.walk(found.tree) if found is not None else ():
         if isinstance(node, ast.Assign) and _may_be_true(node.value):

@@ -86,8 +86,7 @@ def does_not_fit(run: Run) -> Iterator[Finding]:
 
 def _stood_in(run: Run) -> set[str]:
     """Return the ids of programs of this machine that were also compiled for a target (another machine), if
-    it is known whether they fit into the target's memory. Whether they fit into this machine's memory does
-    not matter then."""
+    it is known whether they fit into the target's memory."""
     made = [p for p in run.retargeted.values() if p.of is not None]
     return {p.of.id for p in made if p.of is not None and target_programs.fit(run, p) is not None}
 
@@ -130,13 +129,9 @@ def _less_memory(want: Want) -> Fix:
 
 
 def _nearly_full(run: Run) -> Iterator[Finding]:
-    """Yield a note about the device whose memory was nearly full: the device with the largest peak as a share
-    of its memory, if that share is at least FULL. Yield nothing if the program ran out of memory.
-
-    On a GPU, the allocator's peak includes buffers with which the compiler tried variants of kernels
-    (autotuning). So on a GPU the note is only given if the memory in use at some moment, or the memory that a
-    program needs, also reaches FULL.
-    """
+    """Yield a note about the device with the largest peak as a share of its memory, if that share is at least
+    FULL. Yield nothing if the program ran out of memory, or if the peak of a GPU may be that of
+    autotuning."""
     if arrays.of_failure(run) is not None:
         return  # the report begins with the error
     filled = [
@@ -150,6 +145,7 @@ def _nearly_full(run: Run) -> Iterator[Finding]:
         return
     in_use = max((d.in_use or 0) / d.limit for _, d, _ in filled if d.limit)
     needed = max((w.wanted / w.capacity for w in devices.wants(run)), default=0.0)
+    # On a GPU, the allocator's peak includes buffers with which the compiler tried variants of kernels.
     if run.platform == "gpu" and max(in_use, needed) < FULL:
         return
     text = message(

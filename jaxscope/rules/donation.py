@@ -47,10 +47,11 @@ def _unused(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, F
 
 @rule("JX507", "captured-constant", WARNING)
 def captured_constant(run: Run) -> Iterator[Finding]:
-    """Yield a finding for each captured array of at least 1 MiB. If several functions capture the same array,
-    yield one."""
+    """Yield one finding for each captured array of at least 1 MiB, also if several functions capture it.
+    Constants with equal elements and random draws are left out."""
     found: dict[Hashable, list[tuple[Program, Function, Constant]]] = {}
     for p, f, texts in users(run):
+        # Rule JX134 reports draws.
         for c in texts.stablehlo.constants if texts.stablehlo is not None else ():
             if not c.splat and c.bytes is not None and c.bytes >= MIB and not _is_drawn(run, f, c):
                 same = (c.name, tuple(c.names), c.bytes, c.source) if c.source is not None else (f.id, id(c))
@@ -78,7 +79,7 @@ def captured_constant(run: Run) -> Iterator[Finding]:
 
 def _is_drawn(run: Run, f: Function, c: Constant) -> bool:
     """Return whether ``c`` is an array without a name from a function that draws random numbers with NumPy
-    while ``f`` is traced. Rule JX134 reports such an array, so JX507 does not."""
+    while ``f`` is traced."""
     if c.name is not None or c.source is None or f.seen.file is None or f.seen.line is None:
         return False
     drawn = numpy_draws.find(sources.of(run)(f.seen.file), f.seen.name, f.seen.line)
@@ -103,8 +104,7 @@ def _inner(f: Function, c: Constant) -> str | None:
 
 def _is_written(run: Run, f: Function, name: str) -> bool:
     """Return whether the variable or attribute ``name``, which the trace of ``f`` captured, occurs in the
-    file of ``f``. If not, code that ``f`` calls captured it, such as a library's data loader. True if the
-    file cannot be read."""
+    file of ``f``. True if the file cannot be read."""
     source = sources.of(run)(f.seen.file) if f.seen.file is not None else None
     found = rewrap_site.syntax(source)
     if found is None:

@@ -36,10 +36,9 @@ Look = Callable[[Program, Function, Texts], Iterator[tuple[Hashable, Finding]]]
 
 
 def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
-    """Yield (program, function, analyzed texts of the program) for each of the user's functions. Of the
-    programs that were called, the program is the one compiled last; if none was called, of all programs. For
-    a function that was only lowered for targets (machines to compile for, ``jaxscope compile``), the program
-    is one compiled for a target."""
+    """Yield (program, function, analyzed texts of the program) for each of the user's functions. The program
+    is the one compiled last, of those that were called if there are any. For a function that was only lowered
+    for targets (machines to compile for), it is a program compiled for a target."""
     latest = _latest(run)
     for f, ps in latest.values():
         yield ps[0], f, run.texts_of(ps[0])
@@ -50,9 +49,8 @@ def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
 
 
 def costliest(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
-    """Yield what ``users`` yields. In addition, yield a function's slowest program to compile, if an earlier
-    program took longer to compile than the latest one. The latest program may be for a single example, and
-    the earlier one for the whole batch."""
+    """Yield what ``users`` yields, and in addition a function's slowest program to compile, if an earlier
+    program took longer to compile than the latest one."""
     yield from users(run)
     for f, ps in _latest(run).values():
         longer = [p for p in ps[1:] if _compile_seconds(p) > _compile_seconds(ps[0])]
@@ -67,8 +65,7 @@ def _compile_seconds(p: Program) -> float:
 @cached_until_changed
 def _latest(run: Run) -> dict[str, tuple[Function, list[Program]]]:
     """Return {id of a user's function: (the function, its programs with the latest first)}. If some of a
-    function's programs were called, only these are returned: a program that was compiled ahead of time may be
-    unused."""
+    function's programs were called, only these are returned."""
     found: dict[str, tuple[Function, list[Program]]] = {}
     for p in run.programs.values():
         f = p.function
@@ -83,13 +80,12 @@ def _latest(run: Run) -> dict[str, tuple[Function, list[Program]]]:
 def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
     """Yield the findings of the rule ``look`` in the programs of each of the user's functions: the latest
     LOOKED programs of this machine, and those compiled for targets (other machines, which need not be
-    available). ``look`` yields pairs (value, finding) for one program. Two findings with equal values are the
-    same.
+    available). ``look`` yields pairs (value, finding) for one program; findings of one function with equal
+    values become one finding.
 
-    If several programs have the same finding, only the finding of the latest program is kept. If the
-    function's latest program does not have the finding, the finding names the programs that have it. The
-    severity becomes ``note`` if the run was on a CPU, programs were also compiled for targets, and only the
-    CPU's program has the finding.
+    If the function's latest program does not have the finding, the finding names the programs that have it.
+    The severity becomes ``note`` if the run was on a CPU, and programs compiled for targets do not have the
+    finding.
     """
     latest, targets = _latest(run), {f.id: ps for f, ps in target_programs.of_run(run) if f.user}
     for id in dict.fromkeys([*latest, *targets]):
@@ -110,9 +106,8 @@ def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
 
 
 def _earlier(run: Run, f: Finding, having: Sequence[Program], latest: Program) -> Finding:
-    """Return ``f``, a finding about a problem that the programs ``having`` have and ``latest``, the latest
-    program of the function, does not have. The numbers of the compilations of these programs are added to
-    ``f``."""
+    """Return ``f``, a finding about the programs ``having`` but not about ``latest``, the latest program of
+    the function, with the numbers of the compilations of these programs."""
     numbers = sorted(n for p in having for n in [run.number(p.compilations[-1])] if n is not None)
     if not numbers:
         return f

@@ -46,8 +46,7 @@ def lines(run: Run) -> set[tuple[str, int]]:
 
 def small_copies(run: Run) -> set[tuple[str, int]]:
     """Return (file, line number) of the lines that copied at least FEWEST small arrays from the host to
-    devices and that rule JX604 does not report. Around such a line there is no loop, or a loop that calls a
-    jitted function."""
+    devices and that rule JX604 does not report."""
     return {
         t.source.place
         for t in model.transfers(run)

@@ -38,6 +38,7 @@ def _found(
     """
     for group in groups(run, (kind,), fast_path=True):
         n = group.function.fast_path_misses
+        # Every call of a function with Refs misses the fast path, which cannot be avoided.
         if n > few * _programs(group) and not (kind == "effects" and _of_refs(group)):
             title = _title(run, group, n)
             yield finding(run, code, NOTE, group, fix(group.cause.path), title)
@@ -90,11 +91,7 @@ def _numbers(c: Compilation) -> dict[str, int]:
 
 def _programs(group: Group) -> int:
     """Return the number of function objects that the function of ``group`` had, or of its programs if they
-    are more; at least 1. The more there are, the more misses of the fast path are normal.
-
-    Each function object has its own fast path, and a function that is defined again is another object. For
-    each program, the first call with each kind of argument misses the fast path.
-    """
+    are more; at least 1."""
     known = {c.key.function_object for c in group.function.compilations if c.key is not None} - {None}
     return max(1, len(known), sum(c.compiled is not None for c in group.function.compilations))
 
@@ -110,8 +107,7 @@ def _title(run: Run, group: Group, calls: int) -> Message:
 
 
 def _of_refs(group: Group) -> bool:
-    """Return whether the only effects of the function of ``group`` are reading and writing ``jax.Ref``. Every
-    call of such a function misses the fast path. This cannot be avoided, so no finding reports it."""
+    """Return whether the only effects of the function of ``group`` are reading and writing ``jax.Ref``."""
     found = {
         e.partition("<")[0]
         for c in group.compilations

@@ -58,8 +58,7 @@ def _maker(group: Group) -> line_names.Definition | None:
 
 def _in_cache(group: Group) -> bool:
     """Return whether the recompiled function of ``group`` is defined in a function under
-    ``functools.lru_cache`` whose cache has room for all function objects that were compiled. Each object was
-    then created only once."""
+    ``functools.lru_cache`` whose cache has room for all function objects that were compiled."""
     made = _maker(group)
     size = line_names.cache_size(made) if made is not None else None
     return size is not None and len(group.calls) < size
@@ -67,8 +66,7 @@ def _in_cache(group: Group) -> bool:
 
 def _call_once(group: Group, maker: str) -> Message:
     """Return the advice for the function of ``group``, which each call of the function ``maker`` (a name)
-    defines again: to call ``maker`` once, to call it once for each of its arguments, or to enlarge its
-    ``lru_cache``."""
+    defines again."""
     made = _maker(group)
     size = line_names.cache_size(made) if made is not None else None
     if size is not None:

@@ -36,7 +36,7 @@ def _inserted(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple
     constrained: dict[tuple[Hashable, ...], list[Collective]] = {}
     dropped = _dropped(texts)
     for c in texts.hlo.collectives if texts.hlo is not None else ():
-        if c.kind == "all-gather" and c.bytes in dropped:
+        if c.kind == "all-gather" and c.bytes in dropped:  # rule JX503 reports the cause
             continue
         if c.origin == "inserted" and c.kind in ("all-gather", "all-to-all") and c.weight is None:
             if c.constrained_at is not None:
@@ -75,8 +75,8 @@ def _inserted(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple
 
 def _gathers_for_a_scan(run: Run, p: Program, c: Collective, texts: Texts) -> bool:
     """Return whether the collective ``c`` of the program ``p`` gathers a whole argument for a scan over its
-    sharded axis. Each device then computes all iterations, which costs more than the communication. False if
-    the argument is small and the program computes little. ``texts`` are the analyzed texts of ``p``."""
+    sharded axis. False if the argument is small and the program computes little. ``texts`` are the analyzed
+    texts of ``p``."""
     if c.kind != "all-gather" or c.source is None or c.bytes is None or not _scans(run, c.source):
         return False
     flops = (texts.hlo.matrix_flops_at_least if texts.hlo is not None else None) or 0
@@ -105,12 +105,8 @@ def _scans(run: Run, line: Frame) -> bool:
 
 def _dropped(texts: Texts) -> set[int]:
     """Return the sizes in bytes of those results of a program for which JAX drops the requested sharding,
-    because a dimension is not divisible by the mesh axes. Each result is in the set twice: with padding and
-    without.
-
-    The partitioner computes such a result with the requested sharding and gathers it in the end. An
-    all-gather of one of these sizes gives no finding of JX401, because rule JX503 reports the cause.
-    """
+    because a dimension is not divisible by the mesh axes. Each result is in the set with its size with
+    padding and without."""
     found = texts.stablehlo.uneven if texts.stablehlo is not None else ()
     results = [u for u in found if u.of == RESULT and u.bytes is not None]
     whole = {u.bytes * u.padded // u.shape[u.dimension] for u in results if u.bytes and u.shape[u.dimension]}
@@ -122,8 +118,7 @@ def _axes(collectives: Sequence[Collective]) -> tuple[str, ...]:
 
 
 def _collectives(collectives: Sequence[Collective]) -> dict[str, Field]:
-    """Return fields of a message about ``collectives``: how many there are, the mesh axes they communicate
-    over, and their bytes."""
+    """Return fields of a message about ``collectives``: their number, mesh axes and bytes."""
     axes = _axes(collectives)
     return {
         "collectives": Count(len(collectives), collectives[0].kind),

@@ -31,8 +31,7 @@ _WITHOUT = frozenset({"nelder-mead", "powell", "cobyla", "cobyqa"})
 
 def called_by_scipy(source: str | None, line: int) -> ast.Call | None:
     """Return the call of SciPy that gets the function around ``line`` as an argument: ``minimize(objective,
-    x0)``. SciPy then calls the function itself, and needs each result at once. Return None if there is no
-    such call."""
+    x0)``; None if there is none."""
     found = syntax(source)
     if found is None:
         return None
@@ -51,8 +50,7 @@ def called_by_scipy(source: str | None, line: int) -> ast.Call | None:
 
 def without_gradient(call: ast.Call) -> bool:
     """Return whether ``call`` calls ``scipy.optimize.minimize`` with a method that uses a gradient, but
-    passes no gradient. SciPy then estimates the gradient, with one more call of the function for each
-    parameter."""
+    passes no gradient."""
     given = {k.arg: k.value for k in call.keywords}
     method = given.get("method")
     named = isinstance(method, ast.Constant) and str(method.value).lower()
@@ -66,12 +64,8 @@ def draws(f: Function) -> bool:
 
 
 def computes(run: Run, library: str | None) -> bool:
-    """Return whether ``library`` computes with JAX itself. Otherwise it may only read arrays, as for a plot,
-    and the user can pass NumPy arrays.
-
-    It computes with JAX if, in the run, it jits a function, or calls functions of JAX that no method or
-    operator of an array calls, such as random draws.
-    """
+    """Return whether ``library`` computes with JAX itself: in the run, it jits a function, or calls functions
+    of JAX that no method or operator of an array calls, such as random draws."""
     own = any(_package(f) == library for f in run.functions.values() if not f.seen.eager)
     return own or any(
         c.missed is not None and c.missed.library == library and _is_of(c.function, IMPORTED, DRAWS)
@@ -87,11 +81,7 @@ def repeats(p: Payer) -> int:
 
 def whole_programs(calls: Sequence[Compilation]) -> Sequence[Compilation]:
     """Return those of ``calls`` that compiled more than a single operation: loops and branches outside jit,
-    and functions that a library around JAX jits. If there are none, return all ``calls``.
-
-    Such programs take far longer to compile, so they decide the advice about a line. They are counted instead
-    of their seconds, so that the advice is the same on any machine.
-    """
+    and functions that a library around JAX jits. If there are none, return all ``calls``."""
     own = [c for c in calls if c.function.seen.name in OF_FUNCTIONS or not _of_jax(c.function)]
     return own or calls
 
@@ -101,15 +91,13 @@ def _of_jax(f: Function) -> bool:
 
 
 def jits_itself(p: Payer) -> bool:
-    """Return whether the library that the user's line ``p`` calls has jitted functions and calls them from
-    its Python code. jit may not be able to trace that code, so the advice is not to jit the whole call."""
+    """Return whether the library that the user's line ``p`` calls has jitted functions that this line
+    compiled."""
     return any(_package(c.function) == p.library for c in p.compilations if not c.function.seen.eager)
 
 
 def makes_equinox_modules(run: Run, library: str | None) -> bool:
-    """Return whether a function of ``library`` was called under ``equinox.filter_jit``. What the library
-    creates are then Equinox modules, whose leaves are not only arrays.
-    """
+    """Return whether a function of ``library`` was called under ``equinox.filter_jit``."""
     return any(
         _package(f) == library and "equinox.filter_jit" in f.seen.wrappers
         for f in run.functions.values()
@@ -135,12 +123,9 @@ def reads_values(run: Run, line: Frame, jitted: Jitted) -> bool:
 
 
 def cache_programs(run: Run, p: Payer) -> tuple[Fix | None, float]:
-    """Return (the advice to use JAX's persistent compilation cache, the seconds that the cache saves) for
-    ``p``, a user's line that runs once and calls a library that creates its functions again and again.
-
-    No change of that line would help. The cache helps if at least half of the line's recompiles gave a
-    program that the run had compiled before. If not, or if the cache is already used, return (None, 0.0).
-    """
+    """Return (the advice to use JAX's persistent compilation cache, the seconds that the cache saves) for the
+    user's line ``p``. Return (None, 0.0) if the cache is already used, or if less than half of the line's
+    recompiles gave a program that the run had compiled before."""
     again, known, seconds = {c.id for c in p.again}, set[str](), 0.0
     repeated = 0
     for c in run.compilations.values():
@@ -156,13 +141,9 @@ def cache_programs(run: Run, p: Payer) -> tuple[Fix | None, float]:
 
 
 def package_of(calls: Sequence[Compilation], called: str | None) -> str | None:
-    """Return the library to name in a message about ``calls``, which one line of the user caused. This is the
-    library of the function that the last call compiled: diffrax for ``diffeqsolve``, although the user's line
-    calls a wrapper of Equinox.
-
-    If that function belongs to the user, to JAX, or to a library of wrappers, return ``called``, the library
-    that the line calls (None: no library).
-    """
+    """Return the library to name in a message about ``calls``, which one line of the user caused: the library
+    of the function that the last call compiled. If that function belongs to the user, to JAX, or to a library
+    of wrappers, return ``called``, the library that the line calls (None: no library)."""
     f = calls[-1].function
     package = _package(f) if f.seen.library else ""
     wraps = package in JAX_ROOTS or (package in WRAPPER_ROOTS and package not in COMPUTING_ROOTS)

@@ -222,8 +222,8 @@ def _within(t: LineTime, loop: Loop) -> bool:
 
 def _is_python(run: Run, t: LineTime) -> bool:
     """Return whether the time ``t`` was surely spent in Python code: in the code of a line itself, or in a
-    library that has nothing to do with JAX. False if the line may have called a jitted function at that time:
-    compiled functions have no Python frame, so their time looks like time of the line."""
+    library that has nothing to do with JAX. False if the line may have called a jitted function at that
+    time."""
     if t.library is not None and (t.stack[0].file, t.stack[0].line, t.column) in _called_at(run):
         return False  # scipy.optimize.minimize(loss, x): what SciPy computes between the calls is its work
     if t.library is not None:

@@ -58,8 +58,7 @@ def growing(run: Run) -> Iterator[Finding]:
 
 def _appended(run: Run, reported: Collection[str]) -> Iterator[Finding]:
     """Yield findings about lists that have many arrays in one snapshot, and that a loop in the source only
-    adds to. Such lists are found even if a short run has too few snapshots to show their growth. ``reported``
-    are the names of containers that have a finding already."""
+    adds to. ``reported`` are the names of containers that have a finding already."""
     lists: dict[str, list[Group]] = {}  # in the snapshot in which a list has the most bytes
     for snapshot in arrays.of_main(run):
         here: dict[str, list[Group]] = {}
@@ -220,11 +219,8 @@ class _Copied(msgspec.Struct, frozen=True):
 
 def _trees(run: Run) -> dict[str, list[tuple[Group, Snapshot]]]:
     """Return {tree: its arrays, each with a snapshot that has it}. The tree of ``params['w']`` is ``params``.
-    Arrays without a name are left out.
-
-    The snapshot is the fullest one if it has the array, else the largest one that has it. The fullest
-    snapshot alone is not enough: it may lack large arrays, or have no name for them.
-    """
+    Arrays without a name are left out. The snapshot is the fullest one if it has the array, else the largest
+    one that has it."""
     looks = arrays.of_main(run)
     first = arrays.fullest(looks)
     looks.sort(key=lambda s: (s is not first, -(s.bytes or 0)))
@@ -239,9 +235,8 @@ def _trees(run: Run) -> dict[str, list[tuple[Group, Snapshot]]]:
 
 def _replicated(run: Run, tree: str, members: list[_Copied], together: int) -> Finding | None:
     """Return a finding about ``members``, arrays of one tree (such as ``params``) that are replicated along
-    the same mesh axes. None if sharding saves too little memory (``together``), or if the arrays are a small
-    share of the live arrays on a device. ``together`` is the number of bytes that sharding saves on each
-    device; for the largest tree, it includes the other trees that are replicated along these axes."""
+    the same mesh axes. None if ``together``, the bytes that sharding them (and perhaps other trees) saves on
+    each device, is too little, or if the arrays are a small share of the live arrays on a device."""
     members = sorted(members, key=lambda m: -m.held)
     first = members[0]
     held, saved = sum(m.held for m in members), sum(m.saved for m in members)
@@ -291,8 +286,7 @@ def _replicated(run: Run, tree: str, members: list[_Copied], together: int) -> F
 
 def _shard(tree: str, first: _Copied, *, others: bool, saved: int) -> Fix:
     """Return the advice to shard replicated arrays of ``tree``, of which ``first`` are the largest.
-    ``others`` is whether there are other arrays, and ``saved`` the number of bytes that this saves on each
-    device."""
+    ``others``: whether there are other arrays; ``saved``: the bytes that this saves on each device."""
     words = message(
         "fix-shard-dimension",
         dimension=first.dimension,
@@ -307,12 +301,9 @@ def _shard(tree: str, first: _Copied, *, others: bool, saved: int) -> Fix:
 
 
 def _called(tree: str, g: Group) -> str | Message:
-    """Return the name of the arrays ``g`` of the variable ``tree`` in a message: their path.
-
-    A path with ``[*]`` stands for all items of a container. Then return the part below the items (``mu['w']
-    in state.opt_state``), or, if there is no such part, the shape of the arrays: ``the f32[512,512] arrays of
-    params``.
-    """
+    """Return the name of the arrays ``g`` of the variable ``tree`` in a message: their path. If the path
+    stands for all items of a container (``[*]``), return the part below the items (``mu['w'] in
+    state.opt_state``) or the shape (``the f32[512,512] arrays of params``)."""
     path = g.path or tree
     if "[*]" not in path:
         return path
@@ -334,8 +325,7 @@ def _below_items(path: str) -> str:
 
 def _like(tree: str, copied: _Copied) -> Message | None:
     """Return a clause that names the arrays of ``tree`` (such as ``params``) that are already sharded over
-    the mesh axis ``copied.axis``. The replicated arrays could be sharded over that axis, too. None if there
-    are no such arrays."""
+    the mesh axis ``copied.axis``. None if there are no such arrays."""
     if not copied.like:
         return None
     more = sum(g.count for g in copied.like) - 1
@@ -346,12 +336,8 @@ def _like(tree: str, copied: _Copied) -> Message | None:
 
 
 def _copied(g: Group, look: Snapshot, tree: list[Group]) -> _Copied | None:
-    """Return how to shard the replicated arrays ``g`` of the snapshot ``look``. None if they are not
-    replicated over a mesh axis, or if no dimension is divisible by the size of such an axis.
-
-    Of several axes, one is preferred over which other arrays of ``tree`` (such as ``params``) are sharded,
-    then the largest one.
-    """
+    """Return how to shard the replicated arrays ``g`` of the snapshot ``look``; None if this is impossible or
+    unknown. An axis over which other arrays of ``tree`` (such as ``params``) are sharded is preferred."""
     shape = [d for d in g.shape or () if isinstance(d, int)]
     if g.sharding is None or g.device_bytes is None or not shape or len(shape) != len(g.shape or ()):
         return None

@@ -62,9 +62,8 @@ def one_key_for_all_steps(run: Run) -> Iterator[Finding]:
 
 
 def _statics_change(f: Function, c: Compilation, call: LoopCall) -> bool:
-    """Return whether ``call``, a call of ``f`` in a loop, passes another static argument in each iteration.
-    The program may combine the random key with that argument, and so draw other numbers each time. ``c`` is a
-    recorded call of ``f``, which shows the static arguments."""
+    """Return whether ``call``, a call of ``f`` in a loop, may pass another static argument in each iteration.
+    ``c`` is a recorded call of ``f``, which shows the static arguments."""
     statics = {s.path for s in (c.key.static if c.key is not None else ()) if split(s.path)[0] == s.path}
     passed = [loop_calls.argument(call.call, f.seen.signature, name) for name in statics]
     return any(p is not None and not loop_calls.stays_the_same(p, call.repeats) for p in passed)
@@ -146,7 +145,7 @@ def _turns_alone(run: Run, c: Compilation, call: LoopCall, jitted: set[str]) -> 
 def _rows(run: Run, c: Compilation, call: LoopCall) -> tuple[int, ...] | None:
     """Return the shape of the array whose rows a loop passes to a jitted function in ``call``, one row in
     each call; ``c`` is the latest such call. None if the array is unknown, or if the whole loop runs only
-    once. The array is known if the loop takes the rows by operations outside jit (a slice, a gather)."""
+    once."""
     if c.site is None or c.key is None or not _again(run, c, call):
         return None
     rows = {(leaf.shape, leaf.dtype) for leaf in c.key.arguments if leaf.shape is not None}
@@ -183,14 +182,12 @@ def _calls_in_a_step(run: Run, f: Function, c: Compilation, call: LoopCall) -> i
     """Return how often each training step calls ``f``, on average, rounded down. None if calls or steps are
     not counted, or if ``f`` may itself be the step.
 
-    If ``jaxscope.step()`` counts the steps, an ``f`` that gets its own results as arguments may be the step:
-    the user may call ``jaxscope.step()`` only once in each epoch.
-
     Args:
       c: a recorded call of ``f``.
       call: the same call in the source, with its loop.
     """
     calls, steps = f.counted_calls.get(c.process.id), transfers.steps(run, c.process)
+    # jaxscope.step() may be called once in each epoch: then an ``f`` that feeds itself may be the step.
     steppers = [g for g in run.functions.values() if g.step and c.process.id in g.counted_calls]
     if not calls or not steps or f.step or not (steppers or (c.process.step and not call.feeds_itself)):
         return None
@@ -238,12 +235,8 @@ def work_done_twice(run: Run) -> Iterator[Finding]:
 
 def _comparable(run: Run, larger: Compilation, g: Function, c: Compilation) -> bool:
     """Return whether the call ``larger`` may compute everything that the call ``c`` of the function ``g``
-    computes, such as a forward pass, and more.
-
-    False if ``larger`` has other static arguments, a random key (for dropout) that ``c`` lacks, or more
-    arguments of one kind (two models). False if ``g`` has code that is only for evaluation, or if its source
-    is unknown.
-    """
+    computes, such as a forward pass, and more. False if the source of ``g`` is unknown, or has code that is
+    only for evaluation."""
     if larger.key is None or c.key is None:
         return False
     modes = {s.path: s.repr for s in larger.key.static}
@@ -267,12 +260,7 @@ _Types = dict[tuple[str, ...], tuple[object, ...]]  # steps of the path of an ar
 
 def _has_another_like(larger: Compilation, c: Compilation) -> bool:
     """Return whether ``larger`` has more arguments of one kind than ``c``: the parameters of two networks
-    instead of one. ``larger`` may then compute the same as ``c`` with the other argument.
-
-    Arguments are of one kind if their arrays have equal paths and types. Arrays deep inside an argument (such
-    as moments in an optimizer's state) do not count if the same arrays occur nearer to the root of an
-    argument.
-    """
+    instead of one. Arguments are of one kind if their arrays have equal paths and types."""
     passed: dict[str, _Types] = {}
     for path, array in _types(c).items():
         passed.setdefault(path[0], {})[path[1:]] = array
@@ -333,12 +321,9 @@ def _arrays_passed(f: Function, c: Compilation, call: LoopCall) -> set[str | Non
 
 def _same_arguments(larger: LoopCall, smaller: LoopCall, unchanged: set[str | None] | None) -> bool | None:
     """Tell whether two calls in one loop get the same arguments, so that ``smaller`` may compute again what
-    ``larger`` computes. Each argument of ``smaller`` must be a constant, an argument of ``larger``, or a part
-    of one.
-
-    Return False if the arguments have the same values in both calls. Return True if ``larger`` comes first
-    and changes some, but not all of them, as ``params = train_step(params, batch)`` does. Return None if
-    ``smaller`` computes something else, or if that is unknown.
+    ``larger`` computes. Return False if the arguments have the same values in both calls. Return True if
+    ``larger`` comes first and changes some, but not all of them, as ``params = train_step(params, batch)``
+    does. Else return None.
 
     Args:
       unchanged: if ``larger`` changes the objects that it is passed (flax nnx), the names of the variables

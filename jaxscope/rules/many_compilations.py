@@ -89,8 +89,8 @@ def recompile_rate(run: Run) -> Iterator[Finding]:
 
 
 def _has_own_finding(run: Run, repeats: list[Compilation]) -> bool:
-    """Return whether another rule reports ``repeats``, the recompiles of a function, so that JX132 reports
-    nothing: more than half of them have the same cause, and there is advice about that cause."""
+    """Return whether another rule reports ``repeats``, the recompiles of a function: more than half of them
+    have the same cause, and there is advice about that cause."""
     found: dict[tuple[str, str | None], list[tuple[Compilation, Cause]]] = {}
     for c in repeats:
         cause = causes.of(run, c)[0]
@@ -113,8 +113,7 @@ def _by_calls(f: Function, repeats: list[Compilation]) -> Message | None:
 
 def _by_number(f: Function, repeats: list[Compilation]) -> Message | None:
     """Return a clause with the number of recompiles of ``f``, which are ``repeats``. Return None if they are
-    too few for a finding, or if the calls of ``f`` are counted, because ``_by_calls`` then decides by the
-    share of the calls that recompile."""
+    too few for a finding, or if the calls of ``f`` are counted."""
     if f.counted_calls or len(repeats) < FEWEST:
         return None
     return message("recompiled-so-often", n=len(repeats))
@@ -140,12 +139,8 @@ class Avoidable(NamedTuple):
 @rule(payers.CODE, "eager-barrage", WARNING)
 def eager_barrage(run: Run) -> Iterator[Finding]:
     """Yield findings about lines that make JAX compile operations outside jit, if that can be avoided. A
-    finding is about one line, or about all such lines of a loop or of a callback.
-
-    The grouping of lines and the advice depend on counts, not on times, so that two runs of one program have
-    the same findings. A line that recompiles at least BARRAGE times, or library functions at least PROGRAMS
-    times, is always reported, as a warning. Any other line is reported as a note, if it costs enough seconds.
-    """
+    finding is about one line, or about several lines of a loop, a function or a callback."""
+    # Grouping and advice depend on counts, not on times: two runs of one program have the same findings.
     total, reported = payers.total_seconds(run), set[Frame]()
     for place, lines in _together(run):
         least = (SHARE if any(line.payer.again for line in lines) else ONCE) * total
@@ -165,12 +160,8 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
 
 def _in_functions(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
     """Yield findings about functions of the user in which many lines, each with few compilations outside jit,
-    take much of the time together. ``left`` are the lines that have no finding yet.
-
-    If one of these functions calls another, only one of them is reported: the outer one if its own lines have
-    enough compilations, else the inner one. A function that calls jitted functions is not reported, because
-    it cannot become one program.
-    """
+    take much of the time together. ``left`` are the lines that have no finding yet. A function that calls
+    jitted functions is not reported."""
     least, calls = TOGETHER * payers.total_seconds(run), dict[_Part, dict[str, _Applied]]()
     calling = {
         (c.site.file, c.site.function)
@@ -369,8 +360,7 @@ def _with_conditions(run: Run, p: Payer, fix: Fix, initializes: bool, creates: b
 
 def _reads_inside(run: Run, p: Payer) -> Transfer | None:
     """Return a copy to the host that a function called by the line ``p`` makes because Python needs the value
-    (``if x > 0``, ``float(x)``). If the user jitted the line, JAX would raise an error at this copy. Return
-    None if there is no such copy."""
+    (``if x > 0``, ``float(x)``); None if there is none."""
     called: set[tuple[str, str]] = set()
     for c in p.compilations:
         for line in c.lines:
@@ -389,10 +379,10 @@ def _reads_inside(run: Run, p: Payer) -> Transfer | None:
 
 def _needs_the_value(kind: str, line: str) -> bool:
     """Return whether ``line``, a line of source, needs the value of the array that it copied to the host.
-    ``kind`` is the kind of the copy (``bool``, ``float``, ...). A line that only calls a library does not
-    need it: the library may read the value to check it, and skips the check under jit."""
+    ``kind`` is the kind of the copy (``bool``, ``float``, ...)."""
     if kind == "bool":
         return _CONDITION.search(line) is not None
+    # A library may only check the value, and skips the check under jit.
     return kind in ("float", "int", "item") and f"{kind}(" in line
 
 
@@ -400,12 +390,9 @@ def _beside_a_resized_function(
     run: Run, p: Payer, cost: float, resized: Mapping[tuple[str, int], Sequence[Compilation]]
 ) -> bool:
     """Return whether the line of ``p``, or another line of its loop, calls a user's function that recompiles
-    for new sizes. That function has a finding, so that ``p`` needs none: the line computes the function's
-    arguments or results.
-
-    If only another line of the loop calls the function, at least half of the compilations of ``p`` must be
-    for new sizes. The result is then False if the advice for the line of ``p`` saves more than TIMES the
-    seconds of the function's recompiles, or if an operation of the line recompiles more than TIMES as often.
+    for new sizes, so that ``p`` needs no finding of its own. A call on another line counts only if ``p``
+    compiles mostly for new sizes, and if its recompiles are neither far more frequent nor far costlier than
+    the function's.
 
     Args:
       cost: seconds that the advice for the line saves.
@@ -553,13 +540,8 @@ def _iteration(run: Run, p: Payer) -> Iteration | None:
 
 
 def _of_iteration(run: Run, iteration: Iteration, found: Sequence[Avoidable]) -> Finding:
-    """Merge the findings of ``found`` into one finding. They are about several lines of the loop
-    ``iteration`` that make JAX compile operations outside jit. The advice is to jit the body of the loop as a
-    whole.
-
-    If the lines recompile because the sizes of arrays change, one jit would recompile, too. The advice is
-    then that of the first finding: to keep the sizes equal.
-    """
+    """Merge the findings of ``found``, which are about lines of the loop ``iteration``, into one finding. The
+    advice is to jit the body of the loop, or that of the first finding if it is to keep sizes equal."""
     lines, first = [one.payer for one in found], found[0].finding
     repeats = Count(sum(len(p.again) for p in lines), *RECOMPILES)
     sizes = slug_of(first) == ONE_SIZE
@@ -594,8 +576,8 @@ def _of_iteration(run: Run, iteration: Iteration, found: Sequence[Avoidable]) ->
 
 
 def _of_callback(run: Run, callback: Callback, found: Sequence[Avoidable]) -> Finding:
-    """Merge the findings of ``found`` into one finding. They are about lines of ``callback``, a function that
-    a compiled program calls back. The advice is to compute in NumPy there."""
+    """Merge the findings of ``found``, which are about lines of ``callback``, into one finding. The advice is
+    to compute in NumPy there."""
     lines = [one.payer for one in found]
     repeats = Count(sum(len(p.again) for p in lines), *RECOMPILES)
     name, numbers = callback.function, _numbers(lines)

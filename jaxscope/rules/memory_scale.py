@@ -1,8 +1,7 @@
 """Decide how many bytes of memory are worth a finding. The limit is a share of the memory of one device.
 
 If the size of a device's memory is unknown, as on a CPU, the memory of the smallest accelerator in
-``analysis.machines`` is assumed. So the same number of bytes is worth a finding on a CPU and on that
-accelerator.
+``analysis.machines`` is assumed.
 """
 
 from __future__ import annotations

@@ -34,16 +34,15 @@ def grouped(several: Iterable[Iterable[Finding]]) -> list[list[tuple[int, Findin
 
 def findings(run: Run, further: Sequence[Run] = ()) -> list[Finding]:
     """Return the findings of the rules in ``run``, together with the findings about targets in the
-    ``further`` runs of the same program on other numbers of devices. Equal findings become one that names all
-    their targets. Errors come first, then the findings that cost the most seconds."""
+    ``further`` runs of the same program on other numbers of devices, in the order of reports. Equal findings
+    become one that names all their targets."""
     found = registry.findings(run)
     return registry.in_order(joined(found, map(registry.findings, further))) if further else found
 
 
 def joined(found: Sequence[Finding], further: Iterable[Sequence[Finding]]) -> list[Finding]:
     """Return ``found``, the findings of a run, merged with the findings about targets of ``further`` runs of
-    the same program. Findings of these runs that are about no target are left out, because ``found`` has
-    them."""
+    the same program. Findings of these runs that are about no target are left out."""
     several = [found, *([f for f in other if f.contexts.targets] for other in further)]
     merged = []
     for (_, first), *rest in grouped(several):
@@ -82,9 +81,9 @@ def of_target_alone(run: Run, f: Finding) -> bool:
 def of_settings(
     found: Mapping[str, Sequence[Finding]], settings: Mapping[str, Mapping[str, str]]
 ) -> list[Finding]:
-    """Merge equal findings of several settings of ``run --vary``. Return them with errors first, then those
-    that cost the most seconds. ``found`` has the findings by the label of their setting (``MESH=4x4``);
-    ``settings`` is label -> name of a varied variable -> its value."""
+    """Merge equal findings of several settings of ``run --vary``, and return them in the order of reports.
+    ``found`` has the findings by the label of their setting (``MESH=4x4``); ``settings`` is label -> name of
+    a varied variable -> its value."""
     labels = list(found)
     if len(labels) < 2:
         return registry.in_order(f for each in found.values() for f in each)
@@ -95,9 +94,7 @@ def of_settings(
 
 def _under(members: Sequence[tuple[str, Finding]], settings: Mapping[str, Mapping[str, str]]) -> Finding:
     """Merge equal findings of several settings of ``run --vary`` into one: the most severe of them, which
-    then names all these settings. If another finding has another title, that title becomes evidence.
-
-    The setting in which the returned finding was made is named first, because its evidence comes from there.
+    then names all these settings, its own first. Other titles become evidence.
 
     Args:
       members: (label of the setting, finding) of each of the equal findings.

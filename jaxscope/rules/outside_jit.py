@@ -63,29 +63,25 @@ def _of_one_cause(run: Run, repeats: list[Compilation]) -> recompiles.Group | No
 
 
 def creates(run: Run, p: Payer) -> bool:
-    """Return whether the line of ``p`` seems to create the parameters of a model. At least a quarter of its
-    compilations are then random draws, and all its recompiles are for other sizes, such as those of the next
-    layer.
-
-    jit may not help on such a line, because one program would contain all these draws. Measured for ten
-    models (benchmarks/README.md), creation with jit took between half and 2.3 times as long as without.
-    """
+    """Return whether the line of ``p`` seems to create the parameters of a model: at least a quarter of its
+    compilations are random draws, and all its recompiles are for other sizes."""
     for c in p.again:
         kind = causes.reason(run, c).kind
         of_size = kind == "static_value" and (c.function.seen.eager or library_calls.draws(c.function))
         if kind not in OF_SIZES and not of_size:
             return False  # the shape of a draw, or of a result, is a static value
+    # jit may not help there: measured for ten models, creation took between half and 2.3 times as long with
+    # jit as without (benchmarks/README.md).
     return 4 * sum(library_calls.draws(c.function) for c in p.compilations) >= len(p.compilations)
 
 
 def what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix | None, float]:
     """Return what to do about the line ``p``, which makes JAX compile operations outside jit: (why the
-    operations are compiled again, the advice, the seconds that it saves). The advice depends on the library
-    that the line calls.
+    operations are compiled again, the advice, the seconds that it saves). The reason is None if nothing is
+    compiled again, or if it is unknown. The advice is None if nothing is known to help.
 
-    The reason is None if nothing is compiled again, or if it is unknown. The advice is None if nothing is
-    known to help. ``compiled`` is the number of compilations of all lines of the loop in which the line is,
-    or of the line alone if it is in no loop.
+    ``compiled`` is the number of compilations of all lines of the loop in which the line is, or of the line
+    alone if it is in no loop.
     """
     jax = p.library is None or p.library in JAX_ROOTS
     again = sum(c.seconds for c in p.again)
@@ -138,9 +134,7 @@ def what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix |
 
 
 def _one_size(run: Run, p: Payer) -> Fix:
-    """Return the advice for the line of ``p``, which recompiles because sizes of arrays change: to keep the
-    sizes equal. For an array that becomes longer and longer, it is to create the array in its final
-    length."""
+    """Return the advice for the line of ``p``, which recompiles because sizes of arrays change."""
     grown = next((g for g in lengthened(run) if made_at(g, p)), None)
     if grown is None:
         return Fix(message("fix-one-size-or-numpy"), "pad")
@@ -167,8 +161,7 @@ def _other_parameters(run: Run, p: Payer) -> bool:
 
 
 def _instead_of_iterating(run: Run, p: Payer, unstacked: Sequence[Compilation]) -> Fix:
-    """Return the advice for the line of ``p``, which iterates over a JAX array: to iterate over a NumPy
-    array. For an array of random keys, it is to make each key where it is needed. ``unstacked`` are the
+    """Return the advice for the line of ``p``, which iterates over a JAX array. ``unstacked`` are the
     operations that split the array into rows."""
     by = Counter(c.missed.library for c in unstacked if c.missed is not None).most_common(1)[0][0]
     if by is not None and by not in JAX_ROOTS:
@@ -183,9 +176,8 @@ def _instead_of_iterating(run: Run, p: Payer, unstacked: Sequence[Compilation]) 
 
 
 def _jit(run: Run, p: Payer, jitted: jit_decorators.Jitted | None) -> Message:
-    """Return advice on what to jit for the line of ``p``: the function that the line calls, ``jitted``. If
-    ``jitted`` is None, the line calls no single function, and the advice is to jit all that the line
-    computes."""
+    """Return advice on what to jit for the line of ``p``: the function that the line calls, ``jitted``, or if
+    that is None, all that the line computes."""
     if jitted is None:
         return message("fix-jit-around" if not p.within else "fix-jit-around-call", inside=_inside(p))
     source, n = sources.of(run)(p.line.file), p.line.line
@@ -277,9 +269,8 @@ def _like_earlier_ones(run: Run, p: Payer) -> list[Compilation]:
 
 
 def _called_back(p: Payer) -> str | None:
-    """Return the name of the user's function that a library calls back from the line of ``p``. If there are
-    several, return the one in which most operations are compiled. Return None if the library calls no
-    function of the user."""
+    """Return the name of the user's function that a library calls back from the line of ``p`` (of several,
+    the one in which most operations are compiled); None if there is none."""
     functions = Counter[str]()
     for c in p.compilations:
         at = c.missed.into_library if c.missed is not None else None
@@ -310,15 +301,13 @@ def _for_library(
     all_seconds: float,
 ) -> tuple[Message | None, Fix | None, float]:
     """Return what to do about the line of ``p``, which makes JAX compile operations outside jit by calling a
-    library that jit cannot trace as a whole: (why the operations are compiled again, the advice, the seconds
-    that it saves). The reason is None if unknown; the advice is None if nothing is known to help.
+    library that jit cannot trace as a whole. The result is that of ``what_to_do``.
 
     Args:
       jitted: the line's call written under jit; None: it cannot be.
       anew_or_changing: whether the line recompiles because functions are made anew, and because sizes change.
       repeat_seconds: the seconds of its recompiles.
-      all_seconds: the seconds of all its compilations, if all lines of its loop together (or the line alone,
-        if it is in no loop) have at least SEVERAL; else 0.
+      all_seconds: the seconds of all its compilations; 0 if they are too few for one program to save much.
     """
     anew, changing = anew_or_changing
     at = sources.of(run)(p.line.file), p.line.line

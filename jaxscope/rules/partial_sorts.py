@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxscope.analysis.stablehlo.partial_sorts import PartialSort
+from jaxscope.model.records import Function
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import takes_time, users
 from jaxscope.rules.programs import evidence, running_share
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, WARNING, Finding, Fix
+from jaxscope.schema.findings import CERTAIN, LIKELY, WARNING, Finding, Fix
 from jaxscope.schema.messages import Count, Message, message
 
 # Elements that one call sorts: fewer take a few milliseconds at most. MANY is for a call that is not
@@ -29,19 +30,12 @@ def sort_for_few(run: Run) -> Iterator[Finding]:
             elements = s.rows * s.length
             if elements < LEAST or (elements < MANY and not takes_time(run, p, f)):
                 continue
-            text = message(
-                "shuffle-for-few" if s.shuffles else "sort-for-few",
-                function=f.display_name,
-                rows=message("rows-of", rows=Count(s.rows, "row")) if s.rows > 1 else None,
-                elements=Count(s.length, "element"),
-                used=s.used,
-                each=message("in-each-row") if s.rows > 1 else None,
-            )
+            text = _title(f, s)
             line = s.source or p.compilations[-1].site
             yield Finding(
                 code="JX209",
                 severity=WARNING,
-                certainty=CERTAIN,
+                certainty=CERTAIN if s.used else LIKELY,
                 title=text,
                 function=f.id,
                 source=line,
@@ -53,7 +47,24 @@ def sort_for_few(run: Run) -> Iterator[Finding]:
             )
 
 
+def _title(f: Function, s: PartialSort) -> Message:
+    rows = message("rows-of", rows=Count(s.rows, "row")) if s.rows > 1 else None
+    elements = Count(s.length, "element")
+    if not s.used:
+        return message("sort-for-positions", function=f.display_name, rows=rows, elements=elements)
+    return message(
+        "shuffle-for-few" if s.shuffles else "sort-for-few",
+        function=f.display_name,
+        rows=rows,
+        elements=elements,
+        used=s.used,
+        each=message("in-each-row") if s.rows > 1 else None,
+    )
+
+
 def _instead(s: PartialSort) -> Message:
+    if not s.used:
+        return message("fix-count-before")
     if s.shuffles:
         return message("fix-draw-few", used=s.used, length=str(s.length))
     return message("fix-maximum") if s.used == 1 else message("fix-top-k", used=s.used)

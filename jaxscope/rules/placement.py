@@ -19,14 +19,11 @@ def kept(function: Function, path: str | None, cause: Cause) -> Fix:
     """Return the advice for ``function``, which returns an array (such as a training state) with another
     sharding than it received. The next call gets that array and recompiles.
 
-    The advice is to return the array with the sharding of the argument, or to place the argument of the first
-    call like the result. It is not to use ``in_shardings``, because JAX raises an error if an array is
-    committed to another sharding.
-
     Args:
       path: the path of the argument; None: unknown.
       cause: the change of its sharding.
     """
+    # The advice is not in_shardings: JAX raises an error for an array that is committed to another sharding.
     was, now = (value if isinstance(value, Placement) else None for value in (cause.before, cause.after))
     if (for_pmap := _for_pmap(function, path, cause)) is not None:
         return for_pmap
@@ -54,9 +51,8 @@ def kept(function: Function, path: str | None, cause: Cause) -> Fix:
 
 def _for_pmap(function: Function, path: str | None, cause: Cause) -> Fix | None:
     """Return the advice to place the argument ``path`` of ``function`` like a result of ``jax.pmap`` that it
-    later gets, which has another sharding (``cause.after``). Return None if ``function`` is not under pmap,
-    if ``cause.after`` is no sharding, or if its mesh does not have exactly one axis whose name is an
-    identifier."""
+    later gets, with the sharding ``cause.after``. Return None if there is no such sharding, or if
+    ``place_for_pmap`` returns None."""
     now = cause.after
     return place_for_pmap(function, path, now.mesh, now.spec) if isinstance(now, Placement) else None
 
@@ -68,9 +64,9 @@ def place_for_pmap(
     spec: str | None,
 ) -> Fix | None:
     """Return the advice to give the argument ``path`` of ``function`` (None: unknown) the sharding that
-    results of ``jax.pmap`` have: ``spec`` over ``mesh``. ``mesh`` lists its axes, each as a tuple that begins
-    with its name and size. Return None if ``function`` is not under pmap, or if the mesh does not have
-    exactly one axis whose name is an identifier."""
+    results of ``jax.pmap`` have: ``spec`` over ``mesh`` (a tuple for each axis, which begins with its name
+    and size). Return None if ``function`` is not under pmap, or if the mesh does not have exactly one axis
+    whose name is an identifier."""
     if PMAP not in function.seen.wrappers or mesh is None or len(mesh) != 1 or not mesh[0][0].isidentifier():
         return None
     top = root(path) if path is not None else None
@@ -130,6 +126,6 @@ def changing_mesh(group: Group) -> Fix | None:
 
 def _between_meshes(cause: Cause) -> bool:
     """Return whether the two calls that ``cause`` compares were both made inside a mesh context
-    (``jax.set_mesh``), with different meshes. False if one call was made outside."""
+    (``jax.set_mesh``)."""
     meshes = [value for value in (cause.before, cause.after) if isinstance(value, Setting)]
     return len(meshes) == 2 and all(OF_A_MESH in mesh.text for mesh in meshes)

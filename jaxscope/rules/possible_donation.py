@@ -49,8 +49,7 @@ def possible_donation(run: Run) -> Iterator[Finding]:
 
 def _updates_in_place(run: Run, f: Finding) -> bool:
     """Return whether the function of the finding ``f`` is under ``nnx.jit``, which puts the arrays that a
-    call returns into the objects that it was passed. All functions that are passed such an object get the
-    newest arrays, so each of them may donate the object."""
+    call returns into the objects that it was passed."""
     function = run.functions.get(f.function or "")
     return function is not None and IN_PLACE in function.seen.wrappers
 
@@ -74,7 +73,7 @@ def _of_the_same(run: Run, f: Finding, largest: Finding) -> bool:
 
 def _with_the_same_objects(run: Run, largest: Finding, findings: Sequence[Finding]) -> Finding:
     """Return the finding ``largest``, extended by the evidence of those other ``findings`` that are about the
-    same memory (``_of_the_same``) and are therefore not reported."""
+    same memory (``_of_the_same``)."""
     others = [f for f in findings if f is not largest and _of_the_same(run, f, largest)]
     if not others:
         return largest
@@ -158,8 +157,8 @@ def _finding(
 
 def _copied_share(p: Program, free: Sequence[Donation]) -> float:
     """Return the share of the bytes that the program reads and writes for the arrays ``free`` and their
-    changed copies. A donated array would be changed in place. Return 0 if the share is less than ``MOSTLY``,
-    if the arrays are small, or if the program computes much."""
+    changed copies. Return 0 if the share is less than ``MOSTLY``, if the arrays are small, or if the program
+    computes much."""
     compiled = p.compilations[-1].compiled
     cost, size = compiled.cost if compiled is not None else {}, _bytes(free)
     if size < COPIED or "flops" not in cost or cost["flops"] > size / COMPUTES:
@@ -190,12 +189,8 @@ def _on_several_devices(p: Program) -> bool:
 
 
 def _needed(run: Run, f: Function, possible: Sequence[Donation]) -> set[str]:
-    """Return the names of those arguments in ``possible`` that the program needs after a call of ``f``, so
-    that it must not donate them.
-
-    An argument is needed if one of its arrays was alive after a recorded call, or if the source reads the
-    variable after the call. The source shows what later calls need, most of which are not recorded.
-    """
+    """Return the names of those arguments in ``possible`` that the program needs after a call of ``f``: one
+    of its arrays was alive after a recorded call, or the source reads the variable after the call."""
     alive = {path for c in f.compilations if c.fate is not None for path in c.fate.kept}
     needed = {root(d.path or "") for d in possible if d.path in alive}
     for name in dict.fromkeys(root(d.path or "") for d in possible):
@@ -294,12 +289,8 @@ def _copy_first(shared: Shared, donate: Words) -> Message:
 
 def _shared(run: Run, f: Function) -> Shared | None:
     """Return the two variables through which calls of ``f`` are passed the same arrays twice, if it is enough
-    to copy the arrays once. For example, ``target = params`` before a loop becomes a copy.
-
-    One copy is enough if each of these calls is in a loop and assigns both variables anew, or if both are
-    objects into which ``nnx.jit`` puts the new arrays. Return None if it is not enough, if that is unknown,
-    or if no call was passed an array twice.
-    """
+    to copy the arrays once: each of these calls is in a loop and assigns both variables anew, or both are
+    objects into which ``nnx.jit`` puts the new arrays. Else return None."""
     found = set[tuple[str, str, bool]]()
     for c in f.compilations:
         if c.fate is None or not c.fate.twice:

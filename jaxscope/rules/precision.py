@@ -67,9 +67,8 @@ def upcast(run: Run) -> Iterator[Finding]:
 
 
 def _upcasts(texts: Texts) -> list[Upcast]:
-    """Return the conversions from half precision (bfloat16, float16) to a wider dtype in the program with the
-    analyzed ``texts``. Not returned are conversions that differentiation created, and those whose wider
-    values are only reduced or converted back."""
+    """Return the conversions from half precision (bfloat16, float16) to a wider dtype in the program, without
+    those that differentiation created and those whose wider values are only reduced or converted back."""
     found = texts.stablehlo.upcasts if texts.stablehlo is not None else ()
     return [u for u in found if u.before in HALF and u.stays_wide and not u.backward]
 
@@ -82,11 +81,7 @@ def _spread(f: Function, texts: Texts, upcasts: Sequence[Upcast]) -> tuple[Messa
     """Return (title, conversion) about matrix products of ``f`` that run in a wider dtype because an operand
     is converted on their line. The conversion is the one that makes them wider: the largest of ``upcasts`` on
     other lines, or the largest of all if there is none on another line. Return None if the products are on
-    fewer than SPREADS lines.
-
-    Example: a float32 array is added to bfloat16 activations. That makes the activations float32, and then
-    each product converts its bfloat16 weights.
-    """
+    fewer than SPREADS lines."""
     converted = {u.source: u for u in upcasts if u.source is not None}
     wide = {short_dtype(u.after) for u in upcasts}
     products = [
@@ -112,12 +107,7 @@ def _spread(f: Function, texts: Texts, upcasts: Sequence[Upcast]) -> tuple[Messa
 
 def _in_both(f: Function, texts: Texts, upcasts: Sequence[Upcast]) -> tuple[Message, Upcast] | None:
     """Return (title, conversion) about lines of ``f`` that multiply matrices both in half precision and in a
-    wider dtype. The conversion is the one that makes the products wider: the largest of ``upcasts``. Return
-    None if there are no such lines.
-
-    Example: a layer is called with bfloat16 activations first, then a float32 array is added to them, and the
-    same layer is called with the float32 result.
-    """
+    wider dtype. The conversion is the largest of ``upcasts``. Return None if there are no such lines."""
     begins = max(upcasts, key=lambda u: u.bytes or 0, default=None)
     found = texts.stablehlo.products if texts.stablehlo is not None else ()
     if begins is None or begins.source is None:
@@ -193,8 +183,7 @@ def float64(run: Run) -> Iterator[Finding]:
 
 def _is_requested(p: Program, *, mixed: bool) -> bool:
     """Return whether the user seems to want float64 in the program ``p``: all its floating-point arguments
-    are float64. True also if it has none (it may draw initial values) and no program of the run takes other
-    floats. On an accelerator the finding is then a note, because float64 is slower there.
+    are float64, or it has none and no program of the run takes other floats.
 
     Args:
       mixed: whether a program of the run takes floats other than float64.

@@ -127,7 +127,7 @@ def host_callback(run: Run) -> Iterator[Finding]:
 
 def _instead_of(run: Run, callbacks: Sequence[Callback]) -> Fix:
     """Return the advice about ``callbacks`` of one function of the program. It depends on the functions of
-    JAX that make the callbacks: some compute a value, some show one, and some can do either."""
+    JAX that make the callbacks."""
     kinds = {c.kind for c in callbacks}
     if kinds <= {"debug_callback", "debug_print"}:
         return Fix(message("fix-show-outside"), "call_back_less_often")

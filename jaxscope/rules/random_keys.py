@@ -62,17 +62,17 @@ def constant_random_key(run: Run) -> Iterator[Finding]:
 
 
 def _draws_nothing(run: Run, c: Compilation) -> bool:
-    """Return whether the program of the call ``c`` has no random key as a constant, because no result depends
-    on the draws and JAX left them out. False if the program's text is unknown."""
+    """Return whether the program of the call ``c`` has no random key as a constant. False if the program's
+    text is unknown."""
     p = run.programs.get(c.program or "")
     lowered = run.texts_of(p).stablehlo if p is not None else None
     return lowered is not None and bool(lowered.op_counts) and not lowered.captures_key
 
 
 def _drawn_while_traced(run: Run, f: Function, last: Compilation) -> Finding | None:
-    """Return a finding if the body of ``f`` draws random numbers with NumPy or with Python's ``random``: the
-    numbers are drawn only once, while the function is traced (``last`` is the latest call that traced it).
-    None if the body draws none, if ``f`` has no arguments, or if its source is unknown."""
+    """Return a finding if the body of ``f`` draws random numbers with NumPy or with Python's ``random``. None
+    if it draws none, if ``f`` has no arguments, or if its source is unknown. ``last`` is the latest call that
+    traced ``f``."""
     if f.seen.file is None or f.seen.line is None or last.key is None or not last.key.arguments:
         return None
     found = numpy_draws.find(sources.of(run)(f.seen.file), f.seen.name, f.seen.line)
@@ -207,8 +207,7 @@ def two_draws_from_one_key(run: Run) -> Iterator[Finding]:
 
 
 def draws_in_loops(run: Run) -> Iterator[Finding]:
-    """Yield findings (JX135) about loops whose body draws from a random key that the loop does not change, so
-    that each iteration draws the same numbers. What the source does not show is taken from the programs."""
+    """Yield findings (JX135) about loops whose body draws from a random key that the loop does not change."""
     known = set[tuple[str, int]]()
     for line, finding in _from_source(run):
         known.add(line)
@@ -278,8 +277,8 @@ def _from_source(run: Run) -> Iterator[tuple[tuple[str, int], Finding]]:
 
 
 def _split(source: str | None, pair: key_reuse.Reused) -> Message:
-    """Return the advice to split the key of ``pair``. An array of keys cannot be split: the key from which it
-    was made is split into several arrays."""
+    """Return the advice to split the key of ``pair``; for an array of keys, to split the key from which it
+    was made."""
     many, n = key_reuse.split_before(source, pair.key, pair.lines[0]), len(pair.lines)
     word = "keys" if many is not None else "key"
     names = ", ".join(f"{word}{i}" for i in range(1, n + 1)) if n <= LINES else "keys"

@@ -139,9 +139,7 @@ def spelled(seen: Seen) -> Message:
 
 def _evidence(job: Job, d: Divergence) -> Iterator[Evidence]:
     """Yield evidence for ``d``, a difference between the programs of some ranks of ``job`` and of the
-    majority. For two programs of functions with one name, the evidence is about settings of JAX, then
-    arguments, or, if no argument differs, the operations of the lowered programs by line. The last one or two
-    entries have the lines of the compilations."""
+    majority: settings of JAX, arguments or operations that differ, and last the lines of the compilations."""
     here, there = d.here, d.there
     if d.kind == ranks.EXTRA and here is not None:  # compare with the majority's version of the function
         same = [s for s in d.most[0].seen if s.function == here.function]
@@ -192,8 +190,7 @@ def _evidence(job: Job, d: Divergence) -> Iterator[Evidence]:
 
 def _published(run: Run, code: str) -> Iterator[Finding]:
     """Yield the findings with the code ``code`` about ranks (processes of one job) that have no common run
-    directory. They are made from events of rank 0, whose recording is ``run``: each rank tells rank 0 what it
-    compiled, through JAX's coordination service."""
+    directory. They are made from events of rank 0, whose recording is ``run``."""
     seen = set()
     for event in run.main.ranks_compiled if run.main is not None else ():
         found, ranks_that_differ, text = _of_published(event)
@@ -212,14 +209,14 @@ def _published(run: Run, code: str) -> Iterator[Finding]:
 def published(run: Run) -> list[Finding]:
     """Return the findings about ranks (processes of one job) that have no common run directory: where they
     compiled different programs, or ended early. They are made from events of rank 0, whose recording is
-    ``run``: each rank tells rank 0 what it compiled, through JAX's coordination service."""
+    ``run``."""
     return [f for code in ("JX850", "JX851", "JX853") for f in _published(run, code)]
 
 
 def without_published(found: Iterable[Finding], job: Job | None) -> list[Finding]:
     """Return the findings ``found`` of rank 0 (the first process of a job). If ``job`` has the logs of all
-    ranks, the findings about different ranks that rank 0 made while the job ran are left out, because
-    ``findings(job)`` has them with more evidence. ``job`` is None if there is no job."""
+    ranks, the findings about different ranks that rank 0 made while the job ran are left out. ``job`` is None
+    if there is no job."""
     if job is None or job.missing:
         return [*found]
     return [f for f in found if not (isinstance(f.subject, tuple) and f.subject[:1] == (PUBLISHED,))]
@@ -351,6 +348,5 @@ def named(job: Job, selected: Sequence[Rank]) -> Message:
 
 def _others(job: Job, majority: Sequence[Rank]) -> Message:
     """Return the text for ``majority``, the ranks of ``job`` that agree: ``the others``. If there is only one
-    such rank, or if the ranks form more than two groups, return their numbers instead, because ``the others``
-    would be unclear."""
+    such rank, or if the ranks form more than two groups, return their numbers instead."""
     return named(job, majority) if len(majority) < 2 or len(job.groups()) > 2 else message("the-other-ranks")

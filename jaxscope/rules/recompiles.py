@@ -207,12 +207,9 @@ def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, 
 def _with_copies(
     members: dict[tuple[object, ...], list[tuple[Compilation, Cause]]],
 ) -> dict[tuple[object, ...], list[tuple[Compilation, Cause]]]:
-    """Return ``members``, the recompiles of one function by cause, with some of them merged.
-
-    An optimizer keeps copies of the parameters. If the parameters are weakly typed, so are the copies, and
-    both make the function recompile. The recompiles for the copies are then added before those for the
-    parameters. A finding names the last cause, which is that of the parameters.
-    """
+    """Return ``members``, the recompiles of one function by cause. Those for weakly typed copies of
+    parameters in an optimizer's state are added before those for the parameters, so that a finding names the
+    latter."""
     found = dict(members)
     weak = [key for key in found if key[0] == "weak_type"]
     for key, other in itertools.permutations(weak, 2):
@@ -227,12 +224,8 @@ def _with_copies(
 
 def _avoidable(run: Run, misses: list[tuple[Compilation, Cause]]) -> list[tuple[Compilation, Cause]]:
     """Return those of ``misses`` that the user can avoid. ``misses`` are calls of one function that missed a
-    cache, each with its decisive cause.
-
-    A call with a new function object or static object and with new inputs is left out, because it needs a new
-    program anyway: the program trains models of several sizes. Such a call is kept if the function is created
-    for each call and a rule has advice about the new inputs. The user then has to change both.
-    """
+    cache, each with its decisive cause."""
+    # A new object with new inputs needs a new program anyway, unless the user can avoid both changes.
     again = {
         c.id for c, cause in misses if cause.kind not in causes.CREATED_AGAIN or causes.created_again(run, c)
     }
@@ -296,12 +289,8 @@ def recompile_rule(
 
 def _where_steps_are_one(run: Run, misses: Sequence[Miss]) -> Hashable:
     """Return a value for ``misses``, a group of recompiles. Only groups with equal values may come from one
-    change of size, so only they are compared.
-
-    The value is None if all training steps are known: groups at the same step belong together. Otherwise it
-    identifies the loop that contains all calls of the group. If there is no such loop, it identifies the
-    group itself, because two loops that end in odd batches would look like one.
-    """
+    change of size. The value is None if all training steps are known; else it identifies the loop that
+    contains all calls of the group, or the group itself if there is no such loop."""
     if not any(m.step is None for m in misses):
         return None
     loops: set[Hashable] = set()
@@ -358,8 +347,7 @@ def finding(
 
 
 def _of_several_programs(group: Group) -> bool:
-    """Return whether the function of ``group`` is created again and has several programs. Some of them may be
-    needed: the new function may capture an array of another size."""
+    """Return whether the function of ``group`` is created again and has several programs."""
     programs = {c.program for c in group.function.compilations if c.program is not None}
     return group.cause.kind in causes.CREATED_AGAIN and len(programs) > 1
 
@@ -446,11 +434,7 @@ def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
 def as_passed(run: Run, group: Group, fix: Fix | None) -> Fix | None:
     """Return the advice ``fix``, extended by the name that the caller uses for the parameter in the advice:
     ``(x is seq at utils.py:30)``. The name is taken from the line of the latest call in ``group``. Return
-    ``fix`` alone if the names are equal, or if the advice names no parameter.
-
-    If the parameter is one of the arguments that ``*args`` collects, it is explained even if the advice does
-    not name it: ``args[0] is x[:n] at train.py:11; pad ...``.
-    """
+    ``fix`` unchanged if there is nothing to explain, or if the name is unknown."""
     c, path = group.calls[-1], group.cause.path
     if fix is None or not path or c.site is None or c.missed is None:
         return fix
@@ -481,9 +465,8 @@ def _mentions(words: Field, name: str) -> bool:
 
 def _with_inputs(run: Run, group: Group, fix: Fix) -> Fix | None:
     """Return the advice ``fix`` about a function that is created again, together with the advice about the
-    inputs that changed in the same calls, those of ``group``. Return ``fix`` alone if no inputs changed, or
-    if no rule has advice about them. If values that a ``functools.partial`` binds changed, the advice is to
-    pass these values as arguments."""
+    inputs that changed in the same calls, those of ``group``. If values that a ``functools.partial`` binds
+    changed, the advice is to pass these values as arguments."""
     if isinstance(fix.words, Message) and fix.words.slug == "fix-larger-cache":
         return fix  # inputs that changed are probably those of another function in the cache
     bound = _bound_values(run, group)
@@ -534,7 +517,7 @@ def _in_calls(times: int, n: int) -> Message:
 
 def _of_optimizer(path: str, parameter_path: str | None) -> bool:
     """Return whether ``path`` is an array that an optimizer keeps for the parameter at ``parameter_path``:
-    ``opt[0].mu.layer.w`` for ``params.layer.w``. If the parameter changes, so does that array."""
+    ``opt[0].mu.layer.w`` for ``params.layer.w``."""
     if parameter_path is None or root(path) == root(parameter_path):
         return False
     within, parameter = tokens(path)[1:], tokens(parameter_path)[1:]

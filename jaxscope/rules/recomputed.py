@@ -52,13 +52,8 @@ def whole_checkpoint(run: Run) -> Iterator[Finding]:
 
 
 def _line(run: Run, stack: Sequence[Frame]) -> Frame | None:
-    """Return the user's line to name for a checkpoint. ``stack`` has the lines that lead to the checkpoint,
-    innermost first.
-
-    If only one line in the files of ``stack`` calls ``jax.checkpoint`` or has it as a decorator, return this
-    line. Else return the first line of ``stack`` that calls a function such as ``jax.grad``. If there is
-    none, return the innermost line of ``stack``.
-    """
+    """Return the user's line to name for a checkpoint; None if ``stack`` is empty. ``stack`` has the lines
+    that lead to the checkpoint, innermost first."""
     text = sources.of(run)
     named: list[tuple[str, int]] = []
     for file in dict.fromkeys(f.file for f in stack):
@@ -70,6 +65,7 @@ def _line(run: Run, stack: Sequence[Frame]) -> Frame | None:
         decorators = [d for n in found.blocks if isinstance(n, FUNCTION) for d in n.decorator_list]
         decorators = [d for d in decorators if last_name(d) in CHECKPOINTS]
         named += [(file, n.lineno) for n in (*called, *decorators)]
+    # The only line with a checkpoint; else the first line that differentiates; else the innermost line.
     if len(named) == 1:
         [(file, line)] = named
         function = next((f.function for f in stack if f.place == (file, line)), "")

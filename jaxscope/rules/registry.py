@@ -199,10 +199,8 @@ def find(text: str) -> Rule:
 
 
 def nearest(text: str) -> str:
-    """Return a hint with the rule that ``text`` may have meant: ``did you mean changing-shape?``. If ``text``
-    is a code (``JX1``), the hint lists the rules whose codes begin alike. If ``text`` is a name, the hint has
-    the most similar name; names with the same beginning are preferred. If nothing is similar, the hint says
-    how to list all rules."""
+    """Return a hint for a user who wrote ``text``, which is no rule: ``did you mean changing-shape?``, the
+    rules whose codes begin alike, or how to list all rules."""
     known, low = rules(), text.strip()[:80].casefold()
     number = re.fullmatch(r"[a-z]{1,3}-?(\d{1,9})", low)
     if number is not None:

@@ -53,8 +53,7 @@ def _segments(iterations: int) -> int:
 
 def _checkpoint(r: Residuals) -> Message:
     """Return the advice for a scan that keeps the arrays ``r`` for the gradient: to put ``jax.checkpoint``
-    around its body. If there are few arrays, the advice is to split the scan into segments, because the body
-    probably carries them and ``jax.checkpoint`` would keep them, too."""
+    around its body, or to split the scan into segments if there are few arrays."""
     if r.arrays >= FEWEST_ARRAYS:
         return message("fix-checkpoint")
     segments = _segments(r.iterations)

@@ -80,8 +80,7 @@ def work_repeated_in_loop(run: Run) -> Iterator[Finding]:
 
 def _rows_again(run: Run, p: Program, f: Function, *, large: bool) -> Finding | None:
     """Return a finding if an inner loop calls ``f`` for rows of arrays, and an outer loop (such as one over
-    epochs) repeats these calls for the same rows. The results could be kept. The call may be on another line
-    than the one that compiled ``p``. Return None if this is not so, or not known.
+    epochs) repeats these calls for the same rows. Return None if this is not so, or not known.
 
     Args:
       large: whether ``p`` computes much. If not, the line of the call must take at least the share LONG of
@@ -132,7 +131,7 @@ def _libraries(f: Function) -> set[str]:
 
 def _in_costly_order(texts: Texts, repeated: int) -> bool:
     """Return whether most of the ``repeated`` operations (their number) are matrix products that another
-    order of multiplication would save. Rule JX211 reports them, with advice that saves more."""
+    order of multiplication would save."""
     forms = texts.stablehlo.cheaper_forms if texts.stablehlo is not None else ()
     return any(form.kind == ORDER and 2 * form.operations > repeated for form in forms)
 
@@ -141,12 +140,8 @@ def _repeated(
     run: Run, p: Program, f: Function, work: tuple[ArgumentWork, ...]
 ) -> tuple[Frame, list[ArgumentWork]] | None:
     """Return (loop, parts): the loop that calls ``f``, and the parts of ``work`` that depend only on
-    arguments that the loop does not change.
-
-    Return None if no loop is known, if ``f`` is under a wrapper, if there are no such parts, or if ``work``
-    has no other parts. Also return None if another part is in a loop of the program, because the number of
-    its operations is then unknown.
-    """
+    arguments that the loop does not change. Return None if no loop is known, if ``f`` is under a wrapper, if
+    there are no such parts or no others, or if the number of operations of the others is unknown."""
     c = p.compilations[-1]
     if c.site is None or c.missed is None or f.seen.wrappers:
         return None
@@ -162,6 +157,7 @@ def _repeated(
     }
     parts = [w for w in work if w.arguments and same.issuperset(w.arguments)]
     others = [w for w in work if not same.issuperset(w.arguments)]
+    # In a loop of the program, the number of operations is unknown.
     if not parts or not others or any(w.in_loop for w in others):
         return None
     return Frame(c.site.file, found.loop.lineno, ""), parts

@@ -52,9 +52,7 @@ def replicated_computation(run: Run) -> Iterator[Finding]:
 
 @rule("JX515", "repeated-products", WARNING)
 def repeated(run: Run) -> Iterator[Finding]:
-    """Yield findings about programs in which several devices compute the same parts of matrix products. There
-    are three reasons: a sharding constraint asks for whole arrays; rows are taken from a split array, and are
-    then whole on each device; a mesh axis splits nothing."""
+    """Yield findings about programs in which several devices compute the same parts of matrix products."""
     programs = [(p, f, repeated_products.find(texts), _products(texts)) for p, f, texts in users(run)]
     most = max((n for *_, n in programs), default=0)
     for p, f, work, n in programs:
@@ -124,11 +122,8 @@ def _shard(arguments: Sequence[Intent], function: str, devices: int) -> Fix:
 
 def _batch(arguments: Sequence[Intent]) -> tuple[str, int] | None:
     """Return (name, length of the first axis) of the argument that is probably the batch: ``("batch", 64)``.
-    All arrays in that argument have a first axis of the same length, which is rarely so for parameters.
-
-    If this is true of several of ``arguments``, return the one with the longest first axis. Return None if it
-    is true of none.
-    """
+    All arrays in that argument have a first axis of the same length. Of several such arguments, return the
+    one with the longest first axis; None if there is none."""
     axes: dict[str, set[int]] = {}
     for i in arguments:
         axes.setdefault(root(i.path), set()).add(i.shape[0] if i.shape else 0)
@@ -158,8 +153,7 @@ def _replicated(intents: Sequence[Intent]) -> list[Intent] | None:
 
 
 def _differs_by_device(texts: Texts) -> bool:
-    """Return whether a program with replicated arguments may compute something else on each device: it
-    communicates, constrains a sharding or maps a function over the devices. True if one of its analyzed
-    ``texts`` is missing."""
+    """Return whether a program with replicated arguments may compute something else on each device. True if
+    one of its analyzed ``texts`` is missing."""
     lowered, compiled = texts.stablehlo, texts.hlo
     return lowered is None or compiled is None or bool(lowered.shardings) or bool(compiled.collectives)

@@ -89,10 +89,7 @@ def together(run: Run, groups: Sequence[list[Miss]]) -> list[Change]:
     group that is not merged; the one with the most seconds is first.
 
     A group is merged with others if each of its recompiles has a change of size (64 became 29) that one of
-    theirs has, too, in the same process and at most one step apart. (Operations that prepare a batch belong
-    to the step before, if a step begins with the call of its function.) The first group of a ``Change`` is
-    one of the user's functions if there is one, else of an operation outside jit; slower functions come
-    before faster ones.
+    theirs has, too, in the same process and at most one step apart.
     """
     spent = [sum(m.compilation.seconds for m in group) for group in groups]
     order = sorted(range(len(groups)), key=lambda i: (eager(groups[i][0].compilation.function), -spent[i]))
@@ -122,12 +119,8 @@ def together(run: Run, groups: Sequence[list[Miss]]) -> list[Change]:
 
 
 def _of_a_size(group: Sequence[Miss]) -> bool:
-    """Return whether a change of size can explain the recompiles of ``group``, which are of one function.
-
-    For a user's function, all causes must be changes of shape. For an operation outside jit, they may be any
-    causes, but none may be a first call. For example, the size of a slice's result is a parameter of the
-    operation, so that another size is no change of shape.
-    """
+    """Return whether a change of size can explain the recompiles of ``group``, which are of one function: all
+    causes are changes of shape, or for an operation outside jit, none is a first call."""
     if eager(group[0].compilation.function):
         return all(m.cause.kind != "first" for m in group)
     return all(m.cause.kind in SHAPES for m in group)
@@ -135,9 +128,8 @@ def _of_a_size(group: Sequence[Miss]) -> bool:
 
 def _places(run: Run, miss: Miss, lines: Mapping[str, Compilation]) -> set[tuple[Hashable, int | None]]:
     """Return the changes of size that made the call ``miss`` recompile, as a set of ((process id, size
-    before, size now), step): 64 became 29 in step 376. Two recompiles with an equal element may have one
-    cause. ``lines`` is only for operations outside jit: id of a call -> the earlier call to compare it
-    with."""
+    before, size now), step). ``lines`` is only for operations outside jit: id of a call -> the earlier call
+    to compare it with."""
     pairs = _sizes(run, miss.compilation, lines.get(miss.compilation.id))
     return {((miss.compilation.process.id, *pair), miss.step) for pair in pairs}
 
@@ -269,22 +261,9 @@ def _name(miss: Miss) -> str:
 
 def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
     """Return ``findings`` without those that follow from another finding and need no fix of their own. They
-    are merged into the other finding, or left out:
-
-    - JX115 (a function recompiles for another sharding) is merged into JX503, if the function was passed a
-      result that is not sharded as requested.
-    - JX101 (recompiles for other sizes) is merged into JX133, if a transform outside jit causes the
-      recompiles on a line that JX133 advises to jit.
-    - JX102 (an array became 64 bits wide) and JX116 (an array was committed to a device): findings of several
-      functions become one, because the results computed from such an array are like it.
-    - JX108 (static objects are created again): findings about objects of one class become one.
-    - JX605 (the time of a loop that runs operations outside jit) is merged with JX133 (their compilations),
-      with JX604 (copies of single items) or with JX607 (writes into a large array).
-    - JX133, JX605 and JX607 are left out if jit is disabled (JX609).
-    - JX515 (devices repeat work) without a known cause is left out, if another rule reports an array that is
-      not split. JX401 (inserted collectives) is left out if JX515 names the same line.
-    """
+    are merged into the other finding, or left out."""
     kept = list(findings)
+    # JX515 without a known cause follows from a rule about an array that is not split, JX401 from JX515.
     not_split = {f.function for f in kept if f.code in NOT_SPLIT}
     kept = [f for f in kept if f.code != "JX515" or f.subject or not_split.isdisjoint((f.function, None))]
     repeated = {(f.function, e.source) for f in kept if f.code == "JX515" for e in f.evidence}
@@ -294,6 +273,7 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
     kept = _with_what_was_passed_on(run, _without_what_jit_takes_in(run, kept))
     kept = _of_one_class(run, kept)
     kept = _with_time_to_run(kept)
+    # The function was passed a result that is not sharded as requested.
     for refused in [f for f in kept if f.code == "JX503"]:
         following = [f for f in kept if f.code == "JX115" and _follows(run, f, refused)]
         if not following:
@@ -330,9 +310,8 @@ def _of_both(fix: Fix, running: Finding) -> Fix:
 
 def _with_time_to_run(findings: list[Finding]) -> list[Finding]:
     """Return ``findings``, but merge a finding about the compilations of operations outside jit (JX133) with
-    a finding about the time of a loop that runs these operations (JX605), if jit solves both. They are also
-    merged if the loop takes at least MORE times as long as the compilations; the advice is then that for the
-    loop. The merged finding has the title of the finding with more seconds."""
+    a finding about the time of a loop that runs these operations (JX605), if jit solves both, or if the loop
+    takes at least MORE times as long as the compilations."""
     kept = _with_time_of_line(findings)
     for running in [f for f in kept if f.code == "JX605"]:
         lines = _lines(running)
@@ -577,12 +556,9 @@ def _recompile(found: Finding) -> dict[str, Field]:
 
 
 def _follows(run: Run, recompiled: Finding, refused: Finding) -> bool:
-    """Return whether a result in the finding ``refused`` (JX503), which is not sharded as requested, causes
-    the recompile in the finding ``recompiled`` (JX115).
-
-    That is so if the path of the argument ends with the path of the result. It is also so if the argument has
-    the type of the result, and was created at a line that calls the function of ``refused``.
-    """
+    """Return whether a result in the finding ``refused`` (JX503), which is not sharded as requested, seems to
+    cause the recompile in the finding ``recompiled`` (JX115): by the path of the argument, or by its type and
+    the line that created it."""
     of, path = refused.subject[:2] if isinstance(refused.subject, tuple) else (None, None)
     if of != RESULT:
         return False

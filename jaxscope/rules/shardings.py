@@ -214,11 +214,7 @@ def _pad(intent: Intent, wanted: Sharding) -> Fix | None:
 def _other_dimension(intent: Intent, wanted: Sharding, k: int, n: int) -> tuple[int, str] | None:
     """Return another dimension of an array (``intent``) to shard, and the sharding as text: ``(1, "P(None,
     'data')")`` instead of ``P('data')``. Return None if no other dimension fits, or if the mesh axes are
-    unknown.
-
-    The returned dimension is the largest one that the sharding ``wanted`` does not split and whose size is
-    larger than ``n``, the number of parts, and a multiple of it. It gets the mesh axes of dimension ``k``.
-    """
+    unknown. ``n`` is the number of parts into which the sharding ``wanted`` splits dimension ``k``."""
     shape, named = intent.shape or (), sh.spec_axes(wanted.spec)
     if named is None:
         return None
@@ -301,6 +297,7 @@ def _died_of_it(run: Run) -> Iterator[Finding]:
 def moved_argument(run: Run) -> Iterator[Finding]:
     yield from _died_apart(run)
     for f, (c, every) in moved(run):
+        # Another finding advises to place an argument that made the function recompile.
         found = [(i, d) for i, d in every if not _recompiled_for(run, c, i.path)]
         if not found:
             continue
@@ -336,8 +333,7 @@ def moved_argument(run: Run) -> Iterator[Finding]:
 
 def _recompiled_for(run: Run, c: Compilation, path: str) -> bool:
     """Return whether ``c`` was compiled because the argument ``path`` was on other devices, or sharded
-    otherwise, than in an earlier call. Another finding then advises to place the argument, so that JX508 does
-    not."""
+    otherwise, than in an earlier call."""
     cause = causes.of(run, c)[0]
     of = cause.path if cause.kind in ("sharding", "mesh", "committed", "device") else None
     return of is not None and (path == of or below(path, {of}))

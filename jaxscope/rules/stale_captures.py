@@ -99,13 +99,13 @@ def _fix(stale: StaleCapture) -> Message:
 
 
 def _from_source(run: Run) -> Iterator[Finding]:
-    """Yield a finding for each variable that a function reads from outside, while a loop around the calls of
-    the function changes it, according to the source. Only functions that were not passed to
-    ``jaxscope.watch`` are examined, because the values of their variables are not compared while the program
-    runs."""
+    """Yield findings about variables that a function reads from outside, while a loop around the calls of the
+    function changes them, according to the source. Functions that were passed to ``jaxscope.watch`` are left
+    out."""
     for f in run.functions.values():
         traced = [c for c in f.compilations if c.traced is not None and c.entry == "call"] if f.user else []
         seen = f.seen
+        # For a watched function, the values are compared while the program runs.
         # A function that was traced often received the new values.
         if f.watched or not 0 < len(traced) <= MOST_TRACES or seen.file is None or seen.line is None:
             continue

@@ -46,7 +46,7 @@ def _kind(s: Static | None) -> str:
 
 def _kind_of(group: Group) -> str:
     """Return the kind of the static argument that made ``group`` recompile (see ``_kind``), but WORD for an
-    enum and for an object in which only names and flags change: such values cannot become arrays, either."""
+    enum and for an object in which only names and flags change."""
     kind = _kind(_static(group))
     return WORD if kind == OBJECT and _only_names_change(group) else kind
 
@@ -88,7 +88,7 @@ def _modes(group: Group) -> bool:
 
 def _values(group: Group) -> int:
     """Return the number of different values of the static argument that made ``group`` recompile, compared by
-    their texts: the int 10 and NumPy's int 10 count as one. No value at all counts as one, too."""
+    their texts: the int 10 and NumPy's int 10 count as one. A missing value counts as one, too."""
     values = {v.repr for c in group.causes for v in (c.before, c.after) if isinstance(v, StaticValue)}
     missing = any(not isinstance(v, StaticValue) for c in group.causes for v in (c.before, c.after))
     return len(values) + missing
@@ -176,11 +176,8 @@ def _captured(group: Group, file: str, line: int) -> Message | None:
 def _of_class(group: Group, s: Static | None, path: str) -> Message:
     """Return the advice for ``group``, calls that recompiled because of a static argument at ``path``: an
     object of the user's class without ``__eq__`` and ``__hash__``. ``s`` is the argument; None: unknown.
-
-    Usually the advice is to define these methods. If the program changes such objects, it is to pass the
-    parts of the object instead: two equal objects could differ later, and a program with the old contents
-    would be used. This is also the advice about the first parameter of a method if the class is not found.
-    """
+    Usually the advice is to define these methods; if the program changes such objects, it is to pass their
+    parts instead."""
     name = s.type.rpartition(".")[2].partition(" ")[0] if s is not None else ""
     files = [group.function.seen.file, *(c.site.file for c in group.compilations[-1:] if c.site is not None)]
     texts = [text for file in dict.fromkeys(files) if file and (text := group.source(file)) is not None]
@@ -188,6 +185,7 @@ def _of_class(group: Group, s: Static | None, path: str) -> Message:
     method = (
         path == (group.function.seen.signature or "(").lstrip("(").partition(",")[0].partition(")")[0].strip()
     )
+    # Two equal objects could differ later, and a program with the old contents would be used.
     if any(changes) or (not changes and method and "." in group.function.seen.qualname):
         why = message("because-it-changes", name=name) if changes else None
         if method and path == "self":

@@ -84,12 +84,9 @@ def _without_variable(run: Run) -> dict[tuple[str, int], set[_Type]]:
 
 def _largest(operations: Sequence[Compilation], unnamed: set[_Type]) -> tuple[int, _Type, Compilation] | None:
     """Return (bytes, type, operation that reduces it) of the largest array that one line makes of much
-    smaller arrays, only to reduce it. ``operations`` are those of the line in the order of time. Return None
-    if there is none, or if an operation of the line would store its result under jit, too.
-
-    An operation is known to make the array if its arguments are broadcast to that shape, or if the array is
-    one of ``unnamed``, the types of arrays from this line to which no variable referred.
-    """
+    smaller arrays, only to reduce it. ``operations`` are those of the line in the order of time; ``unnamed``
+    are the types of arrays from this line to which no variable referred. Return None if there is none, or if
+    an operation of the line would store its result under jit, too."""
     found = None
     if any(_STORED.fullmatch(c.function.display_name) for c in operations):
         return None

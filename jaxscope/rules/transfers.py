@@ -65,8 +65,8 @@ SMALL = 1 << 20  # bytes: a smaller copy between devices is only worth a note, u
 
 @rule("JX601", "host-copy-each-step", WARNING)
 def host_copy(run: Run) -> Iterator[Finding]:
-    """Yield a finding for each line at which the program waits in each step for a value from the device.
-    Lines of one loop with the same advice have one finding together."""
+    """Yield findings about lines at which the program waits in each step for a value from the device. Lines
+    of one loop with similar advice have one finding together."""
     loops: dict[tuple[Hashable, ...], list[Finding]] = {}
     for at, found in sorted(_waiting(run), key=lambda pair: pair[0].place):
         loop = loop_around(sources.of(run)(at.file), at.line)
@@ -80,11 +80,9 @@ def host_copy(run: Run) -> Iterator[Finding]:
 
 def _by_advice(loops: dict[tuple[Hashable, ...], list[Finding]]) -> Iterator[list[Finding]]:
     """Yield lists of findings; each list is to become one finding. Usually a list has the findings about one
-    loop with the same advice. But if one advice is to move the whole loop into a jitted function, the list
-    has all findings about this loop.
-
-    ``loops`` is a dict: (file, loop, line of a finding that is in no loop, advice) -> findings.
-    """
+    loop with the same advice; if one advice is to move the whole loop into a jitted function, it has all
+    findings about this loop. ``loops`` is a dict: (file, loop, line of a finding that is in no loop, advice)
+    -> findings."""
     whole = {at[:2]: members for at, members in loops.items() if _is_whole(at, members)}
     for at, members in loops.items():
         if whole.get(at[:2], members) is members:
@@ -193,11 +191,8 @@ def _is_needed_then(run: Run, t: Transfer, at: Frame) -> bool:
 def _gap(t: Transfer, outside: float | None) -> Iterator[Evidence]:
     """Yield evidence with an upper bound on the time that the device is idle in each step, because the host
     waits on the line of ``t`` for a value before it calls the next program. Yield nothing if the bound is
-    unknown, or if the device still had work at the end of some waits.
-
-    The device is idle from the end of a wait to the next call. The time of that call is not recorded, so all
-    seconds in which the program does not wait (``outside``; None: unknown) are counted.
-    """
+    unknown, or if the device still had work at the end of some waits. ``outside``: the seconds in which the
+    program does not wait."""
     if outside is not None and t.steps and t.steps > 1 and t.checks and not t.ahead:
         words = message(
             "device-waits", share=Percent(outside / t.span), seconds=Seconds(outside / (t.steps - 1))
@@ -207,8 +202,7 @@ def _gap(t: Transfer, outside: float | None) -> Iterator[Evidence]:
 
 def _outside_waits(run: Run, t: Transfer) -> float | None:
     """Return an upper bound on the seconds, between the first and the last transfer of the line ``t``, in
-    which the program did not wait for any value. None if unknown. The waits of other lines in this time are
-    subtracted, and so are the seconds of tracing, lowering and compiling, which are needed once."""
+    which the program neither waited for a value nor compiled. None if unknown."""
     if t.process is not run.main:
         return None
     waited = t.blocked_since or 0.0
@@ -224,14 +218,10 @@ def _outside_waits(run: Run, t: Transfer) -> float | None:
 
 def _avoidable(t: Transfer, outside: float | None) -> float:
     """Return an upper bound on the seconds by which the run would be shorter if the line of ``t`` did not
-    wait for the device.
-
-    Without the waits, the host would work while the device computes. This saves at most the host's seconds
-    between the waits (``outside``; None: unknown). If ``outside`` is unknown or the copies are large, the
-    whole time of the waits is returned, because the copying itself may take that time.
-    """
+    wait for the device. ``outside``: the host's seconds between the waits; None: unknown."""
     waited, each = t.blocked_seconds or 0.0, t.bytes_each
     little = t.views == t.count or (each is not None and each < LITTLE)
+    # Without the waits, the host works while the device computes; but copying much may take the time itself.
     return min(waited, outside) if outside is not None and little else waited
 
 
@@ -291,7 +281,7 @@ def _loop_of_calls(run: Run, t: Transfer) -> str | None:
 
 def _of_this_iteration(run: Run, line: Frame) -> bool:
     """Return whether the source shows that ``line`` reads a result of a jitted function of the user that was
-    called in the same iteration. Work that devices still have after the read then belongs to this call."""
+    called in the same iteration."""
     return set_in_same_iteration(sources.of(run)(line.file), line.line, _calls_in(run, line.file))
 
 

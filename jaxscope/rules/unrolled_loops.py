@@ -169,10 +169,7 @@ def _draws(run: Run, p: Program) -> bool:
 
 def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | None) -> Fix:
     """Return advice on how to write the loop at ``line``, which repeats the blocks of operations ``blocks``
-    (the largest first): with arrays in their final length, as a scan, if arrays grow; without the loop if it
-    takes some rows of an array in each iteration; with vmap if no iteration uses a result of another; as a
-    fori_loop if all iterations do the same; else as a scan. For layers inside a Flax module the scan is
-    Flax's own; for a loop that calls a whole model it is JAX's."""
+    (the largest first): as a scan, with vmap, or without the loop."""
     if blocks[0].grows:
         return Fix(message("fix-final-length-then-scan"), "scan")
     if line is not None and takes_chunks(sources.of(run)(line.file), line.line):
@@ -189,8 +186,7 @@ def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | No
 
 def _scan(library: str | None) -> Fix:
     """Return the advice to write a loop as a scan. ``library`` is the library whose modules the loop calls
-    and which may have its own scan: ``hk.scan`` for Haiku. None: there is none, and the scan is
-    ``jax.lax.scan``."""
+    and which may have its own scan: ``hk.scan`` for Haiku; None: there is none."""
     spelled = spelling(library)
     layers = None
     if spelled.layers is not None:
@@ -224,19 +220,14 @@ def _shares(run: Run, blocks: Sequence[_Block]) -> list[tuple[Program, Function,
 
 def _seconds(run: Run, p: Program, f: Function) -> float:
     """Return the seconds of all compilations of the program ``p`` (tracing, lowering and compiling) that are
-    not recompiles of its function ``f``, which other findings report; 0 if all are."""
+    not recompiles of its function ``f``."""
     again = {c.id for c in recompilations(f, run)}
     return sum(c.seconds for c in p.compilations if c.id not in again)
 
 
 def _in_library(run: Run, f: Function, r: Repeated) -> bool:
     """Return whether a library, and not the user's code, repeats the block of operations ``r`` in the program
-    of ``f``, so that the user cannot change the loop. False if that is unknown.
-
-    A library repeats it if the line of the block, ``r.source``, is in a library. If ``f`` itself is a
-    library's function, this is also so if that line is the user's call of ``f``, or if no line of the user
-    that leads to the block is in a loop.
-    """
+    of ``f``, so that the user cannot change the loop. False if that is unknown."""
     sites = [c.site for c in f.compilations if c.site is not None and STANDING(c.site.file) == Standing.USER]
     if r.source is None or not sites:
         return False
@@ -250,8 +241,7 @@ def _in_library(run: Run, f: Function, r: Repeated) -> bool:
 
 def _line(run: Run, f: Function, r: Repeated, others: Sequence[Repeated]) -> Frame | None:
     """Return the line in a loop whose repetition made the block of operations ``r``; None if it is unknown.
-    For a block of the backward pass, return the line of the corresponding block of the forward pass, so that
-    both are reported as one loop.
+    For a block of the backward pass, return the line of the corresponding block of the forward pass.
 
     Args:
       f: the function whose program has the block.
@@ -270,8 +260,7 @@ def _line(run: Run, f: Function, r: Repeated, others: Sequence[Repeated]) -> Fra
 
 def _only_loop(run: Run, f: Function) -> Frame | None:
     """Return the line of the loop in the source of ``f`` if there is only one (inner loops do not count);
-    None if there are several or none, or if the source is unknown. This is for a loop whose body has several
-    lines that make operations, so that no single line is repeated."""
+    None if there are several or none, or if the source is unknown."""
     seen = f.seen
     source = sources.of(run)(seen.file) if seen.file is not None else None
     line = only_loop(source, seen.name, seen.line) if seen.line is not None else None
@@ -279,10 +268,9 @@ def _only_loop(run: Run, f: Function) -> Frame | None:
 
 
 def _in_a_loop(run: Run, f: Function, r: Repeated) -> Frame | None:
-    """Return the innermost line in a Python loop that leads to the block of operations ``r``. If the arrays
-    of the block grow from iteration to iteration, return the outermost such line: the loops inside, such as a
-    loop over layers, are then parts of one iteration. Return None if there is no loop between the call of
-    ``f`` and the block."""
+    """Return the innermost line in a Python loop that leads to the block of operations ``r``; the outermost
+    such line if the arrays of the block grow from iteration to iteration. Return None if there is no loop
+    between the call of ``f`` and the block."""
     calls = {c.site.place for c in f.compilations if c.site is not None}
     text = sources.of(run)
     inside = [r.source] if r.source is not None and r.source not in r.under else []

@@ -172,15 +172,12 @@ def _stacked(f: Function, s: StackedResult, size: int) -> _Unread:
 
 
 def _uses(run: Run, p: Program, f: Function) -> result_uses.Uses | None:
-    """Return the parts of the result of ``f`` that are used. Return None if they are unknown.
-
-    They are unknown if ``f`` is defined or called in another file than the program's script, because other
-    files may import it or its results; and in a notebook, because other cells may read them. They are also
-    unknown under a wrapper of another library than JAX, such as ``nnx.jit``, which may return further arrays.
-    """
+    """Return the parts of the result of ``f`` that are used; None if they are unknown, for example because
+    other files or notebook cells may read them."""
     at, missed = p.compilations[-1].site, p.compilations[-1].missed
     if at is None or f.seen.file != at.file or not all(w.startswith("jax.") for w in f.seen.wrappers):
         return None
+    # Other files may import the function or its results; other wrappers may return further arrays.
     outermost = missed.stack[-1] if missed is not None and missed.stack else at
     if outermost.file != at.file or run.cells:
         return None

@@ -24,8 +24,8 @@ SHARE, MUCH = 0.05, 0.15  # shares of the measured time: a note, a warning
 
 def in_a_minimization(run: Run) -> Iterator[Finding]:
     """Yield a finding for each function that a program passes to SciPy together with its gradient, each
-    jitted on its own: ``minimize(fun, x0, jac=jac)``. SciPy calls both for the same point. A function that
-    takes less than SHARE of the measured time gets no finding."""
+    jitted on its own: ``minimize(fun, x0, jac=jac)``. A function that takes less than SHARE of the measured
+    time gets no finding."""
     measured = line_times.measured(run)
     if measured is None:
         return

@@ -54,8 +54,7 @@ CARDS = {
 
 
 def config(card: Card) -> str:
-    """Return a description of the GPU ``card`` for XLA: a ``GpuTargetConfigProto`` in text form. Figures that
-    are equal for all cards in ``CARDS`` are constants in the text."""
+    """Return a description of the GPU ``card`` for XLA: a ``GpuTargetConfigProto`` in text form."""
     return f"""
 platform_name: "CUDA"
 device_description_str: "{card.name}"
@@ -92,7 +91,7 @@ def plugin() -> str | None:
 
 def tools() -> Path | None:
     """Return the folder of the installed nvcc wheel, which contains ptxas and libdevice; None if the wheel is
-    not installed. The folder is ``nvidia/cuda_nvcc`` for CUDA 12, and ``nvidia/cu13`` for CUDA 13."""
+    not installed."""
     spec = importlib.util.find_spec("nvidia")
     for place in (spec.submodule_search_locations or ()) if spec is not None else ():
         for name in ("cuda_nvcc", "cu13"):
@@ -104,10 +103,10 @@ def tools() -> Path | None:
 
 def flags(given: str) -> str:
     """Return ``given``, a value of the environment variable XLA_FLAGS, with the flags that compiling for an
-    absent GPU needs: autotuning is switched off, because it measures kernels on a GPU, and the folder of
-    ptxas is added. Flags in ``given`` are not overridden."""
+    absent GPU needs: no autotuning, and the folder of ptxas. Flags in ``given`` are not overridden."""
     found = given.split()
     folder = tools()
+    # Autotuning measures kernels on a GPU, which need not exist here.
     wanted = {"--xla_gpu_autotune_level": "0"}
     if folder is not None:
         wanted["--xla_gpu_cuda_data_dir"] = os.fspath(folder)

@@ -54,10 +54,10 @@ class Compiler:
     def compile(self, job: Job, path: Path) -> Result:
         """Compile the program of ``job`` for its target (a machine that need not exist here), and return the
         result. If the compilation fails, the result has the error. ``path`` is the file that describes the
-        job; its name is written to the stdin of the compiler's process.
+        job.
 
-        If the process ends during the job and has compiled other jobs before, the job is tried once more in a
-        new process, because one of the earlier jobs may be the reason.
+        If the compiler's process ends during the job and was started for an earlier one, the job is tried
+        once more in a new process.
         """
         used = self._process is not None
         found = self._attempt(job, path)
@@ -142,19 +142,14 @@ class Compiler:
 
 def environment(given: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables for the compiler's process: ``given``, those of the user's program,
-    with these changes.
-
-    jaxscope's own variables, PYTHONSTARTUP and a forced number of CPU devices are removed. JAX is limited to
-    the CPU, and jaxscope is added to PYTHONPATH if it is not installed. TPU_SKIP_MDS_QUERY is set: otherwise
-    libtpu asks a cloud's metadata server for its machine and waits for an answer. TPU_LOG_DIR is set:
-    otherwise libtpu leaves up to four files for each process in /tmp/tpu_logs. The log levels of libtpu are
-    set to 3, so that only fatal errors go to stderr, which is stored in the run directory. If ``given`` has
-    TPU_LOG_DIR or a log level, its value is kept.
-    """
+    with changes. jaxscope's own variables are removed, JAX is limited to the CPU, and libtpu asks no metadata
+    server. Unless ``given`` says otherwise, libtpu writes no log files, and only fatal errors to stderr."""
     env = {k: v for k, v in given.items() if k not in _NOT_OURS}
     flags = [f for f in env.get("XLA_FLAGS", "").split() if "xla_force_host_platform_device_count" not in f]
     env["XLA_FLAGS"] = " ".join(flags)
+    # Without TPU_SKIP_MDS_QUERY, libtpu waits for an answer of a cloud's metadata server.
     env.update(JAX_PLATFORMS="cpu", TPU_SKIP_MDS_QUERY="1", ALLOW_MULTIPLE_LIBTPU_LOAD="1")
+    # Without TPU_LOG_DIR, libtpu leaves up to four files for each process in /tmp/tpu_logs.
     env = {"TPU_LOG_DIR": "disabled", "TPU_MIN_LOG_LEVEL": "3", "TPU_STDERR_LOG_LEVEL": "3"} | env
     from jaxscope.launch.command import BOOT
 

@@ -52,16 +52,15 @@ class Worker:
         self._writer: Writer | None = None
 
     def once(self) -> None:
-        """Compile the jobs that are in the queue now. A job is one program to compile for one target (an
-        accelerator that need not exist here). If several workers of one run call this at the same time, each
-        job is compiled by one of them."""
+        """Compile the jobs that are in the queue now. If several workers of one run call this at the same
+        time, each job is compiled by one of them."""
         with self._beating():
             for path in self._queue.waiting():
                 self._one(path)
 
     def drain(self) -> None:
-        """Compile jobs until the queue is empty and no more jobs can come: the queue was closed, or
-        ``jaxscope run``, which waited for the program, has ended."""
+        """Compile jobs until the queue is empty and no more jobs can come: the queue was closed, ``jaxscope
+        run`` has ended, or the run directory was deleted."""
         with self._beating():
             while True:
                 closed = self._queue.closed or self._abandoned()  # before waiting(), to miss no job
@@ -75,8 +74,7 @@ class Worker:
 
     @contextlib.contextmanager
     def _beating(self) -> Iterator[None]:
-        """Write a heartbeat every second while the ``with`` statement runs: other processes then see that
-        this one still works, although a compilation may take minutes. At the end, close the compiler's
+        """Write a heartbeat every second while the ``with`` statement runs. At the end, close the compiler's
         process and the log."""
         over = threading.Event()
 
@@ -126,9 +124,8 @@ class Worker:
             self._writer.emit(event)
 
     def _abandoned(self) -> bool:
-        """Return whether no more jobs can come although nobody closed the queue: ``jaxscope run``, which
-        waited for the program, has ended, or the run directory was deleted. False if the program runs without
-        ``jaxscope run``."""
+        """Return whether no more jobs can come although nobody closed the queue: ``jaxscope run`` has ended,
+        or the run directory was deleted. Without ``jaxscope run``, only the latter counts."""
         if not self._run.path.is_dir():
             return True
         beat = beat_of(self._run.heartbeat)
@@ -145,11 +142,11 @@ def _event(job: Job, result: Result) -> TargetCompiled:
 
 def places() -> int:
     """Return how many compilers may run at the same time on this machine: one for each 2 GiB (EACH) of
-    memory, but at most one for each core and at least one. libtpu itself sets no limit, because
-    ``process.environment`` sets ALLOW_MULTIPLE_LIBTPU_LOAD."""
+    memory, but at most one for each core and at least one."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     with contextlib.suppress(OSError, ValueError):  # the limit of a container
         memory = min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    # libtpu itself sets no limit: ``process.environment`` sets ALLOW_MULTIPLE_LIBTPU_LOAD.
     return max(1, min(memory // EACH, os.cpu_count() or 1))
 
 

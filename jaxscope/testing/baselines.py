@@ -96,8 +96,8 @@ class Baselines:
 
 def _stem(text: str) -> str:
     """Return a readable file name, without extension, for ``text``, the id of a test:
-    ``test_train.py::test_step`` -> ``test_train.py.test_step``. If ``clean_name`` changes other
-    characters, or shortens the id, the name ends with a hash of the id."""
+    ``test_train.py::test_step`` -> ``test_train.py.test_step``. If more had to be changed than ``::`` and
+    ``/``, the name ends with a hash of the id."""
     from jaxscope.log.store import clean_name
 
     plain = text.replace("::", ".").replace("/", ".")

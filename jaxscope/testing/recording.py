@@ -68,8 +68,7 @@ class TestRecording:
     The functions of the package ``jaxscope`` (``step``, ``watch``, ...) are also attributes of this object.
 
     Attributes:
-      failure: why an earlier attempt of the test failed (``--reruns``); None: no earlier attempt failed. JAX
-        keeps the compiled programs, so a later attempt compiles nothing and must fail for the same reason.
+      failure: why an earlier attempt of the test failed (``--reruns``); None: no earlier attempt failed.
       entered: whether the body of the test has begun.
       raised: whether the body of the test ended with an exception.
 
@@ -80,6 +79,7 @@ class TestRecording:
     __test__ = False
 
     def __init__(self, test: str, suite: SuiteRecording) -> None:
+        # JAX keeps the compiled programs: a later attempt compiles nothing and must fail for the same reason.
         self.failure: str | None = None
         self.entered = False
         self.raised = False

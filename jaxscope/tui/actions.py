@@ -179,8 +179,8 @@ def remapped(keys: Mapping[str, str]) -> tuple[Action, ...]:
     configured keys, written as ``"x"``, ``"ctrl+f,/"`` or ``"^f"``.
 
     Raises:
-      UsageError: an id or a key does not exist, or a configured key is already the key of another action that
-        may apply at the same time.
+      UsageError: an id does not exist, a key is empty or has a space, or a configured key is already the key
+        of another action that may apply at the same time.
     """
     for id in keys:
         if id not in {a.id for a in ACTIONS}:
@@ -262,8 +262,8 @@ def namespaced(action: Action) -> str:
 
 
 def footer(scopes: Iterable[str], width: int, table: Sequence[Action] = ACTIONS) -> list[Action]:
-    """Return the actions to show in a footer of ``width`` columns. Actions are added by priority
-    (``Action.footer``), as long as they fit; the result is in the order of ``scopes``.
+    """Return the actions to show in a footer of ``width`` columns, in the order of ``scopes``. By priority
+    (``Action.footer``), each action is added that still fits.
 
     Args:
       scopes: only actions with one of these scopes are added.

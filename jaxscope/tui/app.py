@@ -54,11 +54,10 @@ REST = 3  # the pause after a redraw, in which keys are handled, as a multiple o
 
 def hung_up() -> bool:
     """Return whether standard input is no terminal (any more), so that the view must end; False if there is
-    no standard input. This is needed under ``nohup``, where no SIGHUP reports that the terminal was
-    closed."""
+    no standard input."""
     try:
         termios.tcgetattr(sys.__stdin__.fileno())  # type: ignore[union-attr]
-    except (OSError, termios.error):
+    except (OSError, termios.error):  # under nohup, no SIGHUP reports that the terminal was closed
         return True
     except (AttributeError, ValueError):  # there is no standard input
         return False
@@ -155,17 +154,15 @@ class App(Verbs):
         self.set_interval(feed.PERIOD_S, self._tick)
 
     def delay_update(self, delay: float = SETTLE_S) -> None:
-        """Postpone drawing by ``delay`` seconds, but at most SETTLE_S. When screens switch, Textual waits 50
-        ms for the panes of the new screen. Here the panes exist already, and keys should not wait so long."""
+        """Postpone drawing by ``delay`` seconds, but at most SETTLE_S."""
+        # Textual waits 50 ms for the panes of a new screen. Here they exist already.
         super().delay_update(min(delay, SETTLE_S))
 
     def refresh_css(self, animate: bool = True) -> None:
         """Apply the style rules to the screens, unless all of them have the current styles already.
-
-        At each switch of screens, Textual also calls this for the previous screen, whose styles did not
-        change. ``animate`` is Textual's parameter: whether changes are animated.
-        """
+        ``animate`` is Textual's parameter: whether changes are animated."""
         with contextlib.suppress(AttributeError, KeyError, textual.app.ScreenError):
+            # At each switch of screens, Textual calls this also for the previous screen.
             if all(screen._css_update_count == self._css_update_count for screen in self.screen_stack):
                 return
         super().refresh_css(animate)
@@ -196,8 +193,8 @@ class App(Verbs):
             self._collector.stop()
 
     def _tick(self) -> None:
-        """Read new events and output of the program, and request a redraw if something changed. A timer calls
-        this method every ``feed.PERIOD_S`` seconds."""
+        """Read new events and output of the program, and request a redraw if the screens are out of date. A
+        timer calls this method every ``feed.PERIOD_S`` seconds."""
         now = time.monotonic()
         if not self.is_headless and hung_up():
             self._end("terminated")

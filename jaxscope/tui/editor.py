@@ -52,7 +52,7 @@ def command(file: str, line: int, environ: Mapping[str, str] | None = None) -> l
 
     Args:
       file: the path of the file, a result of ``openable``.
-      line: the line to go to. It is omitted if it is not known how this editor takes a line.
+      line: the line to go to; left out if the editor might not take it.
       environ: the environment variables; None: those of this process.
     """
     known = os.environ if environ is None else environ

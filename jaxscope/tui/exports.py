@@ -60,8 +60,7 @@ class RankGroup(NamedTuple):
     Attributes:
       first: the number of the lowest rank of the group.
       directory: the run directory of that rank.
-      programs: number of compilations in each rank of the group. Only programs that run on several ranks
-        count, because only they are compared.
+      programs: number of compilations in each rank of the group, of programs that run on several ranks.
       state: the states of these ranks: running, exited, stopped or lost, separated by commas.
       lane: a time line of the lowest rank, LANE characters wide: ``·`` while it ran, ``█`` where it compiled.
     """

@@ -317,7 +317,7 @@ class Feed:
 
     def _compare(self) -> bool:
         """Compute the cause of each new compilation, a few at a time, so that keys and new events do not
-        wait. Return False if the feed was stopped before the last one."""
+        wait. Return False if the feed is to stop."""
         compilations = list(self.run.compilations.values())
         shown = time.monotonic()
         while self._compared < len(compilations):

@@ -27,9 +27,9 @@ class Collector:
 
     def tick(self, now: float, key_at: float) -> bool:
         """Run a garbage collection of new objects if there are at least MANY and no key was pressed for
-        IDLE_S seconds. Return whether one ran. If there are TOO_MANY new objects, exclude them from garbage
-        collection instead. ``now`` and ``key_at`` (the time of the last key) are seconds
-        of the same clock."""
+        IDLE_S seconds. Return whether one ran. With TOO_MANY new objects, or after ROUNDS collections,
+        exclude all objects from later ones. ``now`` and ``key_at`` (the time of the last key) are seconds of
+        the same clock."""
         new = gc.get_count()[0]
         if new >= TOO_MANY:
             gc.freeze()

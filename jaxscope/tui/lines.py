@@ -43,10 +43,10 @@ class Lined(Protocol):
 
 
 class Lines:
-    """The lines of a text that does not change. The text is kept as UTF-8 bytes, and a line is decoded when
-    it is read, because decoding 100 MB at once would block all other threads."""
+    """The lines of a text that does not change. A line is decoded when it is read."""
 
     def __init__(self, text: str | bytes) -> None:
+        # Bytes, because decoding 100 MB at once would block all other threads.
         self.data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
         points = np.frombuffer(self.data, np.uint8)
         found = [np.zeros(1, np.uint64)]

@@ -41,7 +41,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
       cursor: the number of the selected line, from 0; -1: there is none.
       empty: the text that is shown if there are no lines, with the key or command that adds some.
       needle: the text of the search or filter; empty: none.
-      held: whether the cursor was moved by ``go_to``; before that, it stays at the first line.
+      held: whether the cursor was moved by ``go_to``.
     """
 
     BINDINGS: ClassVar[list[Binding]] = bindings("lines")  # type: ignore[assignment]
@@ -122,7 +122,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
 
     @abstractmethod
     def position(self) -> str:
-        """Return the position of the cursor among the lines that the search found, as ``3/412``; empty
+        """Return a text about the cursor and the lines that the search found, such as ``3/412``; empty
         without a search."""
 
     # -- drawing ----------------------------------------------------------------------------------

@@ -63,10 +63,9 @@ NONE = Links(Stage(), Stage())
 
 
 def of_run(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Links:
-    """Return the links between a program's StableHLO and HLO texts and the user's source: which line of a
-    text comes from which source lines. The arguments ``hlo`` and ``stablehlo`` are the hashes of the texts in
-    the run ``directory``; None: there is no such text. A text that is missing, unreadable or too large has no
-    links."""
+    """Return which lines of a program's StableHLO and HLO texts come from which lines of the user's source.
+    ``hlo`` and ``stablehlo`` are the hashes of the texts in the run ``directory``; None: there is no such
+    text. A text that is missing, unreadable or too large has no links."""
     texts = []
     for blob in (hlo, stablehlo):
         try:
@@ -79,8 +78,7 @@ def of_run(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Links:
 
 def in_pieces(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Iterator[tuple[str, Stage]]:
     """Yield what ``of_run`` returns in pieces of at most PIECE lines: (``stablehlo`` or ``hlo``, links of
-    these lines). Use ``joined`` to merge them. A worker process sends the pieces, because receiving one large
-    object would block all threads of the view."""
+    these lines). Use ``joined`` to merge them."""
     found = of_run(directory, hlo, stablehlo)
     for name in ("stablehlo", "hlo"):
         stage: Stage = getattr(found, name)

@@ -29,8 +29,8 @@ FILTER_S = 0.01  # seconds of filtering at a time, for which a key may have to w
 
 
 class TableView(LineView, Generic[T]):
-    """Show items in columns. When items are added, removed or moved, the selected item stays selected and
-    keeps its place on the screen. ``ident`` takes an item and returns its id, which is unique among the
+    """Show items in columns. When items are added, removed or moved, the cursor stays on its item, or if it
+    was never moved, on the first line. ``ident`` takes an item and returns its id, which is unique among the
     items."""
 
     BINDINGS: ClassVar[list[Binding]] = bindings("table")
@@ -186,9 +186,9 @@ class TableView(LineView, Generic[T]):
         return self._widths[1]
 
     def _fit(self, width: int) -> list[tuple[Column[T], int]]:
-        """Return the columns that fit into ``width`` characters, each with its width in characters. A column
-        gets at least its stated width, and more if its cells need more and there is room. If space is short,
-        columns with only empty cells are omitted."""
+        """Return the columns to show in ``width`` characters, each with its width. A column gets at least its
+        stated width, and more if its cells need more and there is room. If space is short, columns with only
+        empty cells are omitted."""
         measured = self.items[:MEASURED]
         bar = int(BAR_SHARE * width)
         needs = [

@@ -24,8 +24,7 @@ Place = tuple[Computation, Instruction]
 
 class Chains:
     """The chains of fusions of one module. On TPU the fusions of a chain together execute one asynchronous
-    collective: one starts it, some compute during the transfer, one ends it. Each of these fusions contains a
-    copy of the collective.
+    collective, and each contains a copy of it.
 
     In the methods, ``collective`` is an instruction in the computation ``body``.
 

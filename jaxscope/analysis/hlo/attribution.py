@@ -112,9 +112,9 @@ class Attribution:
         """Return (line of the user's code for an instruction in ``computation``, whether the line is a
         guess). The line is None if none is found.
 
-        The line in the instruction's own metadata is no guess. If there is none, the line is that of the
-        nearest operand that has a line, else of the nearest instruction that uses the result, else of the
-        instruction that calls ``computation``.
+        The line in the instruction's own metadata is no guess. A guess is the line of the nearest operand
+        that has one, else of the nearest instruction that uses the result, else of the instruction that calls
+        ``computation``.
         """
         own = self.own(instruction)
         if own is not None:

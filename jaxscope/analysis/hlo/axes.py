@@ -35,8 +35,7 @@ def of_groups(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
     order: ``data``, ``model:(2)4``. The list is empty if every group has one member.
 
     Return None if a member is outside of the mesh, or if a group does not consist of all devices along some
-    axes, such as a group of devices 0 and 7 on an axis of 8 (``axis_index_groups``). The mesh may be larger
-    than the groups: the text of a program for several TPU slices lists the positions in one slice only.
+    axes or parts (``axis_index_groups``).
 
     Args:
       groups: for each group, the positions of its members in the mesh.
@@ -57,8 +56,7 @@ def around(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
     """Return the names of the mesh axes along which members of one group have different coordinates, in at
     least one of a collective's groups. Return None if a member is outside of the mesh.
 
-    Use this for groups that have only a part of the devices along these axes (``axis_index_groups``), for
-    which ``of_groups`` returns None.
+    This includes groups with only a part of the devices along these axes (``axis_index_groups``).
 
     Args:
       groups: for each group, the positions of its members in the mesh.

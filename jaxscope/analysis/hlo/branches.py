@@ -37,12 +37,11 @@ N = TypeVar("N", int, float)
 
 def paths(graph: CallGraph) -> dict[str, Path]:
     """Return for each reachable computation the branches of conditionals that contain it: computation name ->
-    (outermost branch, ..., innermost branch). ``()`` means that the computation is in no branch, so it runs
-    in each call.
+    (outermost branch, ..., innermost branch). ``()``: the computation runs in each call.
 
-    A computation that is called from several places has only the branches that all these places have in
-    common. If the places are in different branches, it may or may not run in a call. Then a ``Branch`` of an
-    invented conditional with two branches is added at the end.
+    If it is called from several places, the branches are those that all places have in common. If some place
+    is in a further branch, or the nesting is too deep, a ``Branch`` of an invented conditional with two
+    branches is added at the end, because the computation may or may not run.
     """
     found: dict[str, Path] = {}
     for name in graph.in_call_order:

@@ -77,8 +77,7 @@ class CallGraph:
         computations if the text is truncated and has no ENTRY.
       in_call_order: names of the reachable computations, callers before callees, except those in
         ``circular``. Empty if the text has no ENTRY.
-      circular: names of the reachable computations that are in a cycle of calls or are called from one. No
-        real program has them, but a damaged text may.
+      circular: names of the reachable computations that are in a cycle of calls or are called from one.
       fused: names of the reachable computations that are the body of a fusion, or are called from inside one.
     """
 
@@ -188,8 +187,7 @@ class CallGraph:
 
     def executions(self, trips: Trips) -> dict[str, int | None]:
         """Return how often each reachable computation runs in one call of the program: name of the
-        computation -> number. The number is None if a trip count is unknown, if computations call each other
-        in a cycle, if the text has no ENTRY, or if the number is more than MAX_EXECUTIONS (2**62).
+        computation -> number. The number is None if it is unknown or more than MAX_EXECUTIONS (2**62).
 
         The condition of a loop runs once more than its body. A branch of a conditional is counted as if it
         ran each time.

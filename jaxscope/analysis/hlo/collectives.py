@@ -424,9 +424,8 @@ def _is_scattered(body: Computation, reduced: Instruction) -> bool:
 
 def wire_by_axes(found: Iterable[Collective]) -> dict[str, branches.Bounds]:
     """Return the bytes that one device sends in collectives in one call of the program: mesh axes -> lower
-    and upper bound. The axes are ``data``, ``data,model``, ``?`` if they are unknown, or empty if each group
-    is a single device. A collective with an unknown size or number of executions counts as 0 in the lower
-    bound. Then there is no upper bound."""
+    and upper bound. The axes are ``data,model``; ``?`` if unknown; empty if each group is a single device. If
+    an amount is unknown, it counts as 0 in the lower bound, and there is no upper bound."""
     rows: dict[str, list[tuple[branches.Path, int | None]]] = {}
     for c in found:
         rows.setdefault("?" if c.axes is None else ",".join(c.axes), []).append((c.branches, c.sent_bytes))

@@ -77,7 +77,7 @@ class Total(NamedTuple):
 
     Attributes:
       least: element type of the operands -> lower bound of the flops. The key is ``bf16 x f32`` if the two
-        operands differ in type, which is frequent on TPU. ``?`` is an unknown type.
+        operands differ in type. ``?`` is an unknown type.
       bounds: lower and upper bound of the sum over all types.
       unknown: why the sum is not exact, as the end of a sentence: ``without 2 custom kernels: foo``; None: it
         is exact.
@@ -93,8 +93,8 @@ def total_flops(
 ) -> Total:
     """Return the flops of all dots and convolutions in one call of a program.
 
-    Three things are unknown and count as 0 in the lower bound: a custom call that may compute, a loop without
-    a trip count, and a shape that cannot be read. With any of them there is no upper bound.
+    Custom calls that may compute, loops without a trip count and shapes that cannot be read count as 0 in the
+    lower bound. With any of them there is no upper bound.
 
     Args:
       graph: the calls of the module; created with ``also=(*WORK, *CUSTOM_CALLS)``, the opcodes of dots,

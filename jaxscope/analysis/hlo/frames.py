@@ -98,8 +98,7 @@ class Frames:
 
     def _nearest(self, frame_id: int) -> Frame | None:
         """Return the innermost frame of the stack ``frame_id`` in a file of the user, else the innermost
-        frame; None if the id is unknown. The results for all outer frames are stored, so that each id is
-        examined once."""
+        frame; None if the id is unknown."""
         locations, stacks = self._load()
         passed: list[int] = []
         while frame_id in stacks and frame_id not in self._known:
@@ -107,7 +106,7 @@ class Frames:
             passed.append(frame_id)
             frame_id = stacks[frame_id][1]
         own, first = self._known.get(frame_id, (None, None))
-        for id in reversed(passed):
+        for id in reversed(passed):  # also store the results for the outer frames
             frame = locations.get(stacks[id][0])
             if frame is not None:
                 own, first = frame if self._is_own(frame.file) else own, frame
@@ -123,8 +122,7 @@ class Frames:
 
     def number(self, frame_id: int) -> int:
         """Return the index in ``self.lines`` of the frame to which an instruction with this
-        ``stack_frame_id`` is attributed, or -1 if the id is unknown. Equal frames have the same index, so
-        that instructions can be counted by index."""
+        ``stack_frame_id`` is attributed, or -1 if the id is unknown. Equal frames have the same index."""
         try:
             return self._blamed[frame_id]
         except KeyError:

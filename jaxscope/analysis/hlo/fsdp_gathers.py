@@ -55,8 +55,7 @@ class Gathered(NamedTuple):
     Attributes:
       argument: the path of the argument: ``params['w']``.
       beside: numbers of the program's inputs from which the product's other operand is computed.
-      shown: whether the HLO shows that the product's other operand is split over the gathered axes. With JAX
-        0.12 the HLO does not contain the shardings of inputs.
+      shown: whether the HLO shows that the product's other operand is split over the gathered axes.
     """
 
     argument: str
@@ -128,6 +127,7 @@ class Weights:
                 if one.opcode != "parameter":
                     shown |= one.opcode.startswith(_LEAVES_PARTS)
                 elif one.name != source.name:
+                    # With JAX 0.12 the HLO does not contain the shardings of inputs.
                     shown |= bool(self._split(one) & wanted)
                     at = number(operand_text(one.tail))
                     beside.update(() if at is None else (at,))

@@ -133,12 +133,12 @@ def kind_of(fusion: Instruction) -> str:
 def alone(graph: CallGraph, fusions: Fusions) -> tuple[int, int]:
     """Count the elementwise operations that the compiler did not fuse with others. Return (unfused, wrapped):
     the number of elementwise operations outside of fusions, without scalars, and the number of loop fusions
-    with a single elementwise operation. XLA's CPU backend creates these fusions for operations that are not
-    fused."""
+    with a single elementwise operation."""
     # Scalars are counters and indices, no work of a device.
     unfused = sum(
         i.opcode in ELEMENTWISE and not _is_scalar(i) for c in graph.top_level() for i in c.instructions
     )
+    # XLA's CPU backend creates a fusion also for an operation that it does not fuse with others.
     wrapped = sum(
         sum(f.ops.values()) == 1 and next(iter(f.ops)) in ELEMENTWISE
         for f in fusions.each

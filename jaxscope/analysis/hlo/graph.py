@@ -50,8 +50,8 @@ class Edge(msgspec.Struct, frozen=True):
 
     Attributes:
       source: the id of the instruction that computes the operand.
-      target: the id of the instruction that reads the operand. If the operand is passed to a fusion or a
-        call, ``target`` is the parameter inside.
+      target: the id of the instruction that reads the operand. If this is a fusion or a call, ``target`` is
+        the parameter inside; of a computation with several callers, only for the first.
       position: the number of the operand, from 0; 0 if ``target`` is a parameter. -1 if ``source`` is the
         result of a computation that ``target`` calls.
     """
@@ -144,8 +144,7 @@ def _edges(
 ) -> list[Edge]:
     """Return the edges that end at the instruction ``i``, or at parameters of the computation that it calls.
 
-    A computation gets edges only from the first instruction that calls it. Edges from the others could form a
-    circle, if one call reads the result of another.
+    A computation gets edges only from the first instruction that calls it.
 
     Args:
       computation: the computation that contains ``i``.
@@ -158,6 +157,7 @@ def _edges(
         Edge(_id(computation, name), _id(computation, i.name), n) for n, name in enumerate(operands(i.tail))
     ]
     inside = (*groups[computation.name], i.name)
+    # Edges from further callers could form a circle, if one call reads the result of another.
     called = [c for c in calls.of(computation, i) if groups[c.callee.name] == inside]
     if i.operation in PASSES_ON and len(called) == 1:
         body = called[0].callee

@@ -61,8 +61,7 @@ def parse(text: str) -> Groups | None:
     """Parse the value of a collective's ``replica_groups=`` attribute: ``{{0,2},{1,3}}``, ``[2,4]<=[8]`` or
     ``mesh[...] {...}``. Return None if the text cannot be read or is too large.
 
-    ``{}`` means one group of all devices. The result then has no members, because the number of devices is
-    only in the module's header (see ``positions``).
+    ``{}`` means one group of all devices. The result then has no members (see ``positions``).
     """
     text = text.strip()
     if text.startswith("["):

@@ -60,8 +60,7 @@ def of(text: str, user_files: Iterable[str] = ()) -> dict[str, Located]:
 def kernel_key(kernel: str) -> str:
     """Return the key of the GPU kernel ``kernel`` in the result of ``of``: ``kernel loop_add_fusion_2`` for
     ``loop_add_fusion_2``, which is XLA's name for the kernel of the fusion ``loop_add_fusion.2``. The key is
-    ``kernel library`` for all kernels of NVIDIA's libraries, because their names do not contain the name of
-    an instruction."""
+    ``kernel library`` for all kernels of NVIDIA's libraries."""
     name = "library" if LIBRARY_KERNEL.search(kernel) else re.sub(r"[.-]", "_", kernel)
     return f"kernel {name}"
 

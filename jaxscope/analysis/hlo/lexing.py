@@ -84,13 +84,13 @@ def operand_text(tail: str) -> str:
 def operands(tail: str) -> list[str]:
     """Return the names of an instruction's operands: ``%a, %b), dim=0`` -> ``["a", "b"]``.
 
-    For a constant the result is its value, for a parameter its number. XLA writes ``%a`` or ``a``, in older
-    texts with the shape in front (``f32[2]{0} %a``), and a comment ``/*index=5*/`` before every fifth
-    operand. ``tail`` is the part of the instruction's line after ``opcode(``.
+    For a constant the result is its value, for a parameter its number. ``tail`` is the part of the
+    instruction's line after ``opcode(``.
     """
     text = operand_text(tail)
     if "%" in text and '"' not in text:
         return _OPERAND.findall(text)
+    # XLA writes ``a``, in older texts ``f32[2]{0} %a``, and ``/*index=5*/`` before every fifth operand.
     if "/*" in text:
         text = _COMMENT.sub("", text)
     return [part.rsplit(" ", 1)[-1] for part in split(text) if part]
@@ -126,9 +126,9 @@ def attributes(text: str, until: str | None = None) -> dict[str, str]:
 
 
 def instruction_attributes(tail: str) -> dict[str, str]:
-    """Return the attributes of an instruction that precede ``metadata=``, where XLA prints most of them: key
-    -> value as text. ``metadata`` and the attributes after it, such as ``backend_config``, are not in the
-    result. ``tail`` is the part of the instruction's line after ``opcode(``."""
+    """Return the attributes of an instruction that precede ``metadata=``: key -> value as text. ``metadata``
+    and the attributes after it, such as ``backend_config``, are not in the result. ``tail`` is the part of
+    the instruction's line after ``opcode(``."""
     end = closing(tail, 0)
     return attributes(tail[end + 1 :], until="metadata") if end >= 0 else {}
 
@@ -192,8 +192,7 @@ def _unescape(found: re.Match[str]) -> str:
 
 def backend_config(tail: str) -> dict[str, Any]:
     """Return an instruction's ``backend_config={...}``, parsed as JSON; ``{}`` if it is missing or is not a
-    JSON object. XLA prints the JSON itself or a quoted string with the JSON. The order of keys differs
-    between compilations. ``tail`` is the part of the instruction's line after ``opcode(``."""
+    JSON object. ``tail`` is the part of the instruction's line after ``opcode(``."""
     text = attribute(tail, "backend_config")
     if not text:
         return {}

@@ -12,7 +12,7 @@ class LineCost(msgspec.Struct):
     """The work that comes from one line of the user's code in one call of a program, on one device.
 
     Attributes:
-      fusions: number of fusions that contain an instruction of the line.
+      fusions: number of fusions that have the line in ``Fusion.sources``.
       moved_bytes: bytes read and written by the fusions in which this line has the most instructions; None:
         unknown.
       collectives: kind -> number of the line's collectives.

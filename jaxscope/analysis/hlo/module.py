@@ -46,9 +46,8 @@ class Instruction(
 
     @property
     def operation(self) -> str:
-        """The opcode without ``-start``: ``fusion`` for ``fusion-start``. XLA prints ``NAME-start``,
-        ``NAME-update`` and ``NAME-done`` for an asynchronous computation with a single operation.
-        ``NAME-start`` has the attributes of the operation."""
+        """The opcode without ``-start``: ``fusion`` for ``fusion-start``."""
+        # For an asynchronous operation XLA prints NAME-start, which has its attributes, NAME-update and NAME-done.
         return self.opcode.removesuffix("-start")
 
 

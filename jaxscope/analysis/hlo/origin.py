@@ -45,8 +45,7 @@ def primitive(op_name: str) -> str:
 
 def is_generated(tail: str) -> bool:
     """Return whether an instruction's text states that the SPMD partitioner inserted the instruction. XLA
-    writes this since JAX 0.12. For texts of older versions the result is False. ``tail`` is the part of the
-    instruction's line after ``opcode(``."""
+    writes this since JAX 0.12. ``tail`` is the part of the instruction's line after ``opcode(``."""
     return any(mark in tail for mark in _GENERATED)
 
 

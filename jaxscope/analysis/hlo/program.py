@@ -48,7 +48,7 @@ class Program(msgspec.Struct, frozen=True):
       wire_by_axes: axes joined with a comma (``?``: unknown axes) -> bytes that one device sends along them
         in one call.
       flops: the flops of dots and convolutions in one call (module ``cost``); None: the text was not read.
-      problems: the lines that could not be read.
+      problems: what could not be read or analyzed.
       cycles: the TPU compiler's estimate of the cycles of one call (module ``cycles``); None: there is none.
       flops_by_type: HLO element type of the operands -> lower bound of the flops; ``bf16 x f32`` if the two
         operands differ in type. None: the text was not read.

@@ -39,8 +39,8 @@ class BranchWork(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[BranchWork]:
-    """Return the work before each conditional of the program that only one of its branches uses, the largest
-    first. Conditionals of libraries are left out."""
+    """Return large work (``LEAST``, ``SHARE``) before a conditional of the user's code that only one of its
+    branches uses, the largest first."""
     found = []
     conditionals = [i for i, op in enumerate(module.ops) if op.name in BRANCHES]
     if not conditionals:

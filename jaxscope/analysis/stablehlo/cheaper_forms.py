@@ -219,12 +219,7 @@ class _Search:
     def _categorical(self, index: int) -> list[tuple[str, int, int]]:
         """Return [(kind, operations, operations of the cheaper form)] if the addition at ``index`` belongs to
         a ``jax.random.categorical`` that draws several numbers from the same probabilities; else an empty
-        list.
-
-        JAX adds the probabilities' logarithms to a random number for each probability of each draw, and takes
-        the largest sum. The cheaper form adds the probabilities up once, and searches the sums for one random
-        number for each draw.
-        """
+        list."""
         op = self.ops[index]
         shape = [n or 0 for n in types.tensor(op.outputs[0]).shape or ()]
         users = [self.ops[user].callee or "" for user in self.flow.users.get(index, ())]
@@ -239,6 +234,8 @@ class _Search:
             rows, choices = math.prod(shape[:-1]) // max(1, draws), shape[-1]
             if draws < 2 or (rows > 1 and "vmap(" not in (self.sources.place(index).name or "")):
                 continue
+            # JAX draws a number for each choice of each draw. One number for each draw, which is searched in
+            # the sums of the probabilities, is enough.
             search = draws * (DRAW + math.ceil(math.log2(choices + 1))) + 3 * choices
             return [(CHOICE, DRAW * math.prod(shape), rows * search)]
         return []
@@ -716,8 +713,7 @@ def _in_turn(
 
 def _by_transform(op: Op) -> list[tuple[str, int, int]]:
     """Return [(KERNEL, operations, operations with Fourier transforms)] for a convolution of one channel in
-    several dimensions, else an empty list. Fourier transforms of real numbers are needed for the input, for
-    the kernel, and back."""
+    several dimensions, else an empty list."""
     found = work.convolution(op)
     if found is None:
         return []
@@ -726,6 +722,7 @@ def _by_transform(op: Op) -> list[tuple[str, int, int]]:
     steps = [n for numbers in _STEPS.findall(op.detail) for n in numbers.split(",")]
     if kernel["o"] != 1 or kernel.get("i") != 1 or len(spatial) < 2 or any(n.strip() != "1" for n in steps):
         return []
+    # Three transforms of real numbers: of the input, of the kernel, and back.
     n = math.prod(array[name] + kernel[name] - 1 for name in spatial)
     whole = array["b"] * 3 * 5 * n * math.ceil(math.log2(n + 1)) // 2
     return [(KERNEL, work.operations(op), whole)]

@@ -32,8 +32,8 @@ class Constant(msgspec.Struct, frozen=True):
         None: unknown.
       names: all variables with this shape and dtype whose arrays the traced function closed over.
       splat: whether all elements are equal, so that XLA stores only one.
-      argument: the position of the argument by which the program gets the array, as in newer versions of JAX;
-        None if the array is a constant in the text.
+      argument: the position of the argument by which the program gets the array; None if the array is a
+        constant in the text.
     """
 
     type: str
@@ -94,8 +94,7 @@ def first_uses(module: Module, wanted: set[int], first: int = 0, end: int | None
     Args:
       wanted: the values, each as a number: the index of the operation that computes the value, or -1 - k for
         argument k.
-      first, end: only ``module.ops[first:end]`` is searched; all operations after ``first`` if ``end`` is
-        None.
+      first, end: only ``module.ops[first:end]`` is searched; all from ``first`` on if ``end`` is None.
     """
     found: dict[int, int] = {}
     if not wanted:
@@ -128,7 +127,7 @@ def _constant(
 def _names(constants: list[Constant], captured: Sequence[Captured]) -> list[tuple[str, ...]]:
     """Return the possible names of each constant, in the order of ``constants``: the variables in
     ``captured`` with the constant's shape and dtype. If any array in ``captured`` with this shape and dtype
-    has no name, the constant has no names, because it may be that array."""
+    has no name, the constant has no names."""
     by_kind: dict[tuple[object, object], list[str | None]] = {}
     for c in captured:
         by_kind.setdefault((c.shape, c.dtype), []).append(c.name)

@@ -125,8 +125,7 @@ class _Outputs:
 
     def take(self, value: Value) -> Value | None:
         """Remove and return the first output that could reuse the memory of the argument ``value``. Return
-        None if there is none. An output without a sharding is compared by its global shape, because XLA may
-        choose any sharding."""
+        None if there is none. An output without a sharding is compared by its global shape."""
         for whole in (False, True):
             waiting = self.free.get(_slot(value, whole))
             if waiting:

@@ -15,9 +15,8 @@ _INTEGER = re.compile(r"dense<(-?\d{1,18})>")
 class Executions:
     """How often each operation of a module runs in one call of the program.
 
-    A loop of ``jax.lax.scan`` or ``jax.lax.fori_loop`` counts from a constant to a constant. Loops with
-    another condition have an unknown number of iterations. The number is also unknown for operations in a
-    branch, and in ``shard_map``, where each device executes them on its part of the arrays.
+    It is unknown for operations in a branch, in ``shard_map``, and in a loop that does not count from a
+    constant to a constant, as those of ``jax.lax.scan`` and ``jax.lax.fori_loop`` do.
     """
 
     def __init__(self, module: Module, sources: Sources) -> None:
@@ -61,9 +60,8 @@ class Executions:
 
     def _of_loop(self, index: int, op: Op) -> int | None:
         """Return the number of iterations of the loop ``op``, the operation ``module.ops[index]``. Return
-        None unless the loop's condition is ``i < constant``. The text does not say which of the loop's values
-        is ``i``. If several values begin with a constant, the smallest one counts, so the result may be too
-        large."""
+        None unless the loop's condition is ``i < constant``, and a value of the loop begins with a constant.
+        Of several, the smallest one counts, so the result may be too large."""
         ops = self._module.ops
         inside = self._inside.get(index, [])
         condition = [i for i in inside if ops[i].block == ops[inside[0]].block]

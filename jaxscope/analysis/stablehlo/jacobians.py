@@ -113,8 +113,7 @@ def shifted(module: Module, sources: Sources) -> list[Shifted]:
 
 def _subtracts(module: Module, function: int, n: int) -> bool:
     """Return whether the function ``module.functions[function]`` subtracts two arrays whose first dimension
-    has size ``n``, such as the results for ``n`` arguments. If not, as in a pattern search that only compares
-    the results, the program estimates no gradient."""
+    has size ``n``, except the ``n`` shifted arguments themselves."""
     f = module.functions[function]
     results = [op for op in module.ops[f.first : f.end] if op.name == "stablehlo.subtract" and op.outputs]
     shapes = [types.tensor(op.outputs[0]).shape or () for op in results]

@@ -1,5 +1,5 @@
-"""Find sorts of which the program only uses the first or the last elements. ``jax.lax.top_k`` finds these
-without sorting the rest."""
+"""Find sorts of which the program only uses the first or the last elements, which ``jax.lax.top_k`` finds
+without sorting the rest, and sorts from which it only reads the position of some elements."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
 
 SORT = "stablehlo.sort"
+COMPARE = "stablehlo.compare"
 SLICE = "stablehlo.slice"
 SAME_ORDER = frozenset(
     {"stablehlo.convert", "stablehlo.negate", "stablehlo.reverse"}
@@ -21,6 +22,7 @@ SAME_ORDER = frozenset(
 SHUFFLE = "_shuffle"  # JAX's function behind jax.random.permutation and jax.random.choice without replacement
 FEW = 8  # a sort is worth replacing if at least FEW times as many elements are sorted as are used
 _DIMENSION = re.compile(r"dimension = (\d+)")
+_EQUAL = re.compile(r"\bEQ\b")
 _BOUNDS = re.compile(r"(\d+):(\d+)(?::(\d+))?")
 
 
@@ -30,7 +32,8 @@ class PartialSort(msgspec.Struct, frozen=True):
     Attributes:
       rows: number of rows that are sorted, each by itself.
       length: number of elements in each row.
-      used: the largest number of elements of a row that the program uses: the first or the last ones.
+      used: the largest number of elements of a row that the program uses: the first or the last ones. 0 if
+        it only compares the sorted elements with others for equality, to find their positions.
       shuffles: whether the sort shuffles the row (``jax.random.permutation``, ``jax.random.choice``).
       source: the line of the user's code; None: unknown.
     """
@@ -54,7 +57,7 @@ def find(module: Module, sources: Sources) -> list[PartialSort]:
         axis = int(dimension[1])
         length = sizes[axis] if axis < len(sizes) else 0
         used = _used(module, sources, users, index, axis, length)
-        if used and FEW * used <= length:
+        if used is not None and FEW * used <= length:
             shuffles = module.functions[op.function].name.startswith(SHUFFLE)
             rows = math.prod(sizes) // length
             found.append(PartialSort(rows, length, used, shuffles, sources.frame(index)))
@@ -65,9 +68,10 @@ def _used(
     module: Module, sources: Sources, users: dict[int, list[int]], index: int, axis: int, length: int
 ) -> int | None:
     """Return how many elements along ``axis`` the program uses of the results of the operation ``index``, if
-    these are the first or the last of ``length`` elements. Return None if it also uses others, or if this is
-    unknown. ``users`` is index of an operation -> indices of the operations that read its results."""
-    most, left, seen = 0, [index], set[int]()
+    these are the first or the last of ``length`` elements; 0 if it only compares the elements for equality.
+    Return None if it also uses others, or if this is unknown. ``users`` is index of an operation -> indices
+    of the operations that read its results."""
+    most, compared, left, seen = 0, False, [index], set[int]()
     while left:
         value = left.pop()
         if value in seen:
@@ -81,9 +85,11 @@ def _used(
                 left += sources.called[op.function]
             elif op.name == SLICE and (taken := _at_an_end(op.detail, axis, length)) is not None:
                 most = max(most, taken)
+            elif op.name == COMPARE and _EQUAL.search(op.detail):
+                compared = True
             else:
                 return None
-    return most or None
+    return None if compared and most else most if most or compared else None
 
 
 def _at_an_end(detail: str, axis: int, length: int) -> int | None:

@@ -39,9 +39,8 @@ class Upcast(msgspec.Struct, frozen=True):
       source: the line; None: unknown.
       backward: whether differentiation created the conversions; None: unknown.
       name: JAX's name of the first conversion: ``jit(f)/convert_element_type``; None: unknown.
-      stays_wide: whether a matrix product, a loop or a result of the program may get the wider values. If
-        False, they only reach reductions and conversions back, as in a normalization or a loss that computes
-        in float32.
+      stays_wide: whether more than elementwise operations, reductions and conversions back may get the wider
+        values: a matrix product, a loop, a result of the program, ...
     """
 
     before: str

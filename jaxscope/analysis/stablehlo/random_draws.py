@@ -134,8 +134,7 @@ def in_loops(module: Module, sources: Sources) -> list[LoopDraws]:
 
 def _loop_around(module: Module, sources: Sources, index: int) -> int | None:
     """Return the innermost loop around the operation at ``index``. It may be around the only call of the
-    function that contains the operation. None if there is none, or if the function is called more than
-    once."""
+    function that contains the operation. None if no such loop is found."""
     for _ in range(DEPTH):
         parent = module.ops[index].parent
         while parent is not None:

@@ -232,8 +232,7 @@ class _Reader:
         positions). ``head`` is the line behind the name, without types and location.
 
         Operands that are arguments of regions are counted, but are in none of the tuples. The third item is
-        empty if all its numbers are 0, and always except for a return. The last one is empty if the tuples
-        have all operands.
+        empty except for a return with such numbers. The last one is empty if the tuples have all operands.
         """
         values = lexing.OPERAND.findall(lexing.STRING.sub('""', head) if '"' in head else head)
         names = self.names

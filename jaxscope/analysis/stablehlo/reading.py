@@ -49,8 +49,8 @@ class Reading(msgspec.Struct, frozen=True):
       printed: number of operations in the text, without returns.
       operations: number of arithmetic operations of one call; None if the user's code has loops, whose
         iterations are not counted.
-      op_counts: operation -> how often it occurs. Called functions are inlined, as XLA does first, and loop
-        bodies are counted once.
+      op_counts: operation -> how often it occurs. Called functions are inlined, and loop bodies are counted
+        once.
       located: number of operations with a location.
       resolved: number of operations for which a line of the user's code is known.
       arguments, results: the arguments and the results of the program.

@@ -46,8 +46,8 @@ class Repeated(msgspec.Struct, frozen=True):
       length: number of operations in one iteration.
       times: number of iterations.
       line: the line of the program's text at which the first iteration begins.
-      carried: whether each iteration uses a result of the one before, like the carry of a scan. If not, the
-        iterations are independent (the same update of many arrays).
+      carried: whether each iteration after the first uses a result of the one before, like the carry of a
+        scan.
       in_loop: whether the block is already inside a loop of the program (``unroll=``).
       source: the line of the user's code that repeats the block; None: unknown.
       first, end: the operations are in ``Module.ops[first:end]``.
@@ -183,13 +183,9 @@ def _grows(module: Module, members: Sequence[int], stretch: periods.Stretch) -> 
 
 
 def _is_jax_own(sources: Sources, iteration: Sequence[int]) -> bool:
-    """Return whether a repeated block of operations comes from JAX's own code, such as the rounds of a random
-    number generator or a polynomial. The user can do nothing about such a block. ``iteration`` has the
-    indices of one iteration's operations.
-
-    The block is JAX's own if no operation has a frame of the user, or if all operations belong to one
-    expression and none is a call.
-    """
+    """Return whether a repeated block of operations comes from JAX's own code: no operation has a frame of
+    the user, or all operations belong to one expression and none is a call. False if there are no locations.
+    ``iteration`` has the indices of one iteration's operations."""
     ops = sources.module.ops
     if not any(ops[i].location for i in iteration):
         return False
@@ -204,13 +200,13 @@ def _kinds(module: Module, sources: Sources, *, sizes: bool = True) -> tuple[lis
     have equal numbers. If ``sizes`` is False, operations that differ only in sizes count as equal.
 
     The weight is how many operations the operation stands for: itself and those in its regions; for a call
-    those in the called function; 0 for a constant. To compare regions and called functions, too, called
-    functions are numbered before their callers, and regions before their operation.
+    those in the called function; 0 for a constant or a return.
     """
     numbers: dict[object, int] = {}
     bodies: dict[str, tuple[object, int]] = {}
     kinds, weights = [0] * len(module.ops), [1] * len(module.ops)
     inside: dict[int, list[int]] = {}
+    # Called functions before their callers, and regions before their operation, to compare these, too.
     for f in reversed(sources.order):
         function = module.functions[f]
         top: list[int] = []
@@ -263,12 +259,8 @@ def _carried(module: Module, iterations: Sequence[Sequence[int]]) -> bool:
 def _source(
     sources: Sources, iteration: Sequence[int], inside: Sequence[int], repeated: set[int]
 ) -> Frame | None:
-    """Return the line of the user's code that repeats a block of operations. Return None if no operation has
-    a frame of the user.
-
-    The stacks of the block's operations have the same outer frames. If the innermost of these frames causes
-    no other operations, it is a line in the body of the Python loop, and is returned. Otherwise it is a call
-    of the function that contains the loop. Then the first line of the iteration in this function is returned.
+    """Return the line of the user's code that repeats a block of operations, in the body of the Python loop.
+    Return None if no operation has a frame of the user.
 
     Args:
       iteration: the indices of one iteration's operations.
@@ -290,6 +282,7 @@ def _source(
         shared.append(frame)
         chains = [c for c in chains if len(c) > level and c[level] == frame]
     below = [c[len(shared)] for c in chains if len(c) > len(shared)]
+    # If the innermost shared frame also causes other operations, it is a call of the function with the loop.
     if shared and (not below or not _elsewhere(sources, shared, set(below), inside, repeated)):
         return shared[-1]
     if not below:
@@ -345,10 +338,7 @@ def _elsewhere(
     sources: Sources, shared: list[Frame], below: set[Frame], inside: Sequence[int], repeated: set[int]
 ) -> bool:
     """Return whether the innermost of the ``shared`` frames also causes operations outside of a repeated
-    block. If so, this frame is a call of the function that contains the loop, not a line of the loop's body.
-
-    Operations whose next frame is in ``below`` do not count as outside: they may be those of an iteration
-    that differs a little, such as the last one of a backward pass.
+    block. Operations whose next frame is in ``below`` do not count as outside.
 
     Args:
       shared: the frames that the operations of the block share, outermost first.
@@ -365,6 +355,7 @@ def _elsewhere(
         if op.block != here.block or index in repeated or op.name in CONSTANTS or op.name in NOT_OPERATIONS:
             continue
         chain = _chain(sources, index)
+        # The last iteration of a backward pass may differ a little from the others.
         if list(chain[:level]) == shared and (len(chain) <= level or chain[level] not in below):
             return True
     return False

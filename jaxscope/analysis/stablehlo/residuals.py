@@ -38,14 +38,10 @@ def find(module: Module, sources: Sources) -> list[Residuals]:
     """Return the loops of ``module`` that keep values of all iterations for the backward pass, those with the
     most bytes first. Left out are loops whose body is under ``jax.checkpoint``, loops with fewer than
     FEWEST_ITERATIONS (4) iterations, and loops that keep fewer than FEWEST_ARRAYS (6) arrays and have fewer
-    than MANY_ITERATIONS (64) iterations.
-
-    A scan is a ``while``; its stacked results have one entry for each iteration as their first dimension. The
-    loop of the backward pass takes these results as operands. Under ``jax.checkpoint`` the backward loop
-    computes the values again, and its body contains an optimization barrier.
-    """
+    than MANY_ITERATIONS (64) iterations."""
     found = list[Residuals]()
     barriers = {module.functions[op.function].name for op in module.ops if op.name == BARRIER}
+    # Under jax.checkpoint the backward loop computes the values again, and its body has a barrier.
     again = set[int]()  # operations with a barrier inside, also in a function that is called there
     for op in module.ops:
         parent = op.parent if op.name == BARRIER or op.callee in barriers else None
@@ -57,6 +53,7 @@ def find(module: Module, sources: Sources) -> list[Residuals]:
             continue
         if index in again:
             continue
+        # The operands that are results of another loop. A stacked one has an entry for each iteration.
         kept: dict[int, list[types.Tensor]] = {}
         for operand, text in zip(op.operands, op.inputs, strict=True):
             if operand >= 0 and module.ops[operand].name == WHILE:

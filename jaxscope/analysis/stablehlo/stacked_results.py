@@ -45,8 +45,7 @@ def find(module: Module, sources: Sources) -> list[StackedResult]:
     """Return the arrays that loops of the program fill and of which the program reads little, those with the
     most unread bytes first, at most MOST (20).
 
-    The text does not say which of a loop's results an operation reads. Therefore results of the same type
-    are taken together: all operations that read any of them must be slices or gathers.
+    Results of one loop with the same type are taken together. Only slices and gathers may read them.
     """
     inside: dict[int, list[int]] = {}
     readers: dict[int, list[int]] = {i: [] for i, op in enumerate(module.ops) if op.name in LOOPS}

@@ -127,8 +127,7 @@ def device_shape(
     shape: tuple[int | None, ...] | None, sharding: shardings.Spec | None
 ) -> tuple[int | None, ...] | None:
     """Return the shape of the part of an array on one device, from the shape of the whole array and its
-    sharding. Return None if it is unknown. An array without a sharding is not split, so its whole shape is
-    returned."""
+    sharding. Return None if it is unknown. Without a sharding, it is the whole shape."""
     if shape is None or sharding is None:
         return shape
     cut = parts(sharding, len(shape))

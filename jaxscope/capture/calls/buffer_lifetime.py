@@ -56,14 +56,14 @@ class BufferLifetimes:
         self._pending = []
 
     def look(self, seen: str, running: set[int]) -> None:
-        """Check the array arguments of calls that are over. For each call, log the event ``ArgumentFate``:
-        which arrays were deleted, released, or are still alive, and which the call got at several paths. At
-        exit the calls of all threads are checked, else only those of this thread.
+        """Check the array arguments of the calls of this thread that are over; at exit, of all calls. For
+        each call, log the event ``ArgumentFate``: which arrays were deleted, released, or are still alive,
+        and which the call got at several paths.
 
         Args:
           seen: the occasion of this check, for the event: ``next_call`` (a call of a watched function, or
             ``jaxscope.step()``), ``next_event`` (a call that missed the fast path) or ``exit``.
-          running: the numbers of the calls in progress. They are checked at exit only.
+          running: the numbers of the calls in progress.
         """
         here = threading.get_ident()
         self.fresh = False

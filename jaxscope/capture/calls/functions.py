@@ -76,12 +76,11 @@ class Serials:
 
     def equal_with_another_hash(self, path: str, value: Any, hashed: int | None) -> bool:
         """Return whether ``value`` equals the value of its class that was last seen at ``path``, but has
-        another hash. JAX's cache then misses although the values are equal: the class's ``__hash__``
-        contradicts its ``__eq__``.
+        another hash. JAX's cache then misses although the values are equal. ``hashed`` is the hash of
+        ``value``; None: it has none.
 
-        The result is also False if the earlier value is dead or is ``value`` itself, or if the ``__eq__`` of
-        the class is not a Python function. This calls ``__eq__``, as JAX has done before. ``hashed`` is the
-        hash of ``value``; None: it has none, and the result is False.
+        This calls an ``__eq__`` that is a Python function. Without one, or if the earlier value is dead, the
+        result is False.
         """
         kind = type(value)
         if hashed is None or not isinstance(getattr(kind, "__eq__", None), FunctionType):
@@ -161,8 +160,8 @@ def _is_users(value: Any) -> bool:
 
 
 def _held(layer: Any) -> list[Any]:
-    """Return the callables to which the wrapper ``layer`` refers in its closure or in the attributes that
-    INNER lists. One of them may be the user's function."""
+    """Return the callables other than classes to which the wrapper ``layer`` refers in its closure or in
+    attributes with names in INNER."""
     values = []
     for cell in getattr(layer, "__closure__", None) or ():
         try:
@@ -179,7 +178,8 @@ def _held(layer: Any) -> list[Any]:
 
 def _step_in(layer: Any) -> tuple[Any, str] | None:
     """Remove one wrapper. Return (the object that ``layer`` wraps, the name of ``layer``); the name is empty
-    for a bound method. Return None if ``layer`` is the user's function, or no function is found in it."""
+    for a bound method. Return None if ``layer`` is the user's function, or no function of the user is found
+    in it."""
     if isinstance(layer, functools.partial):
         return layer.func, "functools.partial"
     if isinstance(layer, MethodType):
@@ -261,14 +261,9 @@ def _place(code: Any, line: int | None) -> int | str | None:
 
 
 def is_jitted_where_defined(function: Any) -> bool:
-    """Return whether the name of ``function`` in its module or class refers to a jitted function, as after
-    ``@jax.jit``. If so, the author of ``function`` has jitted it, and not its caller.
-
-    For a method of an object whose class a library defines, the name in the object counts, too. For a
-    function of JAX, the result is also True if the name refers to an object that is no plain function or
-    class, such as a ufunc. It is False for a function defined inside another function (``<locals>``), because
-    its name cannot be looked up.
-    """
+    """Return whether the name of ``function`` in its module, class or object refers to a jitted function, as
+    after ``@jax.jit``. If so, the author of ``function`` has jitted it, and not its caller. False for a
+    function defined inside another function, because its name cannot be looked up."""
     if isinstance(function, MethodType):
         own = vars(function.__self__) if hasattr(function.__self__, "__dict__") else {}
         if not frames.is_library(type(function.__self__).__module__):
@@ -284,6 +279,7 @@ def is_jitted_where_defined(function: Any) -> bool:
         value = namespace.get(name)
         if isinstance(value, (staticmethod, classmethod)):
             value = value.__func__
+    # Of JAX's functions, those whose name refers to a ufunc or the like count, too.
     of_jax = frames.root(defined_in(function)) in JAX_ROOTS
     return _is_jitted(value) or (of_jax and value is not None and not isinstance(value, (FunctionType, type)))
 
@@ -298,12 +294,9 @@ def _is_jitted(value: Any) -> bool:
 
 
 def is_defined(pattern: str) -> bool:
-    """Return whether this process has a Python function with the name ``pattern``. This visits all objects of
-    the process, so call it only for a message at the end of a test or a block.
-
-    ``pattern`` is a name, the end of a dotted name, or a shell pattern such as ``train_*``. For the id of a
-    function (with ``@``), the result is always True.
-    """
+    """Return whether this process has a Python function with the name ``pattern``: a name, the end of a
+    dotted name, or a shell pattern such as ``train_*``. For the id of a function (with ``@``), the result is
+    always True. This visits all objects of the process."""
     wanted = pattern.strip()
     if "@" in wanted:
         return True  # the id of a function
@@ -347,16 +340,14 @@ def captures(function: Any) -> dict[str, Any]:
 
 
 def _code_of(value: Any, seen: list[Any]) -> str:
-    """Return a text that shows which functions ``value``, a captured value, is or contains; empty if none. It
-    shows the code of a function, and the class of a callable object. Lists and tuples are searched; other
-    data is ignored.
-
-    So a function defined again with another learning rate counts as the same function, but with another loss
-    function as a new one.
+    """Return a text that names the functions and other callables that ``value``, a captured value, is or
+    contains; empty if none. Lists, tuples, closures and partials are searched.
 
     ``seen`` has the values read so far, to which ``value`` is added. The text is empty if ``value`` is among
     them, or if they are MAX_CAPTURED or more.
     """
+    # Other data are ignored: a function defined again with another learning rate counts as the same function,
+    # but with another loss function as a new one.
     if len(seen) >= MAX_CAPTURED or any(s is value for s in seen):
         return ""
     if isinstance(value, (tuple, list)):
@@ -406,10 +397,10 @@ def _name_of(value: Any) -> str:
 
 class _Default:
     """A default value in the text of a signature. Its repr is that of ``value`` for a number, a string or
-    None, else ``<ClassName>``: any other repr might print an array."""
+    None, else ``<ClassName>``."""
 
     def __init__(self, value: Any) -> None:
-        plain = isinstance(value, (str, int, float, bool, type(None)))
+        plain = isinstance(value, (str, int, float, bool, type(None)))  # another repr might print an array
         self._text = repr(value)[:60] if plain else f"<{type(value).__qualname__}>"
 
     def __repr__(self) -> str:
@@ -505,8 +496,8 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
 
 
 def describe_traced(jaxpr: Any) -> FunctionSeen:
-    """Return the event ``FunctionSeen`` that describes the function that was traced to ``jaxpr``. It is used
-    if the function object is unknown: under grad and vmap, or in a lowering ahead of time."""
+    """Return the event ``FunctionSeen`` that describes the function that was traced to ``jaxpr``, without the
+    function object."""
     name, file, line = jax_internals.function_source(jaxpr)
     library = frames.library_of(file)
     return FunctionSeen(

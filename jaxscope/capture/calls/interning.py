@@ -71,9 +71,8 @@ class Introductions:
 
     def wrapped(self, function: Any, seen: ev.FunctionSeen) -> None:
         """Remember that ``function``, a wrapper of a library, runs the user's function that ``seen``
-        describes. From now on, ``traced`` returns ``seen`` for a jaxpr of ``function``. Under a transform
-        such as grad, JAX shows only its name and line."""
-        code = getattr(function, "__code__", None)
+        describes. From now on, ``traced`` returns ``seen`` for a jaxpr of ``function``."""
+        code = getattr(function, "__code__", None)  # under grad, JAX shows only the name and line of it
         if code is not None:
             name = str(function.__qualname__).rpartition(".")[2]
             self._by_place[code.co_filename, code.co_firstlineno, name] = seen
@@ -130,11 +129,10 @@ class Introductions:
 
     def backend(self, stack: dict[str, FrameType]) -> None:
         """Log the platform and its devices (``BackendSeen``) and call ``on_backend``, once, as soon as a
-        frame of JAX refers to a backend. Because only frames are read, jaxscope never starts a backend
-        itself. ``stack`` has JAX's frames by function name."""
+        frame of JAX refers to a backend. ``stack`` has JAX's frames by function name."""
         if self._backend:
             return
-        backend = jax_internals.backend(stack)
+        backend = jax_internals.backend(stack)  # reads frames only, so that jaxscope never starts a backend
         if backend is not None:
             self._backend = True
             self.on_backend()

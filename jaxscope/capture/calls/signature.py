@@ -41,11 +41,8 @@ class Read(NamedTuple):
 
 def type_name(value: Any) -> str:
     """Return the type of the argument ``value`` as text for the log: ``jax.Array``, ``Tracer``, ``float``,
-    ``numpy.ndarray``.
-
-    In ``f.lower()``, JAX replaces arguments by objects of its own. For such an object, the result is the type
-    of the replaced argument.
-    """
+    ``numpy.ndarray``. For an object by which JAX has replaced an argument in ``f.lower()``, the result is the
+    type of the argument."""
     import jax
 
     if isinstance(value, jax.core.Tracer):
@@ -101,9 +98,8 @@ def leaf(path: str, value: Any, shardings: Shardings) -> Leaf:
 
 @functools.lru_cache(256)
 def dtype_name(dtype: Any) -> str:
-    """Return ``str(dtype)``, from a cache: NumPy takes 5 us for one text, and a model has hundreds of leaves
-    with equal dtypes."""
-    return str(dtype)
+    """Return ``str(dtype)``, from a cache."""
+    return str(dtype)  # takes NumPy 5 us, and a model has hundreds of leaves with equal dtypes
 
 
 def dimensions(shape: Any) -> tuple[int | str, ...] | None:
@@ -122,9 +118,8 @@ def _bool(value: object) -> bool | None:
 
 
 def parameter_names(signature: inspect.Signature | None, count: int) -> list[str]:
-    """Return names for the first ``count`` positional arguments of a function: ``["x", "args[0]"]``. An
-    argument is named after its parameter in ``signature``, and ``args[0]``, ``args[1]``, ... if it goes to
-    ``*args``. If ``signature`` is None, all are named ``args[0]``, ``args[1]``, ..."""
+    """Return names for the first ``count`` positional arguments of a function: ``["x", "args[0]"]`` for ``def
+    f(x, *args)``. If ``signature`` is None, all are named ``args[0]``, ``args[1]``, ..."""
     names: list[str] = []
     variadic = "args"
     for p in signature.parameters.values() if signature is not None else ():
@@ -294,8 +289,8 @@ def of_call(
 
     Args:
       info: the options of jit.
-      user: the user's call, if a library's wrapper such as ``nnx.jit`` called ``jit(function)``. Arguments
-        then get their names in the user's call. None: no wrapper made the call.
+      user: the user's call, after which arguments are named, if a library's wrapper such as ``nnx.jit``
+        called ``jit(function)``; None: no wrapper made the call.
       serials: numbers objects that are compared by identity.
       context: the id in the log of JAX's configuration at this call; None: unknown.
     """
@@ -437,8 +432,7 @@ def of_flat(
     values: list[Any], names: list[str] | tuple[str, ...] | None, context: str | None, serial: int | None
 ) -> Read:
     """Return the cache key of a call of which only the flat arguments are known, and weak references to its
-    arrays. This is used for a call under a transform (grad, vmap), and for a call that was lowered ahead of
-    time.
+    arrays.
 
     Args:
       values: the flat arguments.

@@ -66,11 +66,9 @@ def _is_array(value: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """Return ``value`` as a short text without memory addresses.
-
-    No ``__repr__`` of the program is called, because it may call JAX. JAX's caches would then contain
-    programs that the program itself has not compiled yet.
-    """
+    """Return ``value`` as a short text without memory addresses. No ``__repr__`` of the program is called."""
+    # A ``__repr__`` of the program may call JAX. JAX's caches would then contain programs that the program
+    # itself has not compiled yet.
     try:
         text = ADDRESS.sub("", _shown(value, LEVELS))
     except Exception as e:  # a hostile metaclass, or a repr of a library
@@ -115,7 +113,8 @@ def _shown(value: Any, level: int) -> str:
 
 def _object(value: Any, level: int) -> str:
     """Return ``value``, an object that is no container, as text: its own repr if this calls no code of the
-    program, else its class and attributes. Containers nested deeper than ``level`` become ``...``."""
+    program, else its class, perhaps with attributes. Containers nested deeper than ``level`` become
+    ``...``."""
     kind = type(value)
     if kind.__module__.partition(".")[0] == "jax" and "__call__" in kind.__dict__:  # a custom_jvp
         named = (object.__getattribute__(value, "__dict__") or {}).get("__qualname__")
@@ -140,7 +139,7 @@ def _sequence(value: Any, plain: type, level: int) -> str:
     """Return ``value``, a list, tuple, set or deque, as text. Containers nested deeper than ``level`` become
     ``...``.
 
-    ``plain`` is the builtin type of which ``value`` is an instance: a list is shown as ``[1, 2]``, an
+    ``plain`` is the class in BRACKETS of which ``value`` is an instance: a list is shown as ``[1, 2]``, an
     instance of a derived class ``Row`` as ``Row([1, 2])``.
     """
     kind, (opening, closing) = type(value), BRACKETS[plain]
@@ -161,8 +160,8 @@ def _partial(value: Any, level: int) -> str:
 
 
 def _string(value: str | bytes, limit: int) -> str:
-    """Return the repr of ``value``. If it has more than ``limit`` characters, only its beginning and end are
-    shown, because two paths or prompts may differ in either."""
+    """Return the repr of ``value``. If it has more than ``limit`` characters, only its beginning, its end and
+    its length are shown."""
     if len(value) <= limit:
         return repr(value)
     half = limit // 2
@@ -170,11 +169,10 @@ def _string(value: str | bytes, limit: int) -> str:
 
 
 def _mesh(value: Any) -> str:
-    """Return ``value``, a mesh, as text with its devices in order. The mesh's own repr does not show the
-    devices."""
+    """Return ``value``, a mesh, as text with its devices in order."""
     axes = ", ".join(f"{n!r}: {s}" for n, s in zip(value.axis_names, value.axis_sizes, strict=True))
     kinds = ", ".join(str(getattr(t, "name", t)) for t in value.axis_types)
-    devices = getattr(value, "devices", None)
+    devices = getattr(value, "devices", None)  # which the mesh's own repr does not show
     placed = f", devices {device_ranges([d.id for d in devices.flat])}" if devices is not None else ""
     return f"{type(value).__name__}({axes}, {kinds}{placed})"
 
@@ -212,8 +210,8 @@ def _named(kind: type, plain: type, text: str) -> str:
 
 
 def _plain_fields(value: Any) -> str:
-    """Return up to six attributes of ``value`` that are numbers or strings, as text that begins with a space:
-    `` n=3 name='a'``. It distinguishes objects whose repr has only a memory address."""
+    """Return up to six attributes of ``value`` that are numbers, strings or None, as text that begins with a
+    space: `` n=3 name='a'``; empty if there are none."""
     fields = [
         f"{step[1:]}={held!r}"[:60]
         for step, held in paths.children(value) or ()
@@ -223,12 +221,11 @@ def _plain_fields(value: Any) -> str:
 
 
 def parts(path: str, value: Any, serials: Serials) -> list[Static]:
-    """Return the log's entries for the static value at ``path``: one for the value, and for a partial one
-    more for each bound value (at most MAX_BOUND positional and MAX_BOUND keyword ones), or for each item of a
-    bound dict (``_items``). So each has a path of its own: ``f.keywords['n']``, ``f.args[0]['lr']``.
+    """Return the log's entries for the static value at ``path``: one for the value, then entries for its
+    parts. These are the values that a partial binds (``f.keywords['n']``), and the attributes of a graph
+    definition of flax. Each has a path of its own.
 
-    For a graph definition of flax, there is one more for each of its attributes. ``serials`` numbers objects
-    that are compared by identity.
+    ``serials`` numbers objects that are compared by identity.
     """
     inside = nnx_graphdef.attributes(value) if nnx_graphdef.is_definition(value) else []
     if inside:
@@ -242,7 +239,7 @@ def parts(path: str, value: Any, serials: Serials) -> list[Static]:
 
 
 def _items(path: str, value: Any) -> list[tuple[str, Any]]:
-    """Return (path, item) for the items of ``value``, a dict at ``path``, whose keys are numbers or strings:
+    """Return (path, item) for the items of ``value``, a dict at ``path``, whose keys are integers or strings:
     ``path['n']``. Return only (``path``, ``value``) if there are none, or if ``value`` is no dict or has more
     than MAX_BOUND items."""
     if type(value) is not dict or not 0 < len(value) <= MAX_BOUND:
@@ -252,12 +249,11 @@ def _items(path: str, value: Any) -> list[tuple[str, Any]]:
 
 def static(path: str, value: Any, serials: Serials) -> Static:
     """Describe ``value``, a static argument at ``path`` or a part of one: its text, type and hash, and how
-    JAX compares it.
+    JAX compares it. A value is compared by value, by identity, or by its parts if one of them is compared by
+    identity.
 
-    JAX uses the value's own ``__eq__`` and ``__hash__``. So a value is equal to its copies (compared by
-    value) or only to itself (by identity). An object compared by identity gets its number from ``serials``. A
-    container gets the highest number of the objects in it that are compared by identity, so that a new one is
-    noticed.
+    ``serials`` numbers the objects. A value compared by its parts gets the highest number of those that are
+    compared by identity, so that a new one is noticed.
     """
     hashed = _hash(value)
     kind = type(value)
@@ -308,8 +304,8 @@ def compared_parts(path: str, value: Any) -> list[tuple[str, Any]]:
     """Return (path, part) of the values that ``value == another`` compares: ``value`` itself at ``path``, and
     what containers in it compare. At most MAX_COMPARED values are returned, at most LEVELS deep.
 
-    Tuples, lists and sets compare their items, dicts their values, dataclasses their fields. What other
-    classes with an ``__eq__`` compare is unknown, so their attributes are not in the result.
+    Containers are tuples, lists, sets, dicts (of which the values are returned) and dataclasses. Other
+    objects are not divided.
     """
     found: list[tuple[str, Any]] = []
     queue = collections.deque([(path, value, 0)])
@@ -333,8 +329,7 @@ def compared_parts(path: str, value: Any) -> list[tuple[str, Any]]:
 
 
 def opaque(path: str, value: Any) -> Static:
-    """Describe the static value at ``path`` by its type and hash only. It is used for a value whose parts
-    have a ``Static`` each."""
+    """Describe the static value at ``path`` by its type and hash only."""
     hashed = _hash(value)
     return Static(
         path=path, repr="(see the fields above)", type=type(value).__qualname__, compares="value", hash=hashed

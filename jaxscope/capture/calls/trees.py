@@ -128,8 +128,7 @@ class Nodes:
 
 
 def _plain(value: Any) -> bool:
-    """Return whether ``value`` is a number or a string, or a tuple of these only. The log shows such a tuple
-    as a whole."""
+    """Return whether ``value`` is a number, a string or None, or a tuple of these only."""
     if type(value) is tuple:
         return all(_plain(v) for v in value[:MAX_STATICS])
     return issubclass(type(value), paths.PLAIN)
@@ -182,9 +181,8 @@ def key_path(value: Any, keys: tuple[Any, ...], leaf: Any) -> str:
     """Return the path from the argument ``value`` to its leaf ``leaf`` as text: ``['params'].w``. ``keys`` is
     JAX's key path to the leaf.
 
-    This is ``jax.tree_util.keystr(keys)`` with one difference. JAX numbers the children of a class that was
-    registered without keys: ``[<flat index 1>]``. Here such a child gets the name of the attribute that leads
-    to the leaf: ``.w``. Without such an attribute, the number stays.
+    This is ``jax.tree_util.keystr(keys)``, but a child that JAX only numbers (``[<flat index 1>]``) gets the
+    name of the attribute that leads to the leaf, if there is one: ``.w``.
     """
     import jax
 

@@ -130,19 +130,16 @@ LOOK = 12  # how many frames further out than the call of the jitted function th
 
 
 def jitted_by_user(function: object, frame: FrameType | None) -> bool:
-    """Return whether the user passed ``function`` to jit, and not the library that defines ``function``.
-
-    This is so if a line of the user calls the jitted function, perhaps through a wrapper of jit or a
-    transform of JAX, and if the library has no jitted function of this name. A call from no Python line
-    (``atexit``) counts as the user's. If no line of the user is on the stack, a line of an installed package
-    counts as the user's.
+    """Return whether the user passed ``function`` to jit, and not the library that defines ``function``. This
+    is judged by the line that calls the jitted function, and by ``is_jitted_where_defined``. A call from no
+    Python line (``atexit``) counts as the user's.
 
     Args:
       function: the function; None: unknown, because the call is under a transform.
       frame: the frame of the call.
     """
     strict = frames.root(_made_by(function)[0]) in JAX_ROOTS  # if JAX calls it, JAX has jitted it
-    own = frames.users(frames.walk(frame))
+    own = frames.users(frames.walk(frame))  # lines of an installed package if there is none of the user
     for f in frames.walk(frame.f_back if frame is not None else None):
         module = frames.module_of(f)
         root = frames.root(module)
@@ -159,8 +156,8 @@ def jitted_by_user(function: object, frame: FrameType | None) -> bool:
 
 
 def _wrapper_call(frame: FrameType, module: str) -> UserCall | None:
-    """Return the user's call if ``frame`` is that of a known library wrapper such as ``nnx.jit``; else None.
-    ``module`` is the module of the frame's code."""
+    """Return the user's call if ``frame`` is that of a known library wrapper such as ``nnx.jit`` and can be
+    read; else None. ``module`` is the module of the frame's code."""
     for owner, _, endings, adapter in ADAPTERS:
         if module == owner and frame.f_code.co_qualname.endswith(endings):
             return adapter(frame)
@@ -180,10 +177,11 @@ _AROUND = frozenset({OWN_ROOT, "jaxtyping", "beartype", "typeguard"})
 
 
 def _made_by(function: object) -> tuple[str, str]:
-    """Return (module, qualified name) of ``function``, or of its class if it has no code. They are read from
-    its globals and its code, because ``functools.wraps`` replaces ``__module__`` and ``__qualname__``."""
+    """Return (module, qualified name) of the code of ``function``, or of its class if it has no code. JAX's
+    ``api_boundary`` around ``function`` is skipped."""
     while functions.defined_in(function) == jax_internals.TRIMS_TRACEBACKS:
         function = getattr(function, "__wrapped__", None)  # JAX's api_boundary, which only trims tracebacks
+    # Not ``__module__`` and ``__qualname__``, which ``functools.wraps`` replaces.
     code = getattr(function, "__code__", None)
     if code is None:
         return type(function).__module__, type(function).__qualname__
@@ -211,11 +209,8 @@ def user_call(function: object, frame: FrameType | None) -> UserCall | Missing |
 
 class Hashed:
     """The values that JAX compares when it looks up a call in its cache: the static arguments, the static
-    data of the arguments' tree, and their contents. ``value in hashed`` tells whether a value is one of them.
-
-    The contents of containers and of other objects that are compared by value belong to these values, also
-    those of a library's objects (graph definitions, partitions). The contents of an object that is compared
-    by identity do not.
+    data of the arguments' tree, and what is compared with them. ``value in hashed`` tells whether a value is
+    one of them.
 
     Args:
       tree: the PyTreeDef of the arguments.
@@ -240,17 +235,17 @@ class Hashed:
                 break
 
     def __contains__(self, value: Any) -> bool:
-        """Return whether ``value`` can be a part of JAX's cache key. Numbers and strings are looked up by
-        type and value, other objects by identity. If the key had more than MAX_HASHED values, return True for
-        any value."""
+        """Return whether ``value`` is a part of JAX's cache key. Numbers and strings are looked up by type
+        and value, other objects by identity. If the key has more than MAX_HASHED values, return True for any
+        value."""
         if self.cut:
             return True
         kind = type(value)
         return (kind, value) in self._plain if kind in paths.PLAIN else id(value) in self._objects
 
     def whole(self, value: Any) -> bool:
-        """Return whether ``value`` is a static value of the call that JAX compares without its contents: a
-        function, or an object that is equal only to itself. A search for arrays then skips its contents."""
+        """Return whether ``value`` is a static value of the call that JAX compares without its contents, such
+        as a function."""
         return id(value) in self._objects and _whole(value)
 
 
@@ -269,10 +264,10 @@ def _hashed_with(value: Any) -> list[Any]:
 
 
 def _whole(value: Any) -> bool:
-    """Return whether JAX compares ``value`` without its contents: a number, a string, a function, or an
-    object whose class has no ``__eq__``. False for an object of a library, such as a flax module, so that it
-    is searched."""
+    """Return whether JAX compares ``value`` without its contents: a number, a string, a function, a class, a
+    module, or an object of the program whose class has no ``__eq__``."""
     kind = type(value)
     if issubclass(kind, (*paths.PLAIN, *paths.CODE)):
         return True
+    # An object of a library, such as a flax module, is searched.
     return getattr(kind, "__eq__", None) is object.__eq__ and not frames.is_library(kind.__module__)

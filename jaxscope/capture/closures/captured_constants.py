@@ -74,8 +74,8 @@ def named_roots(function: Any) -> list[tuple[str, str, Any]]:
 
 
 def _may_capture(value: Any) -> bool:
-    """Return whether ``value`` is a function, a method, a partial, or a library's wrapper around a function,
-    such as a jitted function."""
+    """Return whether ``value`` is a function, a method, a partial, or a callable object of a library, such as
+    a jitted function."""
     if isinstance(value, (FunctionType, MethodType, functools.partial)):
         return True
     kind = type(value)
@@ -132,9 +132,8 @@ class Drawn(NamedTuple):
     """The random keys from which a traced function draws random numbers. A field is None if it is unknown.
 
     Attributes:
-      constants: positions, among the captured constants, of keys that are not combined with an argument.
-        (They are combined by ``jax.random.fold_in(key, argument)``.) Each call draws the same numbers from
-        them.
+      constants: positions, among the captured constants, of keys that are not combined with an argument. Each
+        call draws the same numbers from them.
       arguments: positions, among the flat arguments, of keys that are not combined with another argument.
       of: the number of flat arguments.
       on_devices: positions, among the flat arguments, of keys from which all devices of a shard_map draw
@@ -150,8 +149,7 @@ class Drawn(NamedTuple):
 
 def keys_drawn_from(jaxpr: Any) -> Drawn:
     """Return which captured constants and which arguments of ``jaxpr`` are random keys from which it draws
-    numbers. Only public parts of the jaxpr (``jax.extend.core``) are read, and the equations only if a
-    constant or an argument can be a key."""
+    numbers."""
     body = getattr(jaxpr, "jaxpr", jaxpr)
     first = len(body.constvars)  # the arguments are numbered after the constants
     possible = {
@@ -223,17 +221,14 @@ def _draws_on_split(
     body: Any, operands: list[_Uniform | None], found: set[frozenset[int]]
 ) -> list[_Uniform | None]:
     """Find random numbers in a shard_map that are equal on all devices but are combined element by element
-    with a part of a split array. Return for each result of ``body`` a _Uniform if it is equal on all devices,
-    else _SPLIT.
-
-    An array of random numbers counts only if it is at least as large as the part of the split array, as in a
-    dropout mask. Smaller ones are meant to be equal on all devices: noise for weights, an order, a random
-    projection.
+    with a part of a split array that is not larger. Return for each result of ``body`` a _Uniform if it is
+    equal on all devices, else _SPLIT.
 
     Args:
       body: the jaxpr of a shard_map, or a jaxpr inside it.
       operands: for each argument of ``body``, a _Uniform or _SPLIT.
-      found: the ``sources`` of each such array (operands of the shard_map) are added to this set.
+      found: the ``sources`` of each such array of random numbers (operands of the shard_map) are added to
+        this set.
     """
     known: dict[int, _Uniform | None] = dict(zip(map(id, body.invars), operands, strict=False))
     for equation in body.eqns:
@@ -251,6 +246,7 @@ def _draws_on_split(
         elif name in COLLECTED or (len(uniform) == len(values) and name != "axis_index"):
             results = [_Uniform(sources, max((v.drawn for v in uniform), default=0))] * len(results)
         elif name in _ELEMENTWISE:
+            # Fewer numbers are meant to be equal on all devices: noise for weights, a random projection.
             split = [v.aval.size for v, value in zip(equation.invars, values, strict=True) if value is _SPLIT]
             found |= {v.sources for v in uniform if v.drawn >= max(split)}
         known.update(zip(map(id, equation.outvars), results, strict=True))

@@ -288,7 +288,7 @@ def _belongs_to_user(module: object) -> bool:
 
 
 def _calls_on(value: Any) -> bool:
-    """Return whether ``value`` is a wrapper of a library around a function (a jitted function, a partial) or
+    """Return whether ``value`` is a callable object of a library, such as a jitted function or a partial, or
     a function wrapped by ``jaxscope.watch``."""
     kind = type(value)
     if of_class(kind, WATCHED) is not MISSING:

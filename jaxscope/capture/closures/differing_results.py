@@ -46,8 +46,7 @@ class Differing(NamedTuple):
 
 def find(jaxpr: Any) -> list[Differing]:
     """Return the results of shard_maps in ``jaxpr``, the trace of a jitted function, that differ between
-    devices although ``out_specs`` declares them equal; at most MOST. Only public parts of the jaxpr
-    (``jax.extend.core``) are read."""
+    devices although ``out_specs`` declares them equal; at most MOST."""
     body = getattr(jaxpr, "jaxpr", jaxpr)
     return list(_in(body, {id(v): n for n, v in enumerate(body.outvars)}))[:MOST]
 

@@ -61,8 +61,7 @@ class Mark:
 
     def same(self, value: Any) -> bool:
         """Return whether ``value`` is the remembered object or counts as equal to it: by ``code``, ``crc`` or
-        ``facts``. A function with default values is equal only to itself. If nothing can be compared, return
-        True, so that no false change is reported."""
+        ``facts``. If nothing can be compared, return True, so that no false change is reported."""
         if self.watched and self.ref() is value:
             return True
         if self.code is not None:

@@ -156,7 +156,7 @@ class Guard:
         self.counter.look_in(1)
         if len(self.snapshots) > MAX_SNAPSHOTS:
             self.snapshots.pop(next(iter(self.snapshots)))
-        if self.inside or snapshot.arrays:
+        if self.inside or snapshot.arrays:  # calls are not seen, or contents change without a call
             self.monitor.check_soon()
 
     def compare(self, snapshot: Snapshot, read: Read, seen: str) -> None:
@@ -391,11 +391,7 @@ class ClosureMonitor:
 
     def check_soon(self) -> None:
         """Let all Guards check, at the end of this step and at the ends of later steps at growing intervals,
-        whether the values that their functions captured have changed.
-
-        This is called after a trace in two cases: it captured NumPy arrays, whose contents can change without
-        a call, or a jitted function calls the traced function, so that jaxscope does not see the calls.
-        """
+        whether the values that their functions captured have changed."""
         if self.tracker is not None:
             self._since = self.tracker.ended
             self.tracker.look_after(1)

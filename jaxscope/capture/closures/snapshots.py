@@ -44,12 +44,8 @@ class Read:
 
 
 class Snapshot:
-    """The values that one trace read and that are not arguments.
-
-    The variables in the function's own closure cells and globals are compared directly. Other values, and
-    those that can have no weak reference (such as lists), are compared by their path from the function. A
-    snapshot refers to the cells, which may refer to the function. So only an object that refers to the
-    function anyway may refer to a snapshot. Any other object would keep the function alive.
+    """The values that one trace read and that are not arguments. A snapshot may keep the function alive, so
+    refer to it only from objects that refer to the function anyway.
 
     Args:
       bound: name -> a function that returns the value, for arguments that stay the same from call to call.
@@ -63,9 +59,10 @@ class Snapshot:
       contents_at: the number of the call after which the contents of arrays are compared next.
       reported: whether a change was written to the log.
       reads: path -> value (a Read), for all values.
-      cells: (closure cell, value) for the values in closure cells that are compared directly.
-      names: (name, value) for the values in globals that are compared directly.
-      deep: the values that are compared by their path.
+      cells: (closure cell, value) for the values in the function's own closure cells that are compared
+        directly.
+      names: (name, value) for the values in its globals that are compared directly.
+      deep: the values that are compared by their path from the function.
       arrays: the values that are NumPy arrays whose contents are compared.
     """
 

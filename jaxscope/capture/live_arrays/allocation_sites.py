@@ -32,8 +32,7 @@ def line(stack: Any) -> Frame | None:
 
 def lines_of(refs: list[tuple[int, weakref.ref[Any]]], count: int) -> tuple[list[Frame], list[int]]:
     """Return (the lines that created the arrays in a call's arguments, for each leaf of the arguments the
-    index of its line). The index is -1 if the line is unknown or the leaf is no jax.Array. At most MAX_ARRAYS
-    arrays are examined.
+    index of its line). The index is -1 if no line is known. At most MAX_ARRAYS arrays are examined.
 
     Args:
       refs: (position of the leaf, weak reference) of each array.

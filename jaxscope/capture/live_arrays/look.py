@@ -63,8 +63,8 @@ class _Kind(msgspec.Struct, eq=False):
 
 
 class Look:
-    """One snapshot of the live arrays. The constructor only counts the arrays (``count``), which is cheap.
-    ``take`` then reads their properties and finds the variables that lead to them."""
+    """One snapshot of the live arrays. The constructor only finds and counts the arrays (``count``). ``take``
+    then reads their properties and finds the variables that lead to them."""
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()
@@ -75,12 +75,10 @@ class Look:
 
     @property
     def seconds(self) -> float:
-        """The CPU time that this thread has spent since the snapshot began, in seconds, without garbage
-        collections.
-
-        CPU time does not grow while other processes occupy the cores of a busy machine. Garbage collections
-        do not count, because the program would have started them itself a little later.
-        """
+        """The CPU time that this thread has spent since the snapshot began, in seconds, without the garbage
+        collections during ``take``."""
+        # CPU time does not grow while other processes occupy the cores. Garbage collections do not count,
+        # because the program would have started them itself a little later.
         return (time.thread_time_ns() - self._began - self._collecting) / 1e9
 
     def _collection(self, phase: str, _: dict[str, int]) -> None:
@@ -99,7 +97,7 @@ class Look:
         suspects: Collection[UnnamedKey] = (),
         **more: Any,
     ) -> ArraysSeen:
-        """Return the snapshot as an event ``ArraysSeen`` (an entry of the log). This can be called only once.
+        """Return the snapshot as an event ``ArraysSeen`` (an entry of the log). Call this only once.
 
         Args:
           frame: the variables of this frame and of its callers are searched for the arrays.
@@ -180,16 +178,12 @@ class _Batch:
 
 
 class _Kinds:
-    """Groups the live arrays by their properties. The arrays are kept alive until ``groups`` returns.
-
-    JAX makes some arrays that are only shards in the memory of another array, for example in
-    ``addressable_shards`` or ``np.asarray``. They are kept alive in C++ (JAX 0.10: up to two per device after
-    one ``np.asarray``; 0.12: one), and no variable leads to them. They are counted in ``parts`` and are in no
-    group.
+    """Groups the live arrays by their properties. The arrays are kept alive until ``groups`` is called.
 
     Attributes:
       shared: which of the arrays share memory.
-      parts: the number of arrays that are only shards in the memory of another array.
+      parts: the number of arrays to which no variable leads and whose memory is counted with other arrays.
+        They are in no group.
       lengths: path of a container that leads to arrays -> the number of its items.
       bounded: the paths of those containers that have a largest length, such as ``deque(maxlen=...)``.
     """
@@ -197,6 +191,8 @@ class _Kinds:
     def __init__(self) -> None:
         self.shardings = Shardings()
         self.shared = shared_buffers.SharedBuffers()
+        # Mostly shards that JAX makes, as in ``addressable_shards`` or ``np.asarray``, and keeps alive in C++
+        # (JAX 0.10: up to two per device after one ``np.asarray``; 0.12: one).
         self.parts = 0
         self.lengths: dict[str, int] = {}
         self.bounded: list[str] = []
@@ -298,7 +294,8 @@ class _Kinds:
         self, counts: list[_Counted], holders: dict[UnnamedKey, str | None]
     ) -> list[ArrayGroup]:
         """Return the arrays to which no variable leads, grouped by properties and by the line that created
-        them. Shards in the memory of other arrays are in no group; their number is added to ``parts``.
+        them. Those whose memory is counted with other arrays are in no group; their number is added to
+        ``parts``.
 
         Args:
           counts: all live arrays, counted by path.
@@ -343,9 +340,9 @@ class _Kinds:
     def _holders(
         self, counts: list[_Counted], suspects: Collection[UnnamedKey]
     ) -> dict[UnnamedKey, str | None]:
-        """Return, for each suspected leak, (shape, dtype, origin) of its arrays -> a description of the
-        object that refers to them, such as ``a list of 40``; None if the search for this object failed. At
-        most MAX_SUSPECTS arrays of a leak are examined.
+        """Return, for suspected leaks, (shape, dtype, origin) of the arrays -> a description of the object
+        that refers to them, such as ``a list of 40``; None if the search for this object failed. At most
+        MAX_SUSPECTS arrays of a leak are examined.
 
         Args:
           counts: all live arrays, counted by path.
@@ -383,7 +380,7 @@ class _Counted(NamedTuple):
 
 def _named_groups(counts: list[_Counted]) -> list[ArrayGroup]:
     """Return the arrays in ``counts`` to which variables lead: one group for each combination of properties
-    and path. Its ``origin`` is None if several lines created its arrays."""
+    and path. Its ``origin`` is None if it is unknown or not the same for all its arrays."""
     totals: collections.Counter[tuple[_Kind, str]] = collections.Counter()
     shared: collections.Counter[tuple[_Kind, str]] = collections.Counter()
     origins: dict[tuple[_Kind, str], Frame | None] = {}
@@ -437,14 +434,14 @@ def _group(
 
 
 def _first_steps(path: str) -> str:
-    """Return ``path``, the path of a variable to arrays, shortened to its first two steps:
+    """Return the first two steps of ``path``, the path of a variable to arrays, and ``…``:
     ``state.params['a']['b']`` -> ``state.params…``."""
     return "".join(_STEPS.findall(path)[:2]).removesuffix("…") + "…"
 
 
 def _no_path(path: str) -> str:
-    """Return ``…`` for any path. If ``_merged`` uses this function, it merges all groups that have a path and
-    equal shardings."""
+    """Return ``…`` for any path, so that ``_merged`` merges all groups that have a path and equal
+    shardings."""
     return "…"
 
 

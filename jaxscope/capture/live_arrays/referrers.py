@@ -23,10 +23,8 @@ IN_C = "nothing that Python sees: a cache or an object in C++"
 
 
 def held_by(arrays: list[Any], ignored: Any = None) -> str | None:
-    """Describe the kind of object that most often refers to one of ``arrays``: ``a list of 40``, ``a dict
-    under 'x'``, ``a variable of a closure``. For a container to which an object of JAX refers, the
-    description names a jit cache. If Python sees no object, the description names a cache or an object in
-    C++.
+    """Describe what most often refers to one of ``arrays``: ``a list of 40``, ``a dict under 'x'``, a jit
+    cache. If Python sees no object that refers to them, the description names a cache or an object in C++.
 
     ``ignored`` is an object that does not count: jaxscope's own list of the arrays.
     """
@@ -63,12 +61,12 @@ def _is_our_frame(o: Any) -> bool:
 
 def _jax_class_around(container: Any) -> str | None:
     """Return the class name of an object of JAX that refers to ``container``, directly or through another
-    container. Return None if there is none. If there is one, JAX made the container, not the program."""
+    container. Return None if none is found."""
     level = [container]
     for _ in range(MAX_LEVELS):
         above = _referrers(level)
         for o in above:
-            if frames.root(type(o).__module__) in libraries.JAX_ROOTS:
+            if frames.root(type(o).__module__) in libraries.JAX_ROOTS:  # JAX made the container
                 return type(o).__qualname__
         level = [o for o in above if issubclass(type(o), CONTAINERS)][:MAX_CONTAINERS]
         if not level:
@@ -95,8 +93,8 @@ def _description(holder: Any, ids: set[int]) -> str:
 
 
 def _owner(attributes: dict[Any, Any]) -> str | None:
-    """Return the class name of the object whose ``__dict__`` is ``attributes``; None if no object has this
-    ``__dict__``."""
+    """Return the class name of the object whose ``__dict__`` is ``attributes``; None if no such object is
+    found."""
     for holder in gc.get_referrers(attributes):
         if getattr(type(holder), "__dictoffset__", 0) and paths.slot(holder, "__dict__") is attributes:
             return paths.kind_name(type(holder))

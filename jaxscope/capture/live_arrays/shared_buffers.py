@@ -49,10 +49,9 @@ class SharedBuffers:
     def search(self, live: Iterable[Any], sizes: Iterable[SameSize], named: Container[int]) -> None:
         """Find the arrays of ``live`` that share memory, and record them in ``within`` and ``overlap``.
 
-        Of the arrays that share memory, one counts as the owner: the one on the most devices, and among
-        equals one to which a variable leads. The ids of the others are added to ``within``. If an array
-        shares memory on only some of its devices, its bytes on each of these devices are added to
-        ``overlap``.
+        Each piece of memory is counted with one array: the one on the most devices, and among equals one to
+        which a variable leads. An array whose memory is counted with others on all of its devices is added to
+        ``within``, one for which this holds on some devices to ``overlap``.
 
         Args:
           live: the live arrays.
@@ -95,14 +94,13 @@ class SharedBuffers:
         self, array: Any, s: SameSize, unknown_shards: set[Any], named: Container[int]
     ) -> None:
         """Add ``array``, whose address is unknown, to ``within`` if it is probably a shard of an array on
-        several devices. That is, no variable leads to it, and its creation stack, dtype, shape and device
-        equal those of such a shard.
+        several devices: no variable leads to it, and its creation stack, dtype, shape and device equal those
+        of such a shard.
 
         Args:
           s: the size and the devices of ``array``.
           unknown_shards: (``id()`` of the stack, dtype, shape, device) of each shard of the arrays on several
-            devices. If ``array`` is on several devices, its shards are added; ``search`` passes these arrays
-            first.
+            devices. If ``array`` is on several devices, its shards are added.
           named: contains the ids of the arrays to which a variable leads.
         """
         stack = id(jax_internals.made_at(array))

@@ -66,9 +66,6 @@ class VariablePaths:
     """Searches for paths from variables to live arrays, such as ``state.params['w']``, and keeps them. They
     are valid while these arrays are alive.
 
-    The data of an array are entries in several dicts and not one object, because ten thousand new objects
-    would start a full garbage collection (measured: 60 ms).
-
     Args:
       wanted: the ids (``id()``) of the arrays to search for.
       skip: the ids of objects that are not searched; None: all objects are searched.
@@ -78,6 +75,8 @@ class VariablePaths:
     """
 
     def __init__(self, wanted: set[int], skip: set[int] | None = None) -> None:
+        # The data of an array are entries in several dicts and not one object, because ten thousand new
+        # objects would start a full garbage collection (measured: 60 ms).
         self._holder: dict[int, Node | None] = {}
         self._steps: dict[int, Any] = {}
         self._raw: dict[int, int] = {}
@@ -101,14 +100,12 @@ class VariablePaths:
     def count(
         self, arrays: Iterable[int], most: int | None = None
     ) -> tuple[dict[str, int], list[int]] | None:
-        """Count arrays by path. Return (path -> number of arrays, the ids of the arrays without a path).
-        Return None if there are more than ``most`` paths.
+        """Count the arrays with the ids (``id()``) ``arrays`` by path. Return (path -> number of arrays, the
+        ids of the arrays without a path); None if there are more than ``most`` paths.
 
-        In the returned paths, each index is replaced: ``cache[3]`` -> ``cache[*]``. If ``most`` is None,
-        there is no limit, and each number in a path is replaced: ``['block12']['w']`` -> ``['block*']['w']``.
-        Most keys of a dict with more than MANY_KEYS keys then become ``[*]``.
-
-        ``arrays`` has the ``id()`` of each array.
+        In the returned paths, ``*`` stands for each index: ``cache[*]``. If ``most`` is None, there is no
+        limit, and ``*`` stands for each number (``['block*']['w']``) and for most keys of a dict with more
+        than MANY_KEYS keys.
         """
         counts: dict[str, int] = {}
         unnamed: list[int] = []
@@ -153,12 +150,11 @@ class VariablePaths:
 
     def lengths(self, short: bool) -> tuple[dict[str, int], list[str]]:
         """Return (path -> number of items, the paths of the bounded containers) for the largest MOST_SIZED
-        containers that lead to arrays and have at least SIZED items. A container whose number of items grows
-        may be a leak.
+        containers that lead to arrays and have at least SIZED items.
 
         A bounded container is a ``deque(maxlen=...)`` or a ``lru_cache(maxsize=...)``; its number of items is
-        the largest that it can have. The numbers of containers with equal paths are added up. If ``short``,
-        paths are shortened as by ``count`` without a limit.
+        the largest that it can have. The numbers of containers with equal paths are added up. ``short``:
+        whether paths are shortened as by ``count`` without a limit.
         """
         above: set[int] = set()
         for holder in self._holder.values():
@@ -213,8 +209,8 @@ class VariablePaths:
 
     def search(self, stacks: list[list[FrameType]]) -> None:
         """Search for the arrays in this order: the local variables of the frames in ``stacks``, the global
-        variables of their modules, the global variables of the user's other modules, and what is inside
-        functions. ``stacks`` has the frames of each thread, innermost first."""
+        variables of ``__main__`` and of the frames' modules, those of the user's other modules, and what is
+        inside functions. ``stacks`` has the frames of each thread, innermost first."""
         main = sys.modules.get("__main__")
         main_globals = [main.__dict__] if main is not None else []
         if main is not None and "get_ipython" in main.__dict__:
@@ -301,8 +297,8 @@ class VariablePaths:
 
     def _children(self, node: Node | None, value: Any) -> Iterable[tuple[Any, Any]]:
         """Return (step of the path, child) for each object to which ``value`` refers; for a dict, (key,
-        value). Return nothing for a large container of plain values, and for a function, which
-        ``_search_later`` remembers. ``node``: the chain of steps to ``value``."""
+        value). Return nothing for what ``_search_later`` remembers, such as a function, and for a large
+        container of plain values. ``node``: the chain of steps to ``value``."""
         kind = type(value)
         length = _length(value, kind)
         if length is not None:
@@ -334,7 +330,7 @@ class VariablePaths:
         return inner
 
     def _search_later(self, node: Node | None, value: Any) -> None:
-        """Remember ``value``, a callable or a generator, to search it after all variables. ``node`` is the
+        """Remember ``value``, such as a function, to search inside it after all variables. ``node`` is the
         chain of steps to ``value``; None: nothing is remembered."""
         if node is not None:
             self._functions.append((node, value))
@@ -366,8 +362,7 @@ def _length(value: Any, kind: type) -> int | None:
 
 
 def _holds_atoms(value: Any) -> bool:
-    """Return whether the first SAMPLE items of the container ``value`` are all numbers, strings or None. If
-    so, it is not searched for arrays."""
+    """Return whether the first SAMPLE items of the container ``value`` are all numbers, strings or None."""
     items = value.values() if issubclass(type(value), dict) else value
     return all(type(item) in _ATOMS for item, _ in zip(items, range(SAMPLE), strict=False))
 
@@ -391,10 +386,10 @@ def _slots(value: Any, kind: type) -> list[tuple[str, Any]]:
 
 def _held_in_c(value: Any, kind: type, attributes: bool) -> Iterable[tuple[Any, Any]]:
     """Return (step of the path, child) for the objects to which ``value``, of type ``kind``, refers other
-    than by attributes. Examples: items of an object array, variables of a frame, the list under an iterator.
+    than by attributes, such as the items of an object array. No code of the program is called.
 
-    For any other C object, the children are those that the garbage collector visits, but only if
-    ``attributes`` is False (no attribute of the object was found). No code of the program is called.
+    ``attributes``: whether attributes of ``value`` were found. An object of a kind that is not known here,
+    without attributes and without a ``__dict__``, has the children that the garbage collector visits.
     """
     if issubclass(kind, BaseException):
         return [
@@ -424,7 +419,7 @@ def _held_in_c(value: Any, kind: type, attributes: bool) -> Iterable[tuple[Any, 
 
 def _inside_function(f: Any) -> Iterator[tuple[str, Any]]:
     """Yield (step of the path, value) for each object to which ``f``, a callable, class or generator, refers:
-    ``(".<closure>.scale", array)``. The step is empty for a wrapped function."""
+    ``(".<closure>.scale", array)``. The step may be empty, as for a wrapped function."""
     kind = type(f)
     if issubclass(kind, functools.partial):
         yield from (("", f.func), (".args", f.args), (".keywords", f.keywords))
@@ -474,8 +469,7 @@ def _inside_python_function(f: FunctionType) -> Iterator[tuple[str, Any]]:
 @functools.lru_cache(256)
 def _exposes(code: CodeType) -> bool:
     """Return whether ``code`` uses ``locals()``, ``vars()``, ``eval``, ``exec`` or ``f_locals``.
-    ``vars(args)`` and ``model.eval()`` do not count. Before Python 3.13, reading a frame of this code would
-    change the program's dict."""
+    ``vars(args)`` and ``model.eval()`` do not count."""
     names = ""
     for op in dis.get_instructions(code):
         if op.opname in ("PRECALL", "PUSH_NULL", "CACHE"):
@@ -537,9 +531,9 @@ def _user_modules() -> list[ModuleType]:
 
 
 def stacks(frame: FrameType | None) -> list[list[FrameType]]:
-    """Return the user's frames, one list for each thread, innermost first. The first list has ``frame`` and
-    its callers, including frames of installed packages. Each further list has the frames of another thread;
-    threads without a frame of the user have no list."""
+    """Return frames, one list for each thread, innermost first. The first list has those of ``frame`` and its
+    callers that belong to the user or an installed package. Each further list has the user's frames of
+    another thread; threads without a frame of the user have no list."""
     own = [f for f in frames.walk(frame) if frames.is_user(f)]
     here = threading.get_ident()
     others = [

@@ -98,8 +98,8 @@ class RecordingScope:
 
     @property
     def runs_here(self) -> bool:
-        """Whether the code that runs now is inside this block, and not in another block or asyncio task.
-        Always True if all calls count (``own`` is False)."""
+        """Whether calls that are made now, in this thread and asyncio task, count for this block. Always True
+        if ``own`` is False."""
         if not self._own:
             return True
         inside = around.get()
@@ -109,8 +109,8 @@ class RecordingScope:
         return task is None or self._task is None or task() is self._task()
 
     def missed(self, call: int, marks: int, calls: Mapping[Any, int]) -> None:
-        """Record the call number ``call``, which missed the fast path (the C++ cache), if the code that runs
-        now is inside this block.
+        """Record the call number ``call``, which missed the fast path (the C++ cache), if it counts for this
+        block (``runs_here``).
 
         Args:
           marks: the number of calls of ``jaxscope.step()`` so far.

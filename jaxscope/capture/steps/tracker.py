@@ -28,11 +28,8 @@ NEVER = sys.maxsize
 
 
 class Counter(Count):
-    """Counts the calls of one function wrapped by ``jaxscope.watch``.
-
-    In most calls, it only adds one, stores the count and compares it with ``due``. Reading more memory would
-    miss the CPU's caches after a long computation. So other work, such as ending a step, is done only in
-    calls whose number has reached ``due``.
+    """Counts the calls of one function wrapped by ``jaxscope.watch``. Work other than counting, such as
+    ending a step, is done only in calls whose number has reached ``due``.
 
     Args:
       tracker: the StepTracker, which counts the training steps.
@@ -41,8 +38,7 @@ class Counter(Count):
     Attributes:
       step: whether each call is a training step (``watch(step=True)``).
       rings: whether the checks of blocks such as ``no_recompiles`` may run before a call, and raise an
-        exception. False if a hook of jaxscope counts the calls: an exception in a hook does not reach the
-        program.
+        exception.
       each: is called with the arguments of every call; None: nothing is called.
     """
 
@@ -68,7 +64,7 @@ class Counter(Count):
         self.each: Any = None
         self.arguments = Arguments(tracker.writer, function) if tracker.transfers else None
         self.step = step
-        self.rings = True
+        self.rings = True  # not if a hook counts the calls: its exceptions do not reach the program
         self.look_at = NEVER
 
     def restart(self) -> None:
@@ -108,6 +104,8 @@ class Counter(Count):
         ``no_recompiles``."""
         alarmed = self.tracker.alarmed and self.rings
         self.next = 0 if alarmed else min(self.look_at, self.step_at, self.tell_at)
+        # Most calls only compare the count with this. Reading more memory would miss the CPU's caches after a
+        # long computation.
         self.due = self.next if self.each is None else 0
 
     def missed(self, given: tuple[Any, Any], numpy_leaves: int) -> None:
@@ -187,7 +185,7 @@ class StepTracker:
       transfers: whether NumPy arguments that are copied to devices are counted.
 
     Attributes:
-      stepper: the counter whose calls are the steps; None: not known yet.
+      stepper: the counter whose calls are the steps, unless marks are; None: not known yet.
       waits: whether ``first_called`` is to be called at the next call of a watched function. True while no
         watched function has been called in the recording or since a block was opened.
       blocks: the open blocks, such as ``with no_recompiles()``.

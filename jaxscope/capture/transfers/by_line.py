@@ -169,10 +169,7 @@ class Transfers:
     def row(self, frame: FrameType | None, direction: str, via: str, *, in_calls: bool = True) -> Row | None:
         """Return the Row (the totals of one line) to which a copy by JAX is to be added: that of the
         program's line that called JAX. Without such a line, it is the Row of a line of an installed package,
-        or a Row without a line. The search takes about 1 us, from a cache.
-
-        Return None for a copy that is not counted, because JAX makes it for itself: for example before it
-        calls a callback.
+        or a Row without a line. Return None for a copy that is not counted, such as one for a callback.
 
         Args:
           frame: the innermost frame of JAX.
@@ -222,8 +219,7 @@ class Transfers:
 
     def for_callback(self, frame: FrameType, event_frame: FrameType) -> bool:
         """Return whether JAX is copying the arguments of a callback of the program, which it is about to
-        call. These copies are not counted. The functions of JAX on the stack are added to
-        ``ways_to_callbacks``, so that such copies are recognized faster next time.
+        call. If so, the functions of JAX on the stack are added to ``ways_to_callbacks``.
 
         Args:
           frame: the innermost frame of JAX.
@@ -349,8 +345,8 @@ class Transfers:
         )
 
     def _caller(self, f: FrameType) -> Frame | None:
-        """Return the program's line that called the function which ``f`` runs; None if an installed package
-        or JAX called it."""
+        """Return the program's line that called the function which ``f`` runs; None if no line of the program
+        did."""
         inside, above = f, f.f_back
         # Before Python 3.12, a comprehension has a frame of its own.
         while above is not None and inside.f_code.co_name in COMPREHENSIONS:
@@ -418,8 +414,7 @@ class Transfers:
 
 class EndedCall(functools.partial[Any]):
     """A callable that C code calls once and then releases. It runs a function, and calls ``ended`` when it is
-    released. So jaxscope learns that the function has ended without a Python frame of its own around the
-    function."""
+    released."""
 
     ended: Callable[[], None]
 
@@ -428,7 +423,8 @@ class EndedCall(functools.partial[Any]):
 
 
 def _computes() -> bool:
-    """Return whether a device is still computing an array, without waiting for it."""
+    """Return whether one of the first MOST_CHECKED live arrays is still being computed, without waiting for
+    it."""
     live = (a for client in jax_internals.clients() for a in client.live_arrays())
     return any(not a.is_deleted() and not a.is_ready() for a in islice(live, MOST_CHECKED))
 
@@ -463,10 +459,10 @@ def _text(f: FrameType) -> str | None:
 
 
 def _readable(file: str) -> bool:
-    """Return whether ``file`` is a regular file of limited size, so that reading it is safe. The source of a
-    program may also come through a pipe, which must not be read twice."""
+    """Return whether ``file`` is a regular file of limited size, so that reading it is safe."""
     try:
         status = Path(file).stat()
     except (OSError, ValueError):
         return False
+    # The source of a program may also come through a pipe, which must not be read twice.
     return stat.S_ISREG(status.st_mode) and status.st_size <= MAX_SOURCE_BYTES

@@ -116,11 +116,7 @@ class HostCopies:
 
     def calling_item(self, method: Any, array: Any, frame: FrameType) -> Callable[..., Any] | None:
         """Return a callable that runs JAX's ``array.item`` (``method``) and counts the copy; None if the copy
-        is not to be counted. ``frame`` is the frame that calls ``item``.
-
-        JAX's ``item`` either reads the array's memory directly, or calls another of the replaced methods.
-        That method counts the copy itself.
-        """
+        is not to be counted. ``frame`` is the frame that calls ``item``."""
         if self._was_read(array) or shield.busy() or array.is_deleted():
             return None
         row = self._transfers.row(frame, TO_HOST, jax_internals.ITEM)
@@ -132,12 +128,11 @@ class HostCopies:
         return call
 
     def _item_called(self, row: Row, array: Any, before: int, began: int) -> None:
-        """Count a finished call of ``array.item`` in ``row``, the totals of the source line that called it.
-        If ``item`` called another replaced method, which has counted the copy, count nothing here.
+        """Count a finished call of ``array.item`` in ``row``, the totals of the source line that called it,
+        unless another replaced method that ``item`` called has counted the copy.
 
         Args:
-          before: the number of copies counted in this thread when the call began. A larger number now shows
-            that another method has counted the copy.
+          before: the number of copies counted in this thread when the call began.
           began: when the call began, by ``time.perf_counter_ns``.
         """
         ns = time.perf_counter_ns() - began
@@ -146,12 +141,15 @@ class HostCopies:
 
     def _shard(self, frame: FrameType) -> tuple[int | None, int | None]:
         """Return (index of the shard that JAX copies at ``frame``, bytes of the whole array). The bytes are
-        None if unknown. Both are None if the array is copied as a whole. JAX 0.10 copies an array on several
-        devices shard by shard."""
+        None if unknown. Both are None if the array is copied as a whole.
+
+        Raises:
+          LookupError: the frame of JAX does not show the shard.
+        """
         place = (id(frame.f_code), frame.f_lasti)
         if self._by_shard.get(place) is False:
             return None, None
-        shard = whole = None
+        shard = whole = None  # JAX 0.10 copies an array on several devices shard by shard
         if jax_internals.on_stack(jax_internals.ValueFrame, frame):
             local = jax_internals.ValueFrame(frame)
             shard = local.i

@@ -158,8 +158,8 @@ class StagedArrays:
         """Add a finished copy of ``size`` bytes to ``row``, the totals of the program's line.
 
         Args:
-          events: the number of JAX's events when the copy began. If it has grown since, JAX also compiled in
-            this time, and the time counts as 0.
+          events: the number of JAX's events when the copy began. If it has grown since, the time of the copy
+            counts as 0.
           began: when the copy began, by ``time.perf_counter_ns``.
         """
         ns = time.perf_counter_ns() - began if self._events() == events else 0
@@ -168,12 +168,7 @@ class StagedArrays:
 
 class _Implementation:
     """Replaces ``method``, JAX's implementation of a primitive that ``jnp.asarray`` runs, to count the
-    copies.
-
-    ``__call__`` is a property, which JAX reads from C. Its value, which JAX then calls, is ``method`` itself,
-    or a callable that runs ``method`` and counts the copy when it has ended. So no frame of jaxscope is on
-    the stack while JAX copies. ``staged`` counts the copies; it is None after the recording.
-    """
+    copies. ``staged`` counts them; None: nothing is counted."""
 
     __slots__ = ("method", "staged")
 
@@ -181,6 +176,7 @@ class _Implementation:
         self.method = method
         self.staged: StagedArrays | None = staged
 
+    # JAX reads this property from C and calls its value. So no frame of jaxscope is on the stack meanwhile.
     @property
     def __call__(self) -> Callable[..., Any]:
         if self.staged is None:

@@ -33,8 +33,7 @@ class Arguments:
     """The bytes of the NumPy arguments that the calls of one watched function (``jaxscope.watch``) pass.
 
     Attributes:
-      each: a function that examines the arguments of a finished call; None: so far, all calls passed the same
-        number of bytes.
+      each: a function that examines the arguments of a finished call; None: finished calls are not examined.
       counts: number of bytes -> counter of the calls that passed this number of bytes. It has no calls until
         ``each`` is set, and from then on all calls, including the earlier ones.
     """

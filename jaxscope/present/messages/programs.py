@@ -136,6 +136,14 @@ TEMPLATES = {
     ),
     "sort-for-few": "{function} sorts {rows}{elements}, and uses only {used} of them{each}",
     "shuffle-for-few": "{function} shuffles {rows}{elements}, and uses only {used} of them{each}",
+    "sort-for-positions": (
+        "{function} sorts {rows}{elements}, and uses their order only to find the positions of some of them"
+    ),
+    "fix-count-before": (
+        "count the elements that come before the wanted one, without a sort: (x > x_wanted).sum(axis) after"
+        " jnp.argsort(-x), (x < x_wanted).sum(axis) after jnp.argsort(x). Equal elements then have the same"
+        " position"
+    ),
     "rows-of": "{rows} of ",
     "in-each-row": " in each row",
     "fix-top-k": (

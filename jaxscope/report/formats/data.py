@@ -14,9 +14,9 @@ from jaxscope.report.json_report import SCHEMA, dumps
 
 
 def render(findings: Sequence[Placed], *, run: str | None, failed: bool) -> str:
-    """Return the findings of ``jaxscope check`` as JSON, each as in the JSON report. A finding also has the
-    key ``place``: ``{"file": "train.py", "line": 88}``, or null if the file is unknown. The JSON has the name
-    of the run (``run``), too, and whether the check failed (``failed``)."""
+    """Return the findings of ``jaxscope check`` as JSON, with the name of the run (``run``) and whether the
+    check failed (``failed``). A finding has the keys of the JSON report except ``sub_run``, and ``place``:
+    ``{"file": "train.py", "line": 88}``, null if the file is unknown."""
     entries: list[dict[str, Any]] = []
     for p in findings:
         entry = msgspec.to_builtins(contract.Finding.of(p.finding))

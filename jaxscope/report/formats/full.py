@@ -59,7 +59,7 @@ def _excerpt(p: Placed, text: Callable[[str], str | None], margin: str) -> list[
 
 def _mark(code: str, title: str) -> tuple[int, int]:
     """Return (column, length) of the mark (``^^^^``) below the source line ``code``: below the name with
-    which the finding's title begins, or if ``code`` does not contain it, below all code."""
+    which the finding's title begins if ``code`` contains it, else below its code."""
     name = title.partition(" ")[0].rstrip(":,").rpartition(".")[2]
     at = code.find(name) if name.isidentifier() else -1
     if at >= 0:

@@ -20,8 +20,8 @@ _SEVERITIES = {ERROR: "critical", NOTE: "info"}
 
 
 def render(findings: Sequence[Placed]) -> str:
-    """Return the findings as a code quality report of GitLab, in JSON. A finding without a file gets the file
-    ``.`` and line 1, because GitLab ignores findings without a file."""
+    """Return the findings as a code quality report of GitLab, in JSON. A finding without a file has the file
+    ``.``, and one without a line has line 1."""
     seen: Counter[str] = Counter()
     return dumps([_entry(p, seen) for p in findings])
 
@@ -37,5 +37,6 @@ def _entry(p: Placed, seen: Counter[str]) -> dict[str, object]:
         "check_name": f.code,
         "fingerprint": mark if seen[mark] == 1 else f"{mark}-{seen[mark]}",
         "severity": _SEVERITIES.get(f.severity, "major"),
+        # GitLab ignores entries without a file or a line.
         "location": {"path": escape(p.file or "."), "lines": {"begin": p.line or 1}},
     }

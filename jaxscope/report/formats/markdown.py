@@ -28,9 +28,8 @@ _SIGNS = {ERROR: "❌", NOTE: "📝"}
 
 def render(findings: Sequence[Placed], *, run: str, failed: bool) -> str:
     """Return the findings as Markdown: a heading that says whether the check failed (``failed``), the name of
-    the run (``run``), a table of the first MOST findings, and below it their evidence and fixes. If the text
-    would exceed LONGEST characters, the last findings come without evidence and fix; the last line counts
-    those."""
+    the run (``run``), a table of the first MOST findings, and below it their evidence and fixes, as far as
+    they fit into LONGEST characters."""
     notes = sum(p.finding.severity == NOTE for p in findings)
     parts = [count(len(findings) - notes, "finding")] if len(findings) > notes else ["no findings"]
     parts += [count(notes, "note")] if notes else []
@@ -56,8 +55,8 @@ def render(findings: Sequence[Placed], *, run: str, failed: bool) -> str:
 
 
 def code(text: str) -> str:
-    """Return ``text`` as a Markdown code span on one line. The span begins and ends with more backticks than
-    ``text`` has in a row, so that ``text`` cannot end the span."""
+    """Return ``text``, shortened and escaped, as a Markdown code span on one line, which the text cannot
+    end."""
     inside = escape(text, 400)
     fence = "`" * (max((len(run) for run in re.findall("`+", inside)), default=0) + 1)
     pad = " " if inside.startswith("`") or inside.endswith("`") or not inside.strip() else ""

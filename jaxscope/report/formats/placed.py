@@ -54,8 +54,7 @@ def relative(file: str, bases: Sequence[str]) -> str:
 
 def fingerprint(p: Placed) -> str:
     """Return a text by which other tools recognize the finding in a later run: a hash of the rule's code, the
-    file, the function and the argument. It has no line numbers and figures, so it stays the same if lines
-    above the finding change."""
+    file, the function and the argument, without line numbers."""
     f = p.finding
     name = (f.function or "").partition("@")[0]
     parts = (f.code, p.file or "", f.source.function if f.source is not None else "", name, f.path or "")

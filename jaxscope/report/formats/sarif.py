@@ -23,8 +23,8 @@ RELATED = 5
 
 def render(findings: Sequence[Placed], rules: dict[str, Rule], bases: Sequence[str] = ()) -> str:
     """Return the findings as SARIF (a JSON format for findings), with a description of each rule that has
-    findings. ``rules`` maps the code of each rule (``JX120``) to the rule. File names are relative to the
-    first of the directories ``bases`` that contains the file."""
+    findings. ``rules`` maps the code of each rule (``JX120``) to the rule. File names in the evidence are
+    relative to the first of the directories ``bases`` that contains the file."""
     return dumps(document(findings, rules, bases))
 
 

@@ -50,7 +50,7 @@ def pieces(
 
     Args:
       directory: the directory of the run; None: unknown. The report then lacks the settings of ``run --vary``
-        (the values that it gave the program) and the runs with other settings.
+        and the runs with other settings.
       job: all processes that were recorded together, if there are several; ``run`` is then one of these
         processes. None: the report is about ``run`` alone.
       everything: shorten fewer lists (``--all``). The lists of functions, programs and findings end at a

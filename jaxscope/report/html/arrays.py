@@ -19,9 +19,9 @@ FILLS = 8
 
 
 def section(run: Run, places: Places, *, everything: bool) -> Html | None:
-    """Return the section on live arrays, with the same snapshot as the text report. Return None if no
-    snapshot was taken or its arrays are small. ``places`` shortens file names. ``everything`` (``--all``)
-    lists all arrays."""
+    """Return the section on live arrays, with the same snapshot as the text report. Return None if the text
+    report has no such section. ``places`` shortens file names. ``everything`` (``--all``) lists all
+    arrays."""
     written = lines(arrays.section(run, places, everything=everything), below="Live arrays")
     if not written:
         return None

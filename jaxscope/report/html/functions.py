@@ -21,9 +21,9 @@ VALUE = 160
 
 
 def section(run: Run, places: Places, *, everything: bool) -> Html | None:
-    """Return the HTML report's section on the user's functions, the slowest function first. Return None if no
-    function was called or compiled. ``places`` shortens file names. ``everything`` (``--all``) lists all
-    recompiles and causes of each function."""
+    """Return the HTML report's section on the user's functions, the slowest first. Return None if there are
+    none. ``places`` shortens file names. ``everything`` (``--all``) lists all recompiles and causes of each
+    function."""
     found = sections.ranked(run, lambda f: f.user and not sections.inside_others(f))
     if not found:
         return None
@@ -44,8 +44,8 @@ def section(run: Run, places: Places, *, everything: bool) -> Html | None:
 
 
 def entry(run: Run, f: Function, places: Places, *, open_: bool, everything: bool) -> Html:
-    """Return one function as HTML: how often it was called and compiled, its recompiles, its cache keys (the
-    values that JAX compares to find a trace or a program it can reuse) and its shardings.
+    """Return one function as HTML: how often it was called and compiled, its recompiles, its cache keys and
+    its shardings.
 
     Args:
       places: shortens file names.
@@ -71,8 +71,9 @@ def entry(run: Run, f: Function, places: Places, *, open_: bool, everything: boo
 
 
 def _keys(run: Run, numbered: Sequence[tuple[int, Compilation]], places: Places) -> Html:
-    """Return a table of the cache keys of one function: a column for each compilation, and a row for each
-    part of the key that differs. A second, folded table has the parts that are equal in all.
+    """Return tables of the recorded cache keys of one function: one with a column for each compilation (at
+    most KEYS) and a row for each part of the key that differs, and a folded one with the parts that are equal
+    in all.
 
     Args:
       numbered: (number, compilation) for each compilation of the function.

@@ -35,8 +35,8 @@ STEP, RADIUS = 44, 13
 
 def section(run: Run, places: Places, *, everything: bool) -> Html | None:
     """Return the HTML report's section on the programs of the user's functions, those of the slowest function
-    first. Return None if no program was recorded. ``places`` shortens file names. ``everything`` (``--all``)
-    lists all rows about each program."""
+    first. Return None if none was recorded. ``places`` shortens file names. ``everything`` (``--all``) lists
+    all rows about each program."""
     found: dict[str, list[Compilation]] = {}
     for f in sections.ranked(run, lambda f: f.user):
         for _, c in run.numbered(f):
@@ -86,7 +86,7 @@ def entry(
 
 def _memory(memory: Memory) -> Html | None:
     """Return a bar (SVG) that shows a program's memory on one device: arguments, results, temporaries. None
-    if the sizes are unknown."""
+    if there is nothing to draw."""
     shared = MEMORY_PARTS["alias_bytes"]  # counted twice: as arguments and as results
     parts = [(name, n) for name, n in memory_parts(memory) if name != shared]
     total = sum(n for _, n in parts)
@@ -126,8 +126,7 @@ def _memory(memory: Memory) -> Html | None:
 
 def _meshes(hlo: Compiled) -> Iterator[Html]:
     """Yield HTML with a drawing of the device mesh for each set of mesh axes over which collectives
-    communicate. It shows how much each device sends. Meshes of more than two axes, or too many devices, are
-    not drawn."""
+    communicate. It shows how much each device sends. Large meshes are not drawn."""
     mesh = hlo.mesh or []
     large = [(name, n) for name, n in mesh if n > 1]
     drawable = (

@@ -28,8 +28,8 @@ LEGEND = {"trace": "trace", "lower": "lower", "compile": "compile", "hit": "from
 
 
 def section(run: Run, job: Job | None, places: Places) -> Html | None:
-    """Return the timeline of the run ``run``, and a table of the same compilations. Return None if nothing
-    was compiled.
+    """Return the timeline of the run ``run``, and a table of its compilations. Return None if there is
+    nothing to show.
 
     Args:
       job: all processes that were recorded together, if there are several; the timeline then has a row for
@@ -159,8 +159,9 @@ def _blocks(lane: Lane, phase: int, length: float) -> Html | None:
 def _marks(
     run: Run, recompiles: Sequence[Compilation], marked: Sequence[Compilation], length: float, places: Places
 ) -> list[Html]:
-    """Return a tick (SVG) at the start of each compilation in ``marked``, with a tooltip. Ticks of those in
-    ``recompiles`` have another color. ``length`` is that of the time axis in seconds."""
+    """Return ticks (SVG), each with a tooltip, at the start of the first MOST_MARKS compilations in
+    ``marked``. Ticks of those in ``recompiles`` have another color. ``length`` is that of the time axis in
+    seconds."""
     again = {c.id for c in recompiles}
     ticks = []
     for c in marked[:MOST_MARKS]:
@@ -188,8 +189,8 @@ def _words(run: Run, c: Compilation, places: Places, *, recompiled: bool) -> str
 
 
 def _steps(run: Run, length: float) -> Html | None:
-    """Return a row with a tick for each step of the training loop that has an event in the log (its end, a
-    compilation, a snapshot). None if none has. ``length`` is that of the time axis in seconds."""
+    """Return a row with ticks for the steps of the training loop that have an event in the log (the step's
+    end, a compilation, a snapshot). None if none has. ``length`` is that of the time axis in seconds."""
     main = run.main
     if main is None:
         return None

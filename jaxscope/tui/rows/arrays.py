@@ -59,8 +59,8 @@ class Snapshots:
 
     def default(self, *, running: bool) -> int:
         """Return the index of the snapshot to show first; -1 if there is none. This is the latest one if the
-        program is ``running`` or if memory ran out at that snapshot. Otherwise it is the one with the most
-        bytes."""
+        program is ``running`` or if memory ran out at that snapshot, else that of
+        ``model.arrays.fullest``."""
         if running or not self.found:
             return len(self.found) - 1
         if self.found[-1].error is not None:
@@ -158,12 +158,12 @@ class _Node:
 
 
 def tree(snapshot: Snapshot, toggled: Collection[str], *, flat: bool = False) -> list[Row]:
-    """Return the names of the arrays in ``snapshot`` as rows, those with the most bytes first.
+    """Return the names of the arrays in ``snapshot`` as rows, on each level those with the most bytes first,
+    and single arrays after the names that have more below them.
 
     Args:
       toggled: the ids of the rows that the user switched from open to closed, or from closed to open.
-      flat: return one row for each group of equal arrays instead of a tree of names. This is for filters,
-        which also search rows that are closed in the tree.
+      flat: return one row for each group of equal arrays instead of a tree of names.
     """
     if flat:
         ordered = sorted(snapshot.groups, key=_weight)

@@ -22,13 +22,13 @@ SHORT = 4  # letters of the other screens' names if there is no room for all nam
 def header(
     run: Run, directory: RunDir, state: str, *, paused: bool, width: int, machine: str | None = None
 ) -> list[Part]:
-    """Return the first line of a screen: ``train.py  ● running 2 min 14 s  step 381  ▲ 4 recompiles  7
+    """Return the first line of a screen: ``train.py ● running 2 min 14 s step 381 ▲ 4 recompiles 7
     programs``.
 
     Args:
       state: the state of the run: running, exited, stopped or lost.
       paused: whether the user paused the updates.
-      width: characters of the line; what has no room is left out.
+      width: characters of the line; the last facts are left out if they have no room.
       machine: the target (``--target``) whose program is shown; None: the machine that ran the program.
     """
     made: list[Part] = [
@@ -70,9 +70,9 @@ _counted: tuple[int, int, int] = (0, -1, 0)  # the run's id(), its version, and 
 
 
 def recompiles(run: Run) -> int:
-    """Return the number of recompilations of the user's functions. The result is kept until the run changes,
-    because the view calls this ten times per second."""
-    global _counted
+    """Return the number of recompilations of the user's functions. The result is kept until the run
+    changes."""
+    global _counted  # the view calls this ten times per second
     if _counted[:2] != (id(run), run.version):
         total = sum(len(causes.recompiles(f, run)) for f in run.functions.values() if f.user)
         _counted = (id(run), run.version, total)

@@ -189,10 +189,10 @@ def _origin_columns(run: Run, places: Places) -> list[Column[Row]]:
 
 
 def mesh(r: Row, texts: Mapping[str, Texts], width: int) -> list[list[Part]]:
-    """Draw the mesh of the program of ``r``, a row of collectives. Bars show the bytes that each device sends
-    over each axis in one call of the program. Below them are the devices of the mesh, with thick lines along
-    the axes over which the row's collectives communicate. The devices are not drawn if more than two axes are
-    longer than 1, or if there is not enough room. Return an empty list if the mesh is unknown.
+    """Draw the mesh of the program of ``r``, a row of collectives: bars for the bytes that each device sends
+    over each axis in one call of the program, and below them the devices, with thick lines along the axes
+    over which the row's collectives communicate. A large mesh has no drawing of the devices. Return an empty
+    list if the mesh is unknown.
 
     Args:
       texts: the analyzed texts by program id.
@@ -254,8 +254,8 @@ def _grid(mesh: Sequence[tuple[str, int]], used: Collection[str], width: int) ->
 
 
 def detail(run: Run, r: Row, places: Places) -> list[list[Part]]:
-    """Return what is known about the collectives of the row ``r``, a line for each fact. They differ only in
-    their names. ``places`` shortens file names."""
+    """Return what is known about the collectives of the row ``r``, a line for each fact. ``places`` shortens
+    file names."""
     c = r.collective
     made: list[list[Part]] = [
         [

@@ -19,8 +19,8 @@ from jaxscope.tui.cells import Cell, Column, Part, number_column
 
 
 def functions(run: Run, starred: Collection[str]) -> list[Function]:
-    """Return the functions to list: first those that the user marked, then the user's own functions, then all
-    others; in each group, the slowest function is first. ``starred`` has the ids of the marked functions."""
+    """Return the functions to list, those that the user marked before others, then the user's own before
+    others, then the slowest first. ``starred`` has the ids of the marked functions."""
     found = [f for f in run.functions.values() if f.compilations or f.calls or f.fast_path_misses]
     return sorted(found, key=lambda f: (f.id not in starred, not f.user, -f.seconds, -f.compiled, f.id))
 

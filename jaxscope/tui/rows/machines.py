@@ -275,8 +275,8 @@ def _state(p: Program) -> tuple[str, str]:
 
 def verdict(seen: Seen) -> list[Part]:
     """Return the line that says whether the program of ``seen`` fits into the target's memory, and gives
-    lower bounds of its run time: ``3.2 MiB of 15.8 GiB on a device · no call takes less than ...``. Empty on
-    the host."""
+    lower bounds of its run time: ``3.2 MiB of 15.8 GiB on a device · no call takes less than ...``. What is
+    unknown is left out; the line is empty on the host."""
     if seen.program is None or seen.machine.target is None or seen.texts is None:
         return []
     parts: list[Part] = []

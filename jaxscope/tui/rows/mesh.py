@@ -174,9 +174,9 @@ def _by_axis(s: Sharding, shape: Sequence[int], width: int) -> Lines:
 
 
 def devices(s: Snapshot, width: int, most: int = 16) -> Lines:
-    """Draw the bytes on each device as a bar. A full bar is the allocator's limit, or if unknown, the most
-    bytes on any device. With more than ``most`` devices, each one is a single character. Empty if no device
-    has bytes."""
+    """Draw the bytes on each device as a bar. A full bar is the largest limit of an allocator, or the most
+    bytes on any device if these are more. With more than ``most`` devices, each one is a single character.
+    Empty if no device has bytes."""
     by_device = sorted(s.by_device.items())
     if not by_device or not any(n for _, n in by_device):
         return []

@@ -29,9 +29,9 @@ SHOWN = 4  # names of operations in a line
 def default(run: Run) -> Compilation | None:
     """Return the compilation that the program screen opens first; None if nothing was compiled.
 
-    The user's functions are searched first, then all others, in each group the slowest first. The result is
-    the latest compilation with a recorded text of the first function that has one. If no text was recorded,
-    it is the latest compilation of the first function that has any.
+    Functions are searched in this order: the user's before others, then the slowest first. The result is the
+    latest compilation with a recorded text of the first function that has one, or if there is none, the
+    latest compilation of the first function.
     """
     functions = sorted(run.functions.values(), key=lambda f: (not f.user, -f.seconds, f.id))
     for f in functions:
@@ -43,8 +43,8 @@ def default(run: Run) -> Compilation | None:
 
 def neighbor(run: Run, c: Compilation, by: int) -> Compilation | None:
     """Return the compilation ``by`` places after ``c`` among the compilations of the same function; negative:
-    before ``c``. None if there is none. If ``c`` compiled nothing, return the latest compilation of the
-    function."""
+    before ``c``. None if there is none. If ``c`` is not one of them, because it compiled nothing, return the
+    latest."""
     numbered = [x for _, x in run.numbered(c.function)]
     if c not in numbered:
         return numbered[-1] if numbered else None
@@ -53,8 +53,8 @@ def neighbor(run: Run, c: Compilation, by: int) -> Compilation | None:
 
 
 def absent(run: Run, c: Compilation, stage: str) -> str:
-    """Return a sentence that says why a text of the compilation ``c`` is missing, and which option would have
-    kept it. ``stage`` is ``stablehlo`` or ``hlo``."""
+    """Return a sentence that says why a text of the compilation ``c`` is missing. ``stage`` is ``stablehlo``
+    or ``hlo``."""
     why = why_not(run, c, stage)
     return f"No {'HLO' if stage == 'hlo' else 'StableHLO'}: {why}."
 

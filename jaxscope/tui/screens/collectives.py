@@ -38,9 +38,9 @@ class Collectives(ByMachine):
             yield Paragraphs(id="mesh")
 
     def spoken_of(self) -> Compilation | None:
-        """Return the compilation to compare across all targets (accelerators). This is the one in the row
-        under the cursor, or else the latest of the selected function, or else the one that the program screen
-        opens first."""
+        """Return the compilation to compare across all targets (accelerators): the one in the row under the
+        cursor, or else the latest of the selected function, or else the one that the program screen opens
+        first."""
         run, row = self.feed.run, self.table.current
         if row is not None and row.program.compilations:
             c = machines.counterpart(row.program.compilations[0], self.machine().recording.run, run)

@@ -68,8 +68,7 @@ class View(Screen[None], metaclass=AbstractMeta):
 
     @abstractmethod
     def fill(self) -> None:
-        """Show the current state of the run in the panes. This method is called when the run changed or the
-        screen is opened."""
+        """Show the current state of the run in the panes."""
 
     def place(self) -> Frame | None:
         """Return the source line of the selection on this screen, for the editor; None if it is unknown."""

@@ -154,8 +154,7 @@ class ProgramView(ByMachine):
         Args:
           shown: the value of ``self.shown`` at the start; if that has changed since, the result is not used.
           blobs: the hash of each text, by ``stablehlo`` or ``hlo``.
-          large: whether to make the links in another process, because making them here would block the
-            screen.
+          large: whether to make the links in another process.
         """
         for stage in ("hlo", "stablehlo"):
             if stage in blobs:
@@ -166,7 +165,7 @@ class ProgramView(ByMachine):
                 self.app.call_from_thread(self._loaded, shown, stage, text, trouble)
         arguments = (directory, blobs.get("hlo"), blobs.get("stablehlo"))
         try:
-            if large:
+            if large:  # making them here would block the screen
                 found = links.joined(self.feed.others.each(links.in_pieces, *arguments))
             else:
                 found = links.of_run(*arguments)

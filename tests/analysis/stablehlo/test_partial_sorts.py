@@ -14,6 +14,9 @@ save("one", jax.jit(lambda x: jnp.sort(x, axis=1)[:, 0]), x)
 save("chosen", jax.jit(few), key)
 save("chosen for each", jax.jit(jax.vmap(few)), jax.random.split(key, 30))
 save("permuted", jax.jit(lambda key: jax.random.permutation(key, 400)[:20]), key)
+save("position", jax.jit(lambda x: jnp.argmax(jnp.argsort(-x, axis=1) == 7, axis=1)), x)
+save("position and order", jax.jit(lambda x: (lambda o: (o, (o == 7).argmax(1)))(jnp.argsort(x, axis=1))), x)
+save("nearest", jax.jit(lambda x: jnp.argmin(abs(jnp.sort(x, axis=1) - 7), axis=1)), x)
 save("half", jax.jit(lambda x: jnp.sort(x, axis=1)[:, :200]), x)
 save("whole", jax.jit(lambda x: jnp.sort(x, axis=1)), x)
 save("inside", jax.jit(lambda x: jnp.sort(x, axis=1)[:, 100:105]), x)
@@ -40,5 +43,6 @@ def test_only_the_first_or_last_elements_of_a_sort_are_used(lower):
         "chosen": [(1, 400, 20, True)],
         "chosen for each": [(30, 400, 20, True)],
         "permuted": [(1, 400, 20, True)],
+        "position": [(50, 400, 0, False)],
         "also whole": [(50, 400, 3, False)],
     }
