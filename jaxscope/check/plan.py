@@ -92,8 +92,8 @@ class Plan:
 
     @property
     def baseline(self) -> Path | None:
-        """Return the baseline file to compare with: the file of the option ``baseline``, or else the file in
-        the project's directory if it exists, or else None."""
+        """Return the baseline file to compare with: the file of the option ``baseline``, or else the default
+        file in the project's (or the working) directory if it exists, or else None."""
         if self.options.get("baseline") is not None:
             return Path(self.options["baseline"])
         path = self._default_baseline

@@ -217,8 +217,8 @@ def _on_device(key: Key, c: Compilation | None = None) -> Iterator[tuple[str, in
 
 def _sharding_of(c: Compilation | None, argument: int) -> Sharding | None:
     """Return the sharding that the argument with the index ``argument`` has in the program of ``c``, or else
-    the sharding passed to jit (``in_shardings``). Shardings without a mesh are skipped. None if none was
-    recorded."""
+    the one passed to jit (``in_shardings``). Only shardings over a mesh are returned; None if there is
+    none."""
     tables = []
     if c is not None and c.compiled is not None:
         tables.append((c.compiled.in_sharding_of, c.compiled.in_shardings))

@@ -20,7 +20,8 @@ def form(g: Group) -> str:
 
 
 def forms(g: Group) -> str:
-    """Return the number of arrays in a group, with their dtype and shape: ``12x float32[8]``."""
+    """Return dtype and shape of the arrays in a group, with their number if there are several: ``12x
+    float32[8]``."""
     return form(g) if g.count == 1 else f"{g.count:,}x {form(g)}"
 
 

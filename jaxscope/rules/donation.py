@@ -47,8 +47,8 @@ def _unused(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, F
 
 @rule("JX507", "captured-constant", WARNING)
 def captured_constant(run: Run) -> Iterator[Finding]:
-    """Yield one finding for each captured array of at least 1 MiB, also if several functions capture it.
-    Constants with equal elements and random draws are left out."""
+    """Yield findings about captured arrays of at least 1 MiB. Functions that capture the same array have one
+    finding together. Constants with equal elements and random draws are left out."""
     found: dict[Hashable, list[tuple[Program, Function, Constant]]] = {}
     for p, f, texts in users(run):
         # Rule JX134 reports draws.

@@ -88,8 +88,8 @@ def _gathers_for_a_scan(run: Run, p: Program, c: Collective, texts: Texts) -> bo
 
 def _on_devices(c: Collective, texts: Texts) -> dict[str, Field]:
     """Return two fields of a message about the collective ``c``: ``devices``, the devices that it connects
-    (``each of the 8 devices``), and ``repeated``, the share of the work that all but one of them repeat
-    (7/8). If the size of the mesh is unknown, ``repeated`` is None."""
+    (``each of the 8 devices``), and ``repeated``, the share of the work that all but one of them repeat (7/8;
+    None: unknown)."""
     sizes = dict(texts.hlo.mesh or ()) if texts.hlo is not None else {}
     n = math.prod(sizes.get(axis, 0) for axis in c.axes or ())
     if not n:

@@ -473,8 +473,8 @@ def _finding(
 
 def _by_function(run: Run, p: Payer, most: int) -> list[Evidence]:
     """Return the evidence for ``p``, a line that makes JAX compile operations outside jit: an entry for each
-    function or operation that was compiled for the line, the most expensive first, at most ``most`` entries.
-    An entry has the cause of the function's most expensive recompile."""
+    function or operation that was compiled for the line, the most expensive first, at most ``most``
+    entries."""
     parts: dict[str, list[Compilation]] = {}
     for c in p.compilations:
         parts.setdefault(c.function.seen.name, []).append(c)

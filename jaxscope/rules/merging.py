@@ -18,10 +18,10 @@ from jaxscope.schema.findings import Contexts, Evidence, Finding, Identity
 
 def grouped(several: Iterable[Iterable[Finding]]) -> list[list[tuple[int, Finding]]]:
     """Return groups of equal findings. Each member is (the number of its list in ``several``, the finding).
-    Groups are in the order in which they first occur. If one list has several equal findings, the first is
-    grouped with the first equal finding of another list, the second with the second, and so on."""
+    Groups are in the order in which they first occur. A group has at most one finding of each list."""
     groups: dict[tuple[Identity, int], list[tuple[int, Finding]]] = {}
     for n, found in enumerate(several):
+        # The second of several equal findings in a list is grouped with the second in another list.
         times: Counter[Identity] = Counter()
         for f in found:
             times[f.identity] += 1

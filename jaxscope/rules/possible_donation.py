@@ -65,9 +65,9 @@ def _donated(f: Finding) -> float:
 
 
 def _of_the_same(run: Run, f: Finding, largest: Finding) -> bool:
-    """Return whether the findings ``f`` and ``largest`` are about the same memory, so that one of them is
-    enough: the function of ``f`` is under ``nnx.jit``, the advice of ``largest`` names all arguments that the
-    advice of ``f`` names, and their ``contexts`` are equal."""
+    """Return whether the findings ``f`` and ``largest`` are about the same memory: the function of ``f`` is
+    under ``nnx.jit``, the advice of ``largest`` names all arguments that the advice of ``f`` names, and their
+    ``contexts`` are equal."""
     return _updates_in_place(run, f) and f.contexts == largest.contexts and {*_names(f)} <= {*_names(largest)}
 
 

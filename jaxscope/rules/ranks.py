@@ -37,8 +37,8 @@ _CODES = {
 
 
 def findings(job: Job) -> list[Finding]:
-    """Return the findings about ``job``, a job of several processes (ranks): ranks that ran other programs
-    than the majority, the rank that ended first, and ranks that compiled other collectives."""
+    """Return the findings about ``job``, a job of several processes (ranks): ranks whose programs differ from
+    those of the majority, a rank that ended first, and ranks that compiled other collectives."""
     return in_order(_all(job))
 
 
@@ -73,8 +73,8 @@ def _left_orderly(rank: Rank) -> bool:
 
 
 def differs(job: Job, d: Divergence) -> Finding:
-    """Return the finding that some ranks of ``job`` compiled another program than the majority. ``d`` has the
-    ranks, and the first position at which their sequence of programs differs from that of the majority."""
+    """Return the finding that some ranks of ``job`` did not compile the same programs in the same order as
+    the majority. ``d`` has the ranks, and the first position at which the programs differ."""
     shown = d.here or d.there
     assert shown is not None
     title, evidence = _title(job, d), list(_evidence(job, d))

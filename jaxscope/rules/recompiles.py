@@ -236,9 +236,8 @@ def _avoidable(run: Run, misses: list[tuple[Compilation, Cause]]) -> list[tuple[
 
 
 def _changed_inputs(run: Run, calls: Sequence[Compilation]) -> list[tuple[Compilation, Cause]]:
-    """Return (call, cause) for those of ``calls`` that recompiled for two causes: the function is a new
-    object in each call, and an input has a new shape, dtype or static value. The returned cause is the new
-    input."""
+    """Return (call, cause) for those of ``calls`` whose function object was created for this call alone, and
+    that also have a new shape, dtype or static value of an input. The cause is that of the new input."""
     found = [(c, why) for c in calls if (why := causes.changed_input(run, c)) is not None]
     return [(c, why) for c, why in found if why.kind in ADJUSTABLE]
 

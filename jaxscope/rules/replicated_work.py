@@ -139,10 +139,9 @@ def _products(texts: Texts) -> int:
 
 
 def _replicated(intents: Sequence[Intent]) -> list[Intent] | None:
-    """Return the arguments among ``intents`` that are no scalars, if each device has all arguments and
-    results of the program as a whole. Return None if any of them is split, if a sharding is unknown, if the
-    program runs on one device, or if all arguments are scalars. ``intents`` are arguments and results with
-    their shardings."""
+    """Return the arguments among ``intents`` (arguments and results with their shardings) that are no
+    scalars, if each of several devices has all arguments and results of the program as a whole. Else, or if
+    there are no such arguments, return None."""
     known = [i for i in intents if not i.dropped]
     for i in known:
         cut = parts(i.compiled, len(i.shape or ())) if i.compiled is not None else None

@@ -250,9 +250,8 @@ def start(run: RunDir, environ: Mapping[str, str] | None = None) -> subprocess.P
 
 
 def main(directory: str) -> None:
-    """Compile the jobs of the run in ``directory`` until its queue is closed. A job is one program to compile
-    for one target, an accelerator that need not exist here. Neither Ctrl-C nor the end of the terminal ends
-    this process."""
+    """Compile the jobs of the run in ``directory``, as ``Worker.drain`` does. Neither Ctrl-C nor the end of
+    the terminal ends this process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     Worker(RunDir(directory)).drain()

@@ -174,9 +174,7 @@ class TestRecording:
     def pinned(self, name: str | None = None) -> Pinned:
         """Return a context manager: what is compiled in its ``with`` block is compared with the test's
         baseline (saved figures of an earlier run). If the test has several such blocks, each has a ``name``.
-
-        Compilations and their causes, collectives, fusions, memory and donation are compared. JAX's caches
-        are cleared when the block begins, so that earlier tests have no influence.
+        JAX's caches are cleared when the block begins.
 
         Raises:
           NotAsPinned: a figure differs (an AssertionError, raised when the block ends); the message names the
@@ -212,7 +210,7 @@ class Pinned:
 
         from jaxscope.capture.steps.scope import RecordingScope
 
-        clear: Any = jax.clear_caches
+        clear: Any = jax.clear_caches  # earlier tests have no influence
         clear()
         self._block = RecordingScope(self._session.tracker, own=False)
         self._session.tracker.open(self._block)
