@@ -58,7 +58,7 @@ class CompiledFor:
     @property
     def fit(self) -> Fit | None:
         """Return the memory that the program needs on one device, and the memory that a device has; None if
-        the program was not compiled."""
+        unknown."""
         from jaxscope.model import target_programs
 
         return target_programs.fit(self.run, self.program)

@@ -98,8 +98,8 @@ def no_recompiles(after: Any = 1, functions: Functions = None) -> Any:
     With ``after=0`` nothing may compile at all, and steps are not needed.
 
     Your own functions are checked, and eager operations that are compiled or loaded from the persistent
-    cache. NumPy arguments, callbacks and debug prints compile nothing, so they do not count. Calls that JAX
-    serves from its fast path (the C++ cache) run no code of jaxscope.
+    cache. A call that only misses JAX's fast path (the C++ cache), for example because of a NumPy
+    argument, does not count.
 
     Args:
       after: the last step in which something may compile.
@@ -137,8 +137,8 @@ class Watch:
     objects; None: all.
 
     A ``with`` statement of the user calls ``begin`` and ``end``. A decorated function uses two context
-    managers: this object around the whole call, and ``running`` around the parts in which the function itself
-    runs. Other code is not checked, for example the code that consumes the values of a generator.
+    managers: this object around the whole call, and ``running`` around the parts that are checked, in which
+    the function itself runs.
     """
 
     def __init__(self, after: int, functions: Functions) -> None:
@@ -227,19 +227,16 @@ class Watch:
     # -- the verdict ----------------------------------------------------------------------------------
 
     def _alarm(self) -> bool:
-        """Raise RecompileError if a compilation was too late and not reported yet. Return False if this
-        cannot be checked now, so that the caller has to try again later; else True.
-
-        A check is not possible in another thread or task, inside a call of JAX (the exception would pass
-        through JAX), or while it is unknown how the steps are counted.
-        """
+        """Raise RecompileError if a compilation was too late and not reported yet. Return False if the caller
+        has to try again later, because nothing can be checked now, for example inside a call of JAX; else
+        True."""
         if (
             threading.get_ident() != self.thread
             or self._session is None
             or self._block is None
             or _inside_jax()
         ):
-            return False
+            return False  # inside JAX, the exception would pass through JAX
         if not self._block.runs_here or (self._after and not self._block.settled):
             return False
         try:

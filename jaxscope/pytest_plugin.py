@@ -305,11 +305,8 @@ def _report_below(item: pytest.Item, recording: TestRecording) -> None:
 @contextlib.contextmanager
 def _body(item: pytest.Item, recording: TestRecording) -> Iterator[None]:
     """Record the body of the test ``item``, which runs inside the ``with`` statement, in ``recording``. Only
-    what the body compiles is checked.
-
-    For a ``unittest.TestCase``, the test's method is wrapped, because pytest runs ``setUp`` and ``tearDown``
-    together with it, and what these compile is not checked.
-    """
+    what the body compiles is checked; what ``setUp`` and ``tearDown`` of a ``unittest.TestCase`` compile is
+    not."""
     instance, method = getattr(item, "instance", None), getattr(item, "obj", None)
     unittest = sys.modules.get("unittest")
     if unittest is None or not isinstance(instance, unittest.TestCase) or method is None:
@@ -328,6 +325,7 @@ def _body(item: pytest.Item, recording: TestRecording) -> Iterator[None]:
             return await method(*args, **kwargs)
 
     recording.reset()
+    # The method is wrapped, because pytest runs setUp and tearDown together with it.
     # unittest looks the method up by its name; pytest puts ``obj`` there first, where it is not async.
     item.obj = async_test if inspect.iscoroutinefunction(method) else test  # type: ignore[attr-defined]
     setattr(instance, item.name, item.obj)  # type: ignore[attr-defined]

@@ -68,7 +68,7 @@ class Opened(Run):
 
     def array(self, name: str) -> run_details.ArrayDetail:
         """Return the live array with the path ``name``, such as ``state['w']``, in the snapshot of live
-        arrays with the most bytes.
+        arrays that the report shows.
 
         Raises:
           UsageError: no array matches; the hint lists similar names.
@@ -77,8 +77,8 @@ class Opened(Run):
 
     def metrics(self) -> list[dict[str, Any]]:
         """Return numbers for dashboards: seconds of compiling, recompiles by cause, bytes. There is one dict
-        for each step in which something was compiled or a snapshot of the live arrays was taken. The keys are
-        the attributes of ``jaxscope.report.scalars.Row``."""
+        for each step with a trace, lowering, compilation or snapshot of the live arrays. The keys are the
+        attributes of ``jaxscope.report.scalars.Row``."""
         return [msgspec.structs.asdict(row) for row in scalars.rows(self)]
 
     def causes(self, compilation: Compilation) -> list[contract.Cause]:

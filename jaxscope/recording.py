@@ -154,9 +154,9 @@ class Recording:
         return recorded_run.open_run(self._directory().path)
 
     def metrics(self) -> list[dict[str, Any]]:
-        """Return numbers for each training step recorded so far, for dashboards: a dict for each step in
-        which something was compiled or a snapshot of the live arrays was taken. The keys are the attributes
-        of ``jaxscope.report.scalars.Row``."""
+        """Return numbers for dashboards from what has been recorded so far: a dict for each step with a
+        trace, lowering, compilation or snapshot of the live arrays. The keys are the attributes of
+        ``jaxscope.report.scalars.Row``."""
         return self.read().metrics()
 
     def report(self, *, file: Any = None, everything: bool = False) -> None:

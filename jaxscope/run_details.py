@@ -119,7 +119,7 @@ class ShardingDetail(_Detail):
 
 
 class ArrayDetail(_Detail):
-    """An array in the snapshot of live arrays with the most bytes. Arrays with the same name, shape and
+    """An array in the snapshot of live arrays that the report shows. Arrays with the same name, shape and
     sharding form one entry. ``record`` has its path, shape, dtype and bytes."""
 
     def __init__(self, run: Run, record: Group) -> None:
@@ -183,7 +183,7 @@ def program(run: Run, name: str) -> ProgramDetail:
 
 def array(run: Run, name: str) -> ArrayDetail:
     """Return the live array with the path ``name``, such as ``state['w']``, in the snapshot of live arrays
-    with the most bytes.
+    that the report shows.
 
     Raises:
       UsageError: no array matches; the hint lists similar names.

@@ -255,7 +255,7 @@ def nearest(
       earlier: the keys to choose from, the latest first.
       level: the first cache that missed: trace, lower, compile or fast_path.
       unlike: a function that takes an index in ``earlier`` and returns whether this key is known to have
-        other shapes than ``after``. Such keys are skipped if a nearer one is known.
+        other shapes than ``after``. Once a key with a single differing fact is found, such keys are skipped.
     """
     own = after.whole.get("function_object")
     for same_object in (True, False):

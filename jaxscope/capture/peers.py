@@ -215,14 +215,13 @@ class Peers:
 
 def digest(program: str | None, module: str | None, *, calls_back: bool) -> str:
     """Return a text that is equal in all ranks (processes of a job) that compile the same program: the id of
-    the program.
-
-    The id of a program with callbacks contains their addresses, which differ between ranks. For such a
-    program, and if the id is unknown, the text is a checksum of the name of its module.
+    the program. If the id is unknown, or differs between ranks because the program has callbacks, the text is
+    a checksum of the name of the program's module.
 
     Args:
       program: the id of the program; None: unknown.
       module: the name of the program's module; None: unknown.
       calls_back: whether the program has callbacks.
     """
+    # The id of a program with callbacks contains their addresses.
     return program if program is not None and not calls_back else f"{zlib.crc32((module or '').encode()):08x}"

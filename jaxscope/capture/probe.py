@@ -484,8 +484,7 @@ class Probe:
 
     def _traced(self, jaxpr: Any, frame: FrameType | None) -> ev.FunctionSeen:
         """Return the event ``FunctionSeen`` for the function that was traced to ``jaxpr``, and log it when
-        the function first appears. Used under a transform, where the function object is unknown. ``frame``:
-        the call's frame, None if unknown."""
+        the function first appears. ``frame``: the call's frame, None if unknown."""
         seen = self.introductions.traced(jaxpr)
         of_wrapper = seen.library and seen.module is not None and frames.root(seen.module) not in JAX_ROOTS
         if of_wrapper and wrappers.jitted_by_user(None, frame):

@@ -168,14 +168,14 @@ class Sampler:
 
     def missed(self, frame: FrameType) -> None:
         """In a program without steps, take a snapshot of the live arrays at a call of a function of the user
-        that missed the fast path (the C++ cache), if the time budget allows it. ``frame``: where the search
-        for variables that lead to arrays starts."""
+        that missed the fast path (the C++ cache), if the time budget allows it. The search for variables
+        starts at ``frame``."""
         self._between(frame, MISS)
 
     def passed(self, frame: FrameType) -> None:
-        """In a program without steps, take a snapshot of the live arrays at a transfer or at a call of a
-        library's function that missed the fast path (the C++ cache), if the time budget allows it, but none
-        in the first FIRST_S seconds. ``frame``: where the search for variables that lead to arrays starts."""
+        """In a program without steps, take a snapshot of the live arrays at a transfer or a miss of the fast
+        path (the C++ cache) in a library, if the time budget allows it, but none in the first FIRST_S
+        seconds. The search for variables starts at ``frame``."""
         if self.budget.elapsed >= FIRST_S:
             self._between(frame, TIME)
 

@@ -377,10 +377,7 @@ class Session:
     def watch(self, function: Any, step: bool) -> tuple[Counter | None, Guard | None]:
         """Begin to count the calls of ``function``, an object wrapped by ``jaxscope.watch``, and to check the
         values that it captures. Return (the counter of its calls, the Guard that checks the values); each is
-        None if it could not be set up.
-
-        ``function`` may be jitted or not. ``step`` is whether each call is a training step.
-        """
+        None if it could not be set up. ``step`` is whether each call is a training step."""
         counter = shield.attempt("watch", self._watch, function, step)
         if counter is None:
             return None, None

@@ -161,11 +161,9 @@ def _general(page: _Page) -> str | None:
 
 def in_vain(environ: Mapping[str, str]) -> list[str]:
     """Return the names of installed accelerator plugins of JAX, such as ``libtpu``, for which this machine
-    has no device file. JAX tries each of these plugins at its start before it uses the CPU, which takes time.
-
-    The list is empty if ``environ`` sets ``JAX_PLATFORMS``, because JAX then tries no other platform. This
-    function does not initialize any device.
-    """
+    has no device file. Empty if ``environ`` sets ``JAX_PLATFORMS``. This function does not initialize any
+    device."""
+    # JAX tries each of these plugins at its start, unless JAX_PLATFORMS is set, before it uses the CPU.
     if environ.get("JAX_PLATFORMS"):
         return []
     interning = importlib.import_module("jaxscope.capture.calls.interning")
@@ -202,8 +200,8 @@ def _version(package: str) -> tuple[str | None, str]:
 
 
 def _compiler(platform: str) -> tuple[str | None, str | None]:
-    """Look for the compiler for accelerators of ``platform`` (``tpu`` or ``cuda``). Return (None, its name
-    and version), or (what is missing, None)."""
+    """Look for the compiler for accelerators of ``platform`` (``tpu`` or ``cuda``). Return (None, a short
+    description of it), or (what is missing, None)."""
     client = importlib.import_module("jaxscope.targets.client")
     lacking: str | None = client.missing(platform)
     return lacking, None if lacking is not None else client.compiler(platform) or "there"

@@ -62,8 +62,8 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Run ``jaxscope dump``: write the files and print their names. Return 1 if there is nothing to write,
-    else 0.
+    """Run ``jaxscope dump``: write the files and print their names. Return 1 if there is nothing to write to
+    ``--output``, else 0.
 
     Raises:
       UsageError: none of ``--output``, ``--perfetto`` and ``--graph`` is given.

@@ -29,9 +29,9 @@ class Help(argparse.HelpFormatter):
 
 
 def filled(text: str, width: int) -> list[str]:
-    """Return ``text`` as lines of at most ``width`` columns, without breaking words or commands. Lines
-    without indentation are joined to paragraphs. Indented lines are a table, of which only the second column
-    is wrapped."""
+    """Return ``text`` as lines, wrapped to ``width`` columns without breaking words. Lines without
+    indentation are joined to paragraphs. Indented lines are a table, of which only the second column is
+    wrapped."""
     found: list[str] = []
     for kind, lines in itertools.groupby(text.strip("\n").splitlines(), _kind):
         if kind == "paragraph":

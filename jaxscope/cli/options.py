@@ -253,8 +253,8 @@ def _add_how_it_runs(group: argparse._ArgumentGroup) -> None:
 def split(words: list[str], parser: argparse.ArgumentParser) -> tuple[list[str], list[str]]:
     """Split the words after ``jaxscope run`` into (jaxscope's options, the program's words): ``["-q",
     "train.py", "--lr", "1"]`` -> ``(["-q"], ["train.py", "--lr", "1"])``. The program's words begin after
-    ``--``, or at the first word that is ``-m``, ``-c`` or ``-``, or that is neither an option nor the value
-    of an option of ``parser``."""
+    ``--``, or at the first word that is ``-``, begins with ``-m`` or ``-c``, or is neither an option nor the
+    value of an option of ``parser``."""
     takes_value = {
         name: action.nargs is None for action in parser._actions for name in action.option_strings
     }  # nargs 0: a flag

@@ -114,7 +114,7 @@ def deliver_metrics(run: Run, name: str, where: str | None) -> None:
     calls the run ``name``.
 
     Raises:
-      JaxscopeError: the numbers cannot be written.
+      JaxscopeError: the file cannot be written, or the package of the dashboard is missing.
     """
     from jaxscope.report import dashboards, scalars
 

@@ -26,7 +26,7 @@ def reading(what: str) -> Iterator[Progress | None]:
     Yield None if no progress is shown.
 
     Python's garbage collection is off until the ``with`` statement ends. Later collections do not search the
-    objects that exist at its end, because what was read stays in use.
+    objects that exist at its end.
     """
     automatic = gc.isenabled()
     gc.disable()  # what is read stays in use: searching it for garbage would take as long as reading it

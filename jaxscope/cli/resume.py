@@ -72,12 +72,10 @@ def require_same_flags(run: RunDir, which: str) -> None:
     """Check that the compiler's environment variables have the values recorded in ``run``. ``which`` is the
     name of the run on the command line, for the hint.
 
-    The variables are not set to the recorded values, because the run may come from another person, and flags
-    can make the compiler write files.
-
     Raises:
       UsageError: a variable differs; the hint is the command that sets it.
     """
+    # They are not set here: the run may be another person's, and flags can make the compiler write files.
     for name, value in run.settings:
         if name in COMPILER_VARIABLES and MARK not in value and os.environ.get(name, "") != value:
             raise UsageError(

@@ -161,8 +161,8 @@ def _explain_python(words: Sequence[str]) -> None:
 
 
 def _as_one_of_many(opts: argparse.Namespace) -> None:
-    """Change ``opts`` for one process of a job: only rank 0 prints the summary and writes the metrics. The
-    terminal interface opens only in rank 0, and only with ``--tui``."""
+    """Change ``opts`` for one process of a job. If its rank is known and not 0, it prints no summary, writes
+    no metrics and opens no terminal interface; else it opens the terminal interface only with ``--tui``."""
     if opts.launched.rank:
         opts.tui, opts.quiet, opts.metrics = False, True, None
     elif opts.tui is None:
@@ -363,8 +363,7 @@ def _create(each: Round, opts: argparse.Namespace) -> RunDir:
 
 def _recording_options(opts: argparse.Namespace, each: Round) -> dict[str, Any]:
     """Return the options for the recording inside the program: name on the command line -> value. Options
-    that the user did not give are not in the result. ``each`` has the targets (accelerators to compile
-    for)."""
+    without a value are not in the result. ``each`` has the targets (accelerators to compile for)."""
     values = {
         "ir": opts.ir,
         "step-function": opts.step_function,
@@ -394,8 +393,7 @@ def _environment(record: RunDir, opts: argparse.Namespace, each: Round) -> dict[
 
 
 def _read(record: RunDir | None) -> Callable[[], Ended]:
-    """Return a function that returns the recorded run ``record``. It reads the log only at its first call,
-    because both the summary and the check call it."""
+    """Return a function that returns the recorded run ``record``, at each call the same object."""
 
     @functools.cache
     def read() -> Ended:

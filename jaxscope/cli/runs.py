@@ -211,8 +211,9 @@ def handle_rm(args: argparse.Namespace) -> int:
 
 
 def handle_gc(args: argparse.Namespace) -> int:
-    """Run ``jaxscope runs gc``: remove old runs that have ended. Return 2 if one of them cannot be removed,
-    else 0; the others are removed in any case."""
+    """Run ``jaxscope runs gc``: remove the old runs that the options select and that have ended. With
+    ``--dry-run``, or without ``--keep`` and ``--older-than``, only list them. Return 2 if one cannot be
+    removed, else 0."""
     from jaxscope.present.text import count, size
 
     limited = args.keep is not None or args.older_than is not None
@@ -388,7 +389,7 @@ def _going_on(found: RunDir) -> bool:
 
 def _last_sign(run: Run, directory: RunDir) -> float:
     """Return when a process last wrote into the run (an event, a call count or a heartbeat), in seconds since
-    the epoch. Times in the future are ignored."""
+    the epoch. Times that are clearly in the future are ignored."""
     times = [directory.started, *(p.last_ns / 1e9 for p in run.processes.values())]
     beat = beat_of(directory.heartbeat)
     if beat is not None:

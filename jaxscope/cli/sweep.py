@@ -27,8 +27,8 @@ class Round(NamedTuple):
     """One execution of the program.
 
     Attributes:
-      label: a name that is unique among the rounds of a run, such as ``MESH=4x4@16``; empty if there is one
-        round.
+      label: a name that is unique among the rounds of a run, such as ``MESH=4x4@16``; empty without
+        ``--vary`` if all targets have the same number of devices.
       program: the command line of the program, with the flags that ``--vary`` sets in this round.
       settings: the environment variables and flags that ``--vary`` sets in this round.
       targets: the targets (accelerators) to compile for; all have the same number of devices.

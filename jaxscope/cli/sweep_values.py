@@ -167,11 +167,11 @@ def environment(chosen: Sequence[Setting]) -> dict[str, str]:
 
 def joined(words: Sequence[str]) -> list[str]:
     """Return ``words`` with ``--vary`` joined to the word after it: ``["--vary", "--mesh=a,b"]`` ->
-    ``["--vary=--mesh=a,b"]``. Otherwise argparse would take the second word for an option of jaxscope."""
+    ``["--vary=--mesh=a,b"]``."""
     joined: list[str] = []
     for word in words:
         if joined and joined[-1] == "--vary":
-            joined[-1] = f"--vary={word}"
+            joined[-1] = f"--vary={word}"  # else argparse would take the word for an option of jaxscope
         else:
             joined.append(word)
     return joined

@@ -35,8 +35,7 @@ _DRY = (
 
 def grouped(names: Sequence[str]) -> list[list[Any]]:
     """Return the targets (accelerators to compile for) with these names as a list of groups (lists of
-    ``Target``). The targets of a group differ, and have the same number of devices. So one execution of the
-    program is enough for a group.
+    ``Target``). The targets of a group differ, and have the same number of devices.
 
     Raises:
       UsageError: a name is unknown, or its compiler is not installed.
@@ -142,7 +141,7 @@ def begin(record: RunDir, env: Mapping[str, str] | None = None) -> subprocess.Po
 
 
 class _Restarts:
-    """Counts how often the worker ended without having compiled anything."""
+    """Counts how often in a row the worker ended without having compiled anything."""
 
     def __init__(self) -> None:
         self._without_progress = 0

@@ -89,7 +89,7 @@ def by_default() -> bool:
 def show(directory: RunDir, *, owned: bool = False, alive: Callable[[], bool] | None = None) -> str | None:
     """Show the terminal interface until it closes. Return ``terminated`` if this process got SIGTERM or the
     terminal was closed, ``detach`` or ``stop`` if the user let the running program continue or end, and None
-    otherwise. The result is also returned if the interface fails after the user's decision.
+    otherwise.
 
     Args:
       directory: the directory of the run.

@@ -34,14 +34,12 @@ def staging() -> tuple[list[Any], CodeType | None, Any]:
 
 def staged_bytes(frame: FrameType) -> int | None:
     """Return the bytes of the host array that ``jnp.asarray`` or ``jnp.array`` is about to copy to a device.
-
-    None if ``frame`` is not a frame of the function of JAX that runs a primitive, or if the primitive gets a
-    device array or a single number. JAX itself creates single numbers, such as the 0 in ``x[0]``.
-    """
+    None if ``frame`` makes no such copy, or if it copies a single number."""
     _, code, host_array = staging()
     if frame.f_code is not code:
         return None
     args = frames.EagerFrame(frame).args
+    # JAX itself creates single numbers, such as the 0 in ``x[0]``.
     if not known(args) or type(args[0]) is not host_array or not args[0].shape:
         return None
     return int(args[0].nbytes)

@@ -85,8 +85,8 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
       LookupError: the installed JAX does not have this hook.
     """
     # JAX made the hook for ``jax_debug_nans`` and ``jax_debug_infs``. When one of these settings changes, JAX
-    # replaces the hook, often by None. JAX itself changes them, for example in the derivative of ``relu`` or an
-    # eager ``shard_map``. So the functions that JAX calls at a change are wrapped to install our hook again.
+    # replaces the hook, often by None. JAX itself changes them, for example in the derivative of ``relu`` or
+    # an eager ``shard_map``. So the functions that JAX calls at a change are wrapped to install ours again.
     state, flags = attributes.POST_HOOK.needed(), _checks()
     ours: dict[Any, Any] = {}  # our hook -> the hook that it replaced and calls
     over = True

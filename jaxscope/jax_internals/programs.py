@@ -75,7 +75,7 @@ def asked_shardings(stack: dict[str, FrameType]) -> tuple[list[Any], list[Any]] 
 
     ``stack`` is a dict: name of a function of JAX on the stack -> its frame.
     """
-    # The outermost frame of JAX that has them: inner frames have the arguments' own shardings instead of None.
+    # The outermost frame of JAX that has them: inner ones have the arguments' own shardings instead of None.
     # For ``f.lower`` it is that of ``Traced.lower`` (seen in JAX 0.10.2 and 0.12.0.1).
     impl = ImplFrame.on(stack)
     if impl is not None:

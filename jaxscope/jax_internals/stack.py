@@ -43,7 +43,7 @@ def stack_of_call(frame: FrameType | None) -> tuple[Stack, FrameType | None]:
 
     JAX's frames are a dict: function name -> its innermost frame between ``frame`` and the call. The frame of
     the call is one of a function in ``call_frames()``; None if there is none, as for ``Traced.lower`` and
-    ``Lowered.compile``, which run without a call. The search ends where the program's own code called JAX.
+    ``Lowered.compile``, which run without a call.
     """
     by_name: Stack = {}
     calls = call_frames()
@@ -54,7 +54,7 @@ def stack_of_call(frame: FrameType | None) -> tuple[Stack, FrameType | None]:
             by_name.setdefault(name, f)
             if name in calls:
                 return by_name, f
-        elif below in ENTRANCES:
+        elif below in ENTRANCES:  # the program's own code, which called JAX
             break
         # Any other frame outside JAX is our own listener, or a function that replaces one of JAX's.
         below = name
@@ -174,8 +174,8 @@ def backend(stack: Stack) -> Any:
 def pmap_call(frame: FrameType) -> tuple[Any, Any, Any, Any] | None:
     """Return (the user's function, args, kwargs, positions of static arguments) of the ``jax.pmap`` call at
     ``frame``; None if they cannot be read."""
-    # Since JAX 0.10, a pmapped function calls a jitted shard_map. ``wrapped`` refers to ``infer_params``, which
-    # refers to ``wrapped_fun``, a WrappedFun with the user's function.
+    # Since JAX 0.10, a pmapped function calls a jitted shard_map. ``wrapped`` refers to ``infer_params``,
+    # which refers to ``wrapped_fun``, a WrappedFun with the user's function.
     local = PmapFrame(frame)
     infer = known_or_none(local.infer_params)
     code = getattr(infer, "__code__", None)

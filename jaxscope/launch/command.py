@@ -68,7 +68,7 @@ class Command(NamedTuple):
 
     def is_python_itself(self) -> bool:
         """Return whether the user put ``python`` before the script, as in ``jaxscope run python train.py``.
-        False if there is a script called ``python``."""
+        False if ``python`` is a file that is not executable."""
         first = self.words[0]
         named = re.fullmatch(r"python[\d.]*", Path(first).name) is not None
         return named and (not self.runnable or os.access(first, os.X_OK)) and len(self.words) > 1
@@ -109,11 +109,8 @@ def interpreter_flags() -> list[str]:
 
 def ignores_pythonpath() -> str | None:
     """Return ``-I``, ``-E`` or ``-S`` if this Python was started with one of these flags, else None. They
-    prevent the recording of a program.
-
-    The program is started with the same flag. Python then does not run jaxscope's start-up file
-    (``sitecustomize.py``, found by PYTHONPATH).
-    """
+    prevent the recording of a program, which is started with the same flag."""
+    # With them, Python does not run the start-up file sitecustomize.py, which it finds by PYTHONPATH.
     if sys.flags.isolated:
         return "-I"
     if sys.flags.ignore_environment:

@@ -44,8 +44,8 @@ class Job(NamedTuple):
 
 def detect(environ: Environment, name: str | None = None) -> Job | None:
     """Return the job that the environment variables ``environ`` describe; None if the process belongs to no
-    job. ``name`` is the user's name for the job; None: not given. With a name, the process belongs to a job
-    even without a known launcher."""
+    job, or if a recorded program started it. ``name`` is the user's name for the job; None: the variable
+    JAXSCOPE_JOB. With a name, the process belongs to a job even without a known launcher."""
     if environ.get(INSIDE):
         return None  # a child of a recorded program; that program, not the child, is a process of the job
     found = next((job for launcher in _LAUNCHERS if (job := launcher(environ)) is not None), None)
@@ -240,7 +240,6 @@ _LAUNCHERS: tuple[Callable[[Environment], Job | None], ...] = (
 
 
 def here(name: str | None = None) -> Job | None:
-    """Return the job that this process belongs to, from its environment variables; None if it belongs to no
-    job. ``name`` is the user's name for the job; None: not given. With a name, the process belongs to a job,
-    unless a recorded program started it."""
+    """Return the job that this process belongs to, as ``detect`` finds it in the environment variables; None
+    if it belongs to no job. ``name`` is the user's name for the job; None: not given."""
     return detect(os.environ, name)

@@ -168,18 +168,14 @@ def _spawn_in_terminal(argv: list[str], env: dict[str, str], mask: set[int], ter
 
 
 def _listen() -> int:
-    """Make each signal that arrives in this process write its number, one byte, into a pipe. Return the file
-    descriptor to read from.
-
-    So the keeper can wait for signals and for the program's output at the same time. The handlers do nothing;
-    SIG_IGN is not used, because the program would inherit it.
-    """
+    """Make each signal of FORWARDED, and SIGCHLD, that arrives in this process write its number, one byte,
+    into a pipe. Return the file descriptor to read from."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     os.set_blocking(reader, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     for number in FORWARDED | {signal.SIGCHLD}:
-        signal.signal(number, lambda *_: None)
+        signal.signal(number, lambda *_: None)  # not SIG_IGN, which the program would inherit
     return reader
 
 

@@ -36,9 +36,8 @@ class Rank(NamedTuple):
 def environment(environ: Mapping[str, str], rank: int, size: int, port: int, name: str) -> dict[str, str]:
     """Return the environment variables for one process of a job.
 
-    Without arguments, ``jax.distributed.initialize()`` finds the number of processes and the rank only under
-    a launcher that JAX supports. So the variables of Slurm's ``srun`` are set, and JAX_COORDINATOR_ADDRESS,
-    which has priority over Slurm's address.
+    They include JAX_COORDINATOR_ADDRESS and the variables of Slurm's ``srun``, in which
+    ``jax.distributed.initialize()`` finds the number of processes and the rank.
 
     Args:
       environ: the variables of this process, which the new process inherits.
@@ -74,11 +73,9 @@ def free_port() -> int:
 
 def run(argv: Sequence[str], size: int, name: str | None = None) -> tuple[int, str]:
     """Run the command ``argv``, a ``jaxscope run ...``, in ``size`` processes (ranks) of one job, and print
-    their output.
-
-    Each line of output begins with the number of the process. If a process fails, the others are ended.
-    SIGINT, SIGTERM, SIGHUP and SIGQUIT are forwarded to all processes; a second signal kills them. ``name``
-    is the name of the job; None: a random name.
+    their output, each line with the number of its process. If a process fails, the others are ended. Signals
+    that end a program are forwarded to all processes; a second one kills them. ``name`` is the name of the
+    job; None: a random name.
 
     Return (exit code, name of the job). The exit code is that of the first process that failed (128 + N if
     signal N ended it), or 0.

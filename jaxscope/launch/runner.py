@@ -120,8 +120,9 @@ def run(
 
 
 def _is_interrupted(received: set[int | None]) -> bool:
-    """Return whether a user or a scheduler has ended the program by a signal. ``received`` are the signals
-    that this process got, and the one that ended the program. Signals pending in this process count, too."""
+    """Return whether a signal by which a user or a scheduler ends a program (ENDS) is among ``received`` or
+    is pending in this process. ``received`` are the signals that this process got, and the one that ended the
+    program."""
     ends = {n for n in ENDS if signal.getsignal(n) is not signal.SIG_IGN}
     return bool(ends & (received | signal.sigpending()))
 
@@ -213,11 +214,7 @@ class _Watch:
 
     def _forward(self, arrived: tuple[int, bool | None, int] | None) -> None:
         """Forward a signal to the program, unless it was sent to the whole process group or by the program
-        itself. ``arrived`` is a result of ``_next_signal``.
-
-        A signal to the group, such as Ctrl-C in a terminal, has reached the program already. A second
-        KeyboardInterrupt would break the clean-up of the first.
-        """
+        itself. ``arrived`` is a result of ``_next_signal``."""
         if arrived is None or arrived[0] not in FORWARDED:
             return
         number, from_terminal, sender = arrived
@@ -226,6 +223,7 @@ class _Watch:
         if not from_terminal:
             time.sleep(SETTLE_S)
             _forget({number} & signal.sigpending())  # two equal pending signals count as one
+        # The program has a signal to the group already. A second KeyboardInterrupt would break its clean-up.
         in_group = self._group_had(number)
         if number not in _STOPS:  # _stop_too needs a stop later, when the program has stopped
             self.seen.pop(number, None)

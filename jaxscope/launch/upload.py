@@ -132,8 +132,8 @@ def main(directory: str, url: str, *, overwrite: bool) -> None:
 
 
 def _in_use(record: RunDir) -> bool:
-    """Return whether a process still writes into the recording ``record``: it has locked a file there, or its
-    heartbeat is recent."""
+    """Return whether a process still writes into the recording ``record``: it has locked a file there, or
+    this is unknown and its heartbeat is recent."""
     beat = liveness.beat_of(record.heartbeat)
     return removal.in_use(record.path) or (
         beat is not None and beat.going is None and liveness.recent(beat.at)
@@ -146,7 +146,8 @@ def _round(record: RunDir, upload: remote.Upload, *, last: bool = False) -> None
 
     Args:
       upload: knows what is uploaded already.
-      last: whether the program has ended; then a failed upload is tried once more, and the state is final.
+      last: whether the program has ended; then a failed upload may be tried once more, and the state is
+        final.
     """
     _write(record, upload)
     error = None

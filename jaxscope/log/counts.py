@@ -30,11 +30,11 @@ _FS_IOC_SETFLAGS, _FS_NOCOW_FL = 0x40086602, 0x00800000
 
 class Cells:
     """The counters of this process, each in one cell (an unsigned 64-bit number) of a file that is mapped
-    into memory. The pages of the file stay mapped until the process ends, because a late call may still store
-    its number."""
+    into memory."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        # The pages stay mapped until the process ends, because a late call may still store its number.
         self._pages: list[memoryview] = []
         self._taken = 0
 
@@ -96,14 +96,12 @@ def _mapped(fd: int, offset: int) -> memoryview:
 
 
 def step_now(log: Path) -> int:
-    """Return the current training step of the process that writes ``log``; 0 if it has counted no step. It is
-    read from the ``.counts`` file beside the log, an array of numbers (cells).
+    """Return the current training step of the process that writes ``log``, from the ``.counts`` file beside
+    it; 0 if it has counted no step.
 
     The first number in the file is ``2 * cell + marks``. ``cell`` is the index of the number that counts the
-    steps. If ``marks`` is 1, it counts calls of ``jaxscope.step()``, each of which ends a step; the current
-    step is then one more than this number. If ``marks`` is 0, it counts calls of a function, each of which
-    begins a step.
-    """
+    steps. If ``marks`` is 1, this number is that of ended steps, and the current step is one more; if 0, that
+    of begun steps."""
     numbers = read(log)
     where, marks = divmod(numbers[0], 2) if len(numbers) else (0, 0)
     return numbers[where] + marks if 0 < where < len(numbers) else 0

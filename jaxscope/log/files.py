@@ -33,13 +33,13 @@ _AT = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 def write(
     path: Path, data: bytes | str | Iterable[bytes | str], *, within: Path | None = None, mode: int = PRIVATE
 ) -> None:
-    """Write ``data`` (bytes, a text, or several pieces of these) to the file ``path``, completely or not at
-    all. Texts are written in UTF-8, with lone surrogates escaped. The new file gets ``mode`` less the umask.
-    A link at ``path`` is replaced, not followed.
+    """Write ``data`` to the file ``path``, completely or not at all. Texts are written in UTF-8, with lone
+    surrogates escaped. The new file gets ``mode`` less the umask. A link at ``path`` is replaced, not
+    followed.
 
-    ``within`` is the run directory (one recording) that contains ``path``; symbolic links below it are not
-    followed. If ``within`` is None, links in the directories of ``path`` are followed, and a device
-    (``/dev/stdout``) is written to directly.
+    ``within`` is the run directory that contains ``path``; links below it are not followed. None: links in
+    the directories of ``path`` are followed, and a file in /dev or /proc (``/dev/stdout``) is written to
+    directly.
 
     Raises:
       OSError: ``path`` cannot be written; an earlier file at ``path`` is unchanged.
@@ -83,9 +83,8 @@ def _write_and_close(fd: int, pieces: Iterable[bytes | str]) -> None:
 
 
 def open_regular(path: Path, *, within: Path | None = None) -> BinaryIO:
-    """Open the regular file ``path`` for reading. ``within`` is the run directory (one recording) that
-    contains ``path``; symbolic links below it are not followed. If ``within`` is None, they are followed,
-    because the user named the file.
+    """Open the regular file ``path`` for reading. ``within`` is the run directory that contains it; links
+    below it are not followed. None: links are followed.
 
     Raises:
       OSError: the file does not exist, is not a regular file, or is reached through a link below ``within``.
@@ -95,8 +94,7 @@ def open_regular(path: Path, *, within: Path | None = None) -> BinaryIO:
 
 def read(path: Path, most: int, *, within: Path | None = None) -> bytes:
     """Return the content of the regular file ``path``, which may have at most ``most`` bytes. ``within`` is
-    the run directory (one recording) that contains ``path``; symbolic links below it are not followed. If
-    ``within`` is None, they are followed.
+    the run directory that contains it; links below it are not followed. None: links are followed.
 
     Raises:
       OSError: the file does not exist, is not a regular file, or is reached through a link below ``within``.
@@ -111,12 +109,11 @@ def read(path: Path, most: int, *, within: Path | None = None) -> bytes:
 
 
 def descriptor(path: Path, flags: int, *, within: Path | None = None, mode: int = PRIVATE) -> int:
-    """Open the regular file ``path`` with the ``flags`` of ``os.open``, and return its descriptor.
+    """Open the regular file ``path`` with the ``flags`` of ``os.open``, and return its descriptor. With
+    O_CREAT, a missing file is created with ``mode`` less the umask, and a link at ``path`` is an error.
 
-    With O_CREAT in ``flags``, a missing file is created with ``mode`` less the umask, and a link at ``path``
-    is an error. ``within`` is the run directory (one recording) that contains ``path``; symbolic links below
-    it are not followed. If ``within`` is None, they are followed (with O_CREAT, only in the directories of
-    ``path``).
+    ``within`` is the run directory that contains ``path``; links below it are not followed. None: links are
+    followed (with O_CREAT, only in the directories of ``path``).
 
     Raises:
       OSError: the file cannot be opened, is not a regular file, or is reached through a link below
@@ -139,16 +136,15 @@ def descriptor(path: Path, flags: int, *, within: Path | None = None, mode: int 
 
 def append(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> int:
     """Open the file ``path`` for appending, and create it with ``mode`` (less the umask) if it is missing.
-    Return its descriptor. ``within`` is the run directory (one recording) that contains ``path``; symbolic
-    links below it are not followed. If ``within`` is None, links in the directories of ``path`` are followed.
-    A link at ``path`` itself is an OSError."""
+    Return its descriptor. ``within`` is the run directory that contains it; links below it are not followed.
+    None: links in the directories of ``path`` are followed. A link at ``path`` is an OSError."""
     return descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, within=within, mode=mode)
 
 
 def extend(path: Path, data: bytes, *, within: Path | None = None) -> None:
     """Append ``data`` to the file ``path``, and create the file if it is missing. ``within`` is the run
-    directory (one recording) that contains ``path``; symbolic links below it are not followed. If ``within``
-    is None, links in the directories of ``path`` are followed. A link at ``path`` itself is an OSError."""
+    directory that contains it; links below it are not followed. None: links in the directories of ``path``
+    are followed. A link at ``path`` is an OSError."""
     fd = append(path, within=within)
     try:
         os.write(fd, data)
@@ -158,9 +154,8 @@ def extend(path: Path, data: bytes, *, within: Path | None = None) -> None:
 
 def touch(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> None:
     """Set the modification time of the file ``path`` to now, and create it with ``mode`` (less the umask) if
-    it is missing. ``within`` is the run directory (one recording) that contains ``path``; symbolic links
-    below it are not followed. If ``within`` is None, links in the directories of ``path`` are followed. A
-    link at ``path`` itself is an OSError."""
+    it is missing. ``within`` is the run directory that contains it; links below it are not followed. None:
+    links in the directories of ``path`` are followed. A link at ``path`` is an OSError."""
     fd = descriptor(path, os.O_WRONLY | os.O_CREAT, within=within, mode=mode)
     try:
         os.utime(fd)
@@ -172,9 +167,8 @@ def make_directory(
     path: Path, *, within: Path | None = None, mode: int = PRIVATE_DIRECTORY, parents: bool = False
 ) -> None:
     """Create the directory ``path`` with ``mode`` (less the umask) if it is missing; with ``parents``, also
-    the missing directories above it (below ``within``, if given). ``within`` is the run directory (one
-    recording) that contains ``path``; symbolic links below it are not followed. If ``within`` is None, links
-    are followed.
+    the missing directories above it. ``within`` is the run directory that contains it; links below it are not
+    followed. None: links are followed.
 
     Raises:
       OSError: the directory cannot be created, or something below ``within`` is a link or not a directory.
@@ -195,8 +189,8 @@ def make_directory(
 
 def make_new_directory(path: Path, *, within: Path | None = None, mode: int = PRIVATE_DIRECTORY) -> bool:
     """Create the directory ``path`` with ``mode`` (less the umask), and return True. If something with that
-    name exists, create nothing and return False. ``within`` is the run directory (one recording) that
-    contains ``path``; symbolic links below it are not followed. If ``within`` is None, they are followed.
+    name exists, create nothing and return False. ``within`` is the run directory that contains it; links
+    below it are not followed. None: links in the directories of ``path`` are followed.
 
     Raises:
       OSError: the directory cannot be created.
@@ -211,24 +205,23 @@ def make_new_directory(path: Path, *, within: Path | None = None, mode: int = PR
 
 def remove(path: Path, *, within: Path | None = None) -> None:
     """Remove the file ``path``. If it is a link, the link is removed, not its target. ``within`` is the run
-    directory (one recording) that contains ``path``; symbolic links below it are not followed. If ``within``
-    is None, links in the directories of ``path`` are followed."""
+    directory that contains it; links below it are not followed. None: links in the directories of ``path``
+    are followed."""
     with _directory(path, within) as (directory, name):
         os.unlink(name, dir_fd=directory)
 
 
 def rename(path: Path, name: str, *, within: Path | None = None) -> None:
-    """Give the file ``path`` the new name ``name`` in the same directory. An earlier file with that name is
-    replaced. ``within`` is the run directory (one recording) that contains ``path``; symbolic links below it
-    are not followed. If ``within`` is None, links in the directories of ``path`` are followed."""
+    """Give the file ``path`` the new name ``name`` in the same directory, in place of an earlier file with
+    that name. ``within`` is the run directory that contains it; links below it are not followed. None: links
+    in the directories of ``path`` are followed."""
     with _directory(path, within) as (directory, old):
         os.replace(old, _plain(name, path), src_dir_fd=directory, dst_dir_fd=directory)
 
 
 def status(path: Path, *, within: Path | None = None) -> os.stat_result:
     """Return the ``os.stat_result`` (size and times) of the regular file ``path``. ``within`` is the run
-    directory (one recording) that contains ``path``; symbolic links below it are not followed. If ``within``
-    is None, they are followed.
+    directory that contains it; links below it are not followed. None: links are followed.
 
     Raises:
       OSError: the file does not exist, is not a regular file, or is reached through a link below ``within``.
@@ -238,9 +231,8 @@ def status(path: Path, *, within: Path | None = None) -> os.stat_result:
 
 
 def is_regular(path: Path, *, within: Path | None = None) -> bool:
-    """Return whether ``path`` is a regular file. ``within`` is the run directory (one recording) that
-    contains ``path``: the result is False for a file that is reached through a symbolic link below
-    ``within``. If ``within`` is None, links are followed."""
+    """Return whether ``path`` is a regular file. ``within`` is the run directory that contains it: the result
+    is False for a file that is reached through a link below it. None: links are followed."""
     try:
         status(path, within=within)
     except OSError:
@@ -250,8 +242,8 @@ def is_regular(path: Path, *, within: Path | None = None) -> bool:
 
 def names(path: Path, *, within: Path | None = None) -> list[str]:
     """Return the names of the entries of the directory ``path``, in no particular order; at most MOST_NAMES.
-    ``within`` is the run directory (one recording) that contains ``path``; symbolic links below it are not
-    followed. If ``within`` is None, they are followed.
+    ``within`` is the run directory that contains it; links below it are not followed. None: links are
+    followed.
 
     Raises:
       OSError: ``path`` is not a directory, or is reached through a link below ``within``.
@@ -292,8 +284,12 @@ def _directory(path: Path, within: Path | None) -> Iterator[tuple[int, str]]:
 
 def _below(path: Path, within: Path | None) -> tuple[str, ...]:
     """Return the parts of ``path`` below the directory ``within``: ``("events", "1-a.jsonl")``; if ``within``
-    is None, only the last part. Raise OSError if there is no part or one is ``..``, ValueError if ``path`` is
-    outside."""
+    is None, only the last part.
+
+    Raises:
+      OSError: there is no part, or a part is no name (``..``).
+      ValueError: ``path`` is outside of ``within``.
+    """
     parts = path.parts[-1:] if within is None else path.relative_to(within).parts  # ValueError: outside
     if not parts:
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))

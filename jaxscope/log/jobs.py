@@ -167,11 +167,8 @@ class Queue:
 
     def done(self, id: str, *, keep: bool = False) -> None:
         """Mark the job ``id`` (a program compiled for a target) as done and remove its files, because its
-        result is in the log of the run.
-
-        With ``keep``, for a job whose compiler crashed or took too long, the module is kept and the job is
-        marked as lost. The method ``again`` can then queue it once more.
-        """
+        result is in the log of the run. With ``keep``, the module is kept and the job is marked as lost, so
+        that ``again`` can queue it once more."""
         with contextlib.suppress(OSError):
             files.touch(self._file(id, "done"), within=self._run)
         with contextlib.suppress(OSError):
@@ -207,8 +204,8 @@ class Queue:
         return before
 
     def beat(self) -> None:
-        """Record that a process is compiling the programs in the queue, or is about to. Other processes can
-        see that. This is called every second."""
+        """Record that a process is compiling the programs in the queue, or is about to. This is called every
+        second."""
         with contextlib.suppress(OSError):
             self.make()
             files.touch(self.path / "alive", within=self._run)
@@ -223,9 +220,8 @@ class Queue:
                 files.remove(self.path / "behind", within=self._run)
 
     def behind(self) -> tuple[int, ...]:
-        """Return the ids of processes that compile for other runs and must finish before the programs of this
-        run are compiled. The tuple is empty if this run does not wait, or if no process works on its queue
-        now."""
+        """Return the ids of the processes, compiling for other runs, for which this run waits. Empty if it
+        does not wait, or if no process works on its queue now."""
         try:
             if files.status(self.path / "alive", within=self._run).st_mtime < time.time() - STALE_S:
                 return ()
@@ -234,9 +230,8 @@ class Queue:
             return ()
 
     def abandoned(self) -> frozenset[str]:
-        """Return the ids of the jobs (programs to compile for targets) that probably no process will compile.
-        These jobs have been in the queue for more than STALE_S seconds, and no process has worked on the
-        queue for as long."""
+        """Return the ids of the jobs (programs to compile for targets) that probably no process will compile:
+        for STALE_S seconds, they have been in the queue and no process has worked on it."""
         waiting = self.waiting()
         if not waiting:
             return frozenset()

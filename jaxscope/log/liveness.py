@@ -27,8 +27,8 @@ _TRIES = 5  # a reader that tests the lock holds it for some microseconds
 
 @functools.cache
 def machine() -> str:
-    """Return a text that identifies this machine since it was booted: the kernel's boot id, or if that cannot
-    be read the host name."""
+    """Return a text that identifies this machine since it was booted, or if that is not possible, the host
+    name."""
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     with contextlib.suppress(Exception):
@@ -60,9 +60,9 @@ def is_running(pid: int) -> bool:
 
 
 def lock(fd: int) -> bool:
-    """Lock the open file with the descriptor ``fd`` until it is closed or this process ends, and return True.
-    Return False if another process has locked the file, or the file system has no locks. The lock lasts until
-    all copies of ``fd`` are closed, so a forked child must close its copy."""
+    """Lock the open file with the descriptor ``fd``, and return True. Return False if another process has
+    locked the file, or the file system has no locks. The lock lasts until all copies of ``fd`` are closed,
+    also those in forked children."""
     for _ in range(_TRIES):
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -107,15 +107,15 @@ def holds(path: Path, where: str | None, took: bool) -> bool | None:
 
 
 def recent(seconds: float) -> bool:
-    """Return whether the time ``seconds`` (since 1970) is at most STALE_S seconds ago. It may also be up to
-    STALE_S seconds in the future, because the clocks of two machines may differ."""
+    """Return whether the time ``seconds`` (since 1970) is less than STALE_S seconds ago. It may also be less
+    than STALE_S seconds in the future, because the clocks of two machines may differ."""
     return abs(time.time() - seconds) < STALE_S
 
 
 class Heartbeat:
     """Writes the heartbeat file ``path``: one line with the present time, which shows that this process is
-    alive. The process that watches a recorded program calls ``beat`` every second. With ``hold``, the first
-    ``beat`` also locks the file, until ``close`` or until this process ends."""
+    alive. With ``hold``, the first ``beat`` also locks the file, until ``close`` or until this process
+    ends."""
 
     def __init__(self, path: Path, *, hold: bool = True) -> None:
         self._path = path

@@ -136,8 +136,7 @@ def _joined(whole: RunDir, job: str, size: int | None, name: str, *, overwrite: 
 
 def _describe(whole: RunDir, job: str, size: int | None, name: str, started: float | None = None) -> None:
     """Write ``meta.json`` of ``whole``, the run of a job, create its folder ``blobs``, and remove its
-    ``diverged.txt`` and ``agreed.json``. Ranks (processes of the job) that start at the same time may all do
-    so.
+    ``diverged.txt`` and ``agreed.json``. Several ranks (processes of the job) may do so at the same time.
 
     Args:
       job: the id of the job.
@@ -156,8 +155,8 @@ def _describe(whole: RunDir, job: str, size: int | None, name: str, started: flo
 
 def _recent(whole: RunDir) -> bool:
     """Return whether a process that starts now may belong to the same launch of the job as the processes that
-    record to the run ``whole``: one of these was alive in the last OVER_S seconds. If none has a heartbeat,
-    return whether the run began less than JOIN_S seconds ago."""
+    record to the run ``whole``: one of these was alive in the last OVER_S seconds, or if none has a
+    heartbeat, the run began less than JOIN_S seconds ago."""
     # A heartbeat is written every second. Without any, all ranks start within JOIN_S seconds.
     beats = [b for r in store.rank_runs(whole) if (b := liveness.beat_of(r.heartbeat)) is not None]
     if any(b.going or time.time() - b.at < OVER_S for b in beats):
@@ -183,8 +182,7 @@ def whole_of(place: RunDir) -> RunDir | None:
 
 def write_diverged(whole: RunDir, line: str) -> None:
     """Record in ``whole``, the run of a job, that its ranks (processes) run different programs. ``line`` is a
-    sentence that says how they differ. The processes of jaxscope that watch the ranks look for this record.
-    Raises OSError if the file cannot be written."""
+    sentence that says how they differ. Raises OSError if the file cannot be written."""
     files.write(whole.path / DIVERGED, line + "\n", within=whole.path)
 
 
@@ -203,8 +201,7 @@ def was_ended(whole: RunDir, places: Iterable[RunDir]) -> bool:
 
 def write_agreed(whole: RunDir, calls: Mapping[str, Sequence[int]]) -> None:
     """Record in ``whole``, the run of a job, which calls of jitted functions may run their programs under
-    ``--stop-on-divergence``: those whose program all ranks (processes) of the job have compiled. A rank waits
-    for this record before it runs a program.
+    ``--stop-on-divergence``. A rank (process of the job) waits for this record before it runs a program.
 
     Args:
       calls: {name of a rank's directory: numbers of this rank's latest calls that may run}.
@@ -227,8 +224,7 @@ def agreed(whole: RunDir) -> dict[str, list[int]] | None:
 
 def found_below(path: Path, depth: int = 5) -> list[RunDir]:
     """Return the recordings of single processes in the directory ``path`` and its subdirectories, down to
-    ``depth`` levels. ``path`` may be a recording itself, a run, or a directory that contains runs. Links are
-    not followed."""
+    ``depth`` levels. ``path`` may be a recording itself. Links are not followed."""
     here = RunDir(path)
     if removal.is_run(path):
         return store.rank_runs(here) or ([] if "job" in here.meta and not here.logs() else [here])
@@ -243,9 +239,8 @@ def found_below(path: Path, depth: int = 5) -> list[RunDir]:
 
 def copy(place: RunDir, into: RunDir, rank: int, **given: Any) -> RunDir:
     """Copy ``place``, the recording of one process, into ``into``, the run of a job, as the process with the
-    number ``rank``. Return the new directory. The program texts are copied to ``into/blobs``, which all ranks
-    share. ``given`` are entries for the ``meta.json`` of the copy, each instead of the entry with the same
-    name.
+    number ``rank``. Return the new directory. The program texts are copied to ``into/blobs``. ``given`` are
+    entries for the ``meta.json`` of the copy.
 
     Raises:
       OSError: something cannot be read or written.

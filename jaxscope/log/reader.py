@@ -52,9 +52,9 @@ MAX_GROWTH = 640 << 20  # bytes of memory by which this process may grow while i
 
 
 def decode(line: bytes, decoder: Decoder | None = None) -> AnyEvent | Unknown | None:
-    """Decode one line of a log to an event. Return None if the line is damaged. An event of a newer version,
-    of an unknown kind or with fields of other types, becomes ``Unknown``. ``decoder`` reads only some fields
-    of the events, which is faster; None: all fields are decoded."""
+    """Decode one line of a log to an event. Return None if the line is damaged. An event of an unknown kind,
+    or with fields of other types, becomes ``Unknown``. ``decoder`` reads only some fields of the events;
+    None: all fields are decoded."""
     try:
         event: AnyEvent = (decoder or _decoder).decode(line)
         if _LONG in line.translate(_AS_ZEROS) and not _sound(msgspec.to_builtins(_decoder.decode(line))):
@@ -81,9 +81,8 @@ def decode(line: bytes, decoder: Decoder | None = None) -> AnyEvent | Unknown | 
 
 
 def _decoded(text: bytes, decoder: Decoder | None) -> list[AnyEvent | Unknown] | None:
-    """Decode ``text``, several lines of a log, together, which is faster than one by one. Return None if this
-    fails, for example because a line is damaged or of an unknown kind; each line must then be decoded
-    alone."""
+    """Decode ``text``, several lines of a log, together. Return None if this fails, for example because a
+    line is damaged or of an unknown kind; each line must then be decoded alone."""
     number = text.count(b"\n") + 1
     # If each line ends with a brace and the next begins with one, no event spans several lines.
     apart = text.count(b"}\n{") == number - 1
@@ -136,8 +135,8 @@ class _File:
         self, progress: Callable[[int], None] | None = None, size: int = CHUNK
     ) -> Iterator[list[AnyEvent | Unknown]]:
         """Yield the events that were added to the log since the last call, as lists, each read from about
-        ``size`` bytes. The file is closed while the caller has a list. ``progress``, if any, is called before
-        each list with the number of bytes that were read for it."""
+        ``size`` bytes. ``progress``, if any, is called before each list with the number of bytes that were
+        read for it."""
         before = self.offset
         while (text := self._lines(size)) is not None:
             events = _decoded(text, self._decoder)
@@ -250,8 +249,7 @@ class Reader:
     written since the last call of any of them.
 
     Events of different processes are merged in order of time, except by ``pieces``. Events of one process
-    stay in the order in which they were written. All but ``poll`` return the name of the log with each event,
-    because two processes may have had the same process id.
+    stay in the order in which they were written.
 
     Args:
       decoder: a decoder that reads only some fields of the events, which is faster. It must know all kinds of
@@ -285,8 +283,8 @@ class Reader:
         self, progress: Callable[[int, int], None] | None = None
     ) -> Iterator[tuple[str, AnyEvent | Unknown]]:
         """Yield (name of the log, event) for each event that was written since the last call, merged by time.
-        The logs are read piece by piece, so the events are never all in memory. ``progress``, if any, is
-        called with (bytes read so far, bytes to read)."""
+        The events are never all in memory. ``progress``, if any, is called with (bytes read so far, bytes to
+        read)."""
         counted = self._begin(progress)
         size = max(CHUNK // max(1, len(self._files)), LEAST)
         if len(self._files) == 1:
@@ -338,9 +336,9 @@ class Reader:
         return counted
 
     def counts(self) -> dict[str, memoryview]:
-        """Return the present values of the counters of the processes whose logs earlier calls have read:
-        {name of a log: the numbers in the ``.counts`` file beside it}. The field ``cell`` of an event is an
-        index into these numbers (log.counts)."""
+        """Return {name of a log: the numbers in the ``.counts`` file beside it}, the present values of
+        counters, for the logs that earlier calls have read. The field ``cell`` of an event is an index into
+        these numbers."""
         return {path.stem: found for path in self._files if len(found := counts.read(path))}
 
     def _unread(self) -> int:

@@ -115,9 +115,9 @@ class Store:
         _call(lambda: self._fs.pipe({f"{self._root}/{name}": data for name, data in objects.items()}))
 
     def get(self, wanted: dict[str, int]) -> dict[str, bytes]:
-        """Return {path: content} of objects in the store. Objects that do not exist are missing in the
-        result, unless 0 bytes of them are wanted. ``wanted`` is {path: number of bytes to read from the
-        beginning of the object}."""
+        """Return {path: content} of objects in the store. ``wanted`` is {path: number of bytes to read from
+        the beginning of the object}. Objects that do not exist are missing in the result, unless 0 bytes of
+        them are wanted."""
         names = [name for name, size in wanted.items() if size]
         paths = [f"{self._root}/{name}" for name in names]
         ends = [wanted[name] for name in names]
@@ -148,7 +148,7 @@ def one_line(error: object) -> str:
 
 def _call(action: Callable[[], Any]) -> Any:
     """Return the result of ``action()``, which uses a remote store. Errors of the store's package become
-    OSErrors. In the main thread, there is a time limit of CALL_S seconds."""
+    OSErrors. In the main thread, there is mostly a time limit of CALL_S seconds."""
 
     def late(number: int, frame: object) -> None:
         raise TimeoutError(f"no answer for {CALL_S:.0f} s")
@@ -362,8 +362,7 @@ def fetched(url: str, home: Path) -> Path:
     ``url`` is that of one process inside the run of a job, the run of the job is downloaded, and the
     directory of the process in it is returned.
 
-    Logs and program texts that an earlier download brought, and that have not grown since, are not downloaded
-    again. A second call in this process with the same arguments downloads nothing.
+    A second call in this process with the same arguments downloads nothing.
 
     Raises:
       RunNotFound: there is no run at ``url``.
@@ -418,6 +417,7 @@ def _download(store: Store, path: Path) -> None:
     for file, sizes in pieces.items():
         # If a piece is missing, the pieces after it cannot be used.
         whole[file] = [sizes[n] for n in itertools.takewhile(sizes.__contains__, itertools.count())]
+        # Logs and program texts of an earlier download that have not grown are not downloaded again.
         there = files.is_regular(path / file, within=path) and file.endswith(_GROW)
         if there and files.status(path / file, within=path).st_size == sum(whole[file]):
             del whole[file]

@@ -66,9 +66,9 @@ def is_run(path: Path) -> bool:
 
 
 def in_use(path: Path) -> bool:
-    """Return whether a process writes to the run directory ``path`` now, or watches its program. A process on
-    another machine is noticed only if the file system shares locks between machines. For the run of a job,
-    this also holds for the recordings of its processes."""
+    """Return whether a process writes to the run directory ``path`` now, or to the recording of a process in
+    it, or watches its program. A process on another machine is noticed only if the file system shares locks
+    between machines."""
     if _written(path):
         return True
     try:
@@ -91,8 +91,8 @@ def _written(path: Path) -> bool:
 
 def own_files(path: Path) -> list[Path]:
     """Return the files in the run directory ``path`` with names that jaxscope gives, as paths relative to
-    ``path``: ``events/12-ab.jsonl``. ``meta.json``, incomplete files, profiles and the files of runs inside
-    it are left out."""
+    ``path``: ``events/12-ab.jsonl``. Left out are ``meta.json``, incomplete files, profiles and the files of
+    runs inside it."""
     found: list[Path] = []
     for part, ours in {"": _FILES, **_WITHIN}.items():
         with contextlib.suppress(OSError):

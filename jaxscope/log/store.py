@@ -72,15 +72,15 @@ def runs_home(start: Path | None = None) -> Path:
 
 
 def clean_name(text: str) -> str:
-    """Return a file name made from ``text``. All characters except letters and digits of any script, dots,
-    dashes and underscores are replaced: ``my run!`` -> ``my-run``. The name is never empty, and has at most
-    60 characters and 120 bytes: file systems allow 255, and extensions are added to it."""
+    """Return a file name made from ``text``: ``my run!`` -> ``my-run``. It has only letters and digits of any
+    script, dots, dashes and underscores. It is never empty, and has at most 60 characters and 120 bytes."""
     return _clean(text) or "run"
 
 
 def _clean(text: str, also: str = "") -> str:
     name = re.sub(rf"[^\w.{also}-]+", "-", unicodedata.normalize("NFC", text)).strip("-.")[:60]
     try:
+        # File systems allow 255 bytes, and extensions are added to the name.
         name = os.fsencode(name)[:120].decode("utf-8", "ignore")
     except UnicodeError:  # this system's file names cannot have the characters
         name = re.sub(rf"[^A-Za-z0-9._{also}-]+", "-", name).strip("-.")
@@ -119,7 +119,7 @@ def create(
 
 def make_home(path: Path) -> None:
     """Create the run directory ``path``, which other users cannot read, and its missing parent directories.
-    If it is in ``.jaxscope/runs``, also write a ``.gitignore`` in ``.jaxscope``. Raises OSError if the
+    In ``.jaxscope/runs``, also write ``.jaxscope/.gitignore`` if it is missing. Raises OSError if the
     directory cannot be created."""
     home = path.parent.parent
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -255,9 +255,8 @@ class RunDir:
 
     @property
     def settings(self) -> list[tuple[str, str]]:
-        """Return (name, value) of each environment variable or flag that ``--vary`` set for this run. The
-        list is empty if there are none. (``jaxscope run --vary`` runs a program once for each of several
-        values.)"""
+        """Return (name, value) of each environment variable or flag that ``jaxscope run --vary`` set for this
+        run; empty if there are none."""
         found = self.meta.get("settings")
         pairs = found.items() if isinstance(found, dict) else ()
         return [(name, value) for name, value in pairs if isinstance(value, str)]
@@ -397,8 +396,8 @@ def _is_run(path: Path, within: Path | None = None) -> bool:
 
 def sub_run(run: RunDir, label: str | int) -> Path:
     """Return the path for a new sub-run of ``run``: a further recording of the same program, with other
-    devices or settings. Its name is ``label`` as a file name, with ``~2``, ``~3``, ... at the end if the name
-    is taken. The directory is not created."""
+    devices or settings. Its name is ``label`` as a file name, with ``~2``, ``~3``, ... if that is taken. The
+    directory is not created."""
     stem = _clean(str(label), "=@,+") or "run"
     home = run.path / SUBS
     return next(p for p in (home / (stem + more) for more in _endings()) if not p.exists())
@@ -420,8 +419,7 @@ def sub_runs(run: RunDir) -> list[RunDir]:
 
 def rank_runs(run: RunDir) -> list[RunDir]:
     """Return the recordings of the processes (ranks) inside ``run``, the run of a job, in order of their
-    ranks. The list is empty if ``run`` is the recording of one process. Recordings of an earlier job in the
-    same directory are left out."""
+    names. Empty if there are none. Those of an earlier job in the same directory are left out."""
     return list(_rank_runs(run))
 
 
@@ -452,9 +450,8 @@ def parent_of(run: RunDir) -> RunDir | None:
 
 
 def texts_of(run: RunDir) -> Path:
-    """Return the run directory in whose ``blobs`` the program texts of ``run`` are stored. If ``run`` is the
-    recording of one process of a job, it is the run of the job; otherwise it is the directory of ``run``
-    itself."""
+    """Return the run directory in whose ``blobs`` the program texts of ``run`` are stored: for the recording
+    of one process of a job, the run of the job; otherwise the directory of ``run`` itself."""
     parent = parent_of(run) if run.path.parent.name == RANKS else None
     return run.path if parent is None else parent.path
 
@@ -487,8 +484,8 @@ def one_process(run: RunDir, rank: int | None = None) -> RunDir:
 
 def address(run: RunDir) -> str:
     """Return a text by which a command finds ``run``: the name of its directory, its path, or ``RUN/NAME`` if
-    it is inside another run. For the process of a job that commands show by default (``one_process``), it is
-    the address of the job."""
+    it is inside another run. For the process of a job that ``one_process`` selects, it is the address of the
+    job."""
     parent = parent_of(run)
     if parent is not None and run.path.parent.name == RANKS and one_process(parent).path == run.path:
         return address(parent)
@@ -512,10 +509,9 @@ def find(which: str | None = None) -> RunDir:
     """Return the run that a user means by ``which``: a directory, a name, the beginning of a directory's
     name, or ``latest``.
 
-    ``latest`` (or None) means the newest run that recorded anything, or the newest of all if none did. If
-    several runs have the same name, the newest of them is returned. ``RUN/NAME`` is a run inside another run:
-    ``latest/MESH=4x4`` by its setting, ``latest/16`` by its directory. A run in a store (``s3://...``) is
-    downloaded.
+    ``latest`` (or None) means the newest run that recorded anything, or the newest of all if none did. Of
+    several runs with the same name, the newest is returned. ``RUN/NAME`` is a run inside another run:
+    ``latest/MESH=4x4``. A run in a store (``s3://...``) is downloaded.
 
     Raises:
       RunNotFound: there is no such run (the hint has similar names), or several names begin with ``which``.

@@ -52,7 +52,7 @@ class Writer:
       first: returns the first event of a log. It is called with True in a forked child, which has a log of
         its own.
       of_program: whether this is a process of the recorded program. Its log is then locked until the process
-        ends, which shows that the process is alive. A second file is created, in which the last event
+        ends, if the file system has locks. A second file is created, in which the last event
         (RecordingStopped) has room even if the disk is full.
 
     Attributes:
@@ -134,9 +134,9 @@ class Writer:
         return blob, size
 
     def cell(self) -> tuple[int, memoryview, int] | None:
-        """Reserve a cell, a place for one counter, in the file of counters that is mapped into memory
-        (log.counts). Return (its index in the file, the mapped page that contains it, its index in the page).
-        Return None if the recording has stopped, or the file has no room or cannot be mapped."""
+        """Reserve a cell, a place for one counter, in the file of counters (log.counts). Return (its index in
+        the file, the mapped page that contains it, its index in the page). None if the recording has stopped,
+        or if there is no such place."""
         with self._lock:
             if self.stopped is None and self._fd is None:
                 self._open()

@@ -122,7 +122,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     def known_bytes(self) -> int:
         """Return the bytes of the arrays on all devices of the process together. Arrays whose devices or
         bytes on a device are unknown count with their global size, without copies (0 if that is unknown,
-        too). Then the result may be too small."""
+        too)."""
         unknown = sum(g.global_bytes or 0 for g in self.groups if g.all_bytes is None)
         return sum(self.by_device.values()) + unknown
 
@@ -161,14 +161,10 @@ def of_failure(run: Run) -> Snapshot | None:
 
 
 def fullest(found: list[Snapshot]) -> Snapshot | None:
-    """Return the snapshot (list of live arrays) in ``found`` that shows best what the memory is used for.
-    None if ``found`` is empty.
-
-    Only snapshots with at least NEAR (0.9) of the most bytes are considered. Of these, snapshots are dropped
-    in which a clearly larger share of the bytes belongs to arrays without a variable: while a call returns,
-    no variable refers to its results yet. The result is the remaining snapshot with the most bytes, the
-    latest if there are several.
-    """
+    """Return the snapshot (list of live arrays) in ``found`` that shows best what the memory is used for: the
+    one with the most bytes (of several, the latest), or one with nearly as many if clearly less of these
+    belongs to arrays without a variable. None if ``found`` is empty."""
+    # While a call returns, no variable refers to its results yet.
     most = max((s.bytes or 0 for s in found), default=0)
     near = [s for s in found if (s.bytes or 0) >= NEAR * most]
     least = min((s.unnamed_share or 0.0 for s in near), default=0.0)
@@ -222,11 +218,9 @@ def read(process: Process, event: ArraysSeen) -> Snapshot:
 
 def _failed(group: Group, devices: Collection[int], peaks: Mapping[int, int]) -> bool:
     """Return whether JAX could not allocate the arrays of ``group``: one array alone has more bytes than one
-    of its ``devices`` ever had in use. ``peaks`` is {device id: most bytes that were ever in use}.
-
-    A GPU allocates after the call has returned. So an array whose allocation failed is live and has its full
-    size until its variable is deleted (JAX 0.11, H200).
-    """
+    of its ``devices`` ever had in use. ``peaks`` is {device id: most bytes that were ever in use}."""
+    # A GPU allocates after the call has returned. So an array whose allocation failed is live and has its
+    # full size until its variable is deleted (JAX 0.11, H200).
     if group.device_bytes is None or group.memory_kind not in (None, "device"):
         return False
     return any(group.device_bytes > peaks[d] * max(1, group.count) for d in devices if d in peaks)
@@ -269,9 +263,7 @@ def tree_of(g: Group) -> str | None:
     """Return the first variable in the path of ``g``, with an attribute directly after it. None if no
     variable leads to the arrays.
 
-    ``state.params['block0']['w']`` -> ``state.params``; ``opt_state[*].mu['w']`` -> ``opt_state``. Reports
-    sum up bytes by this name, because it mostly stands for all parameters or the whole optimizer state.
-    """
+    ``state.params['block0']['w']`` -> ``state.params``; ``opt_state[*].mu['w']`` -> ``opt_state``"""
     if g.path is None:
         return None
     steps = tokens(g.path)
@@ -286,9 +278,8 @@ _OF_BATCH = {"batch", "batches", "inputs", "targets", "labels", "images", "token
 
 def kind_of(run: Run) -> Callable[[Group], str]:
     """Return a function that takes a group of arrays and returns PARAMETERS, OPTIMIZER, BATCH or OTHER. It
-    decides by the words in the path of the group (``params``, ``opt_state``, ``batch``). Without such a word,
-    the result is BATCH if the line that created the arrays has copied arrays from the host to a device
-    several times."""
+    decides by the words in the path of the group (``params``, ``opt_state``, ``batch``), and by transfers to
+    devices at the line that created the arrays."""
     sent = {
         e.site.place
         for p in run.processes.values()
@@ -390,12 +381,8 @@ def growing(run: Run) -> list[Growth]:
     """Return the containers and arrays that grew from each snapshot (list of live arrays) to the next: likely
     memory leaks. The ones that gain most bytes per step (or second) come first.
 
-    A container or array must have grown steadily (``_steady``) over at least FEWEST successive snapshots at
-    different steps, and must still exist in the second half of the run. If steps are not counted,
-    FEWEST_BY_TIME snapshots are needed. All arrays of a container are added up, because they may have
-    different shapes. Containers with a maximum length, and lists that are only being filled, are left out
-    (``_fills_up``).
-    """
+    They must have grown steadily, until the second half of the run. Containers with a maximum length, and
+    lists that are only being filled, are left out."""
     found = []
     for process in run.processes.values():
         recorded = [read(process, e) for e in process.snapshots]
@@ -405,6 +392,7 @@ def growing(run: Run) -> list[Growth]:
         if len(snapshots) < fewest:
             continue
         gaining = _gaining(snapshots[0][1], snapshots[-1][1])
+        # All arrays of a container are added up, because they may have different shapes.
         series, latest = _series(snapshots, gaining, from_none=not in_steps)
         held = {_holder(g, gaining): g.held for s in recorded for g in s.groups if g.held is not None}
         for key, seen in series.items():
@@ -464,27 +452,25 @@ def _gaining(first: Snapshot, last: Snapshot) -> set[str]:
 
 
 def _at_steps(recorded: list[Snapshot]) -> list[tuple[float, Snapshot]]:
-    """Return (step, last snapshot of that step) in order of the steps. Snapshots without a step are left out,
-    and the one at the exit of the program: it may follow the last step without growth in between."""
+    """Return (step, last snapshot of that step) in order of the steps. Snapshots without a step, and the one
+    at the exit of the program, are left out."""
+    # The snapshot at the exit may follow the last one without growth in between.
     by_step = {s.step: s for s in recorded if s.step is not None and s.why != "exit"}
     return [(step, by_step[step]) for step in sorted(by_step)]
 
 
 def _at_times(run: Run, recorded: list[Snapshot]) -> list[tuple[float, Snapshot]]:
     """Return (seconds since the run began, snapshot) in order of time. The snapshot at the exit of the
-    program is left out: it may follow another one without growth in between."""
+    program is left out."""
     found = ((run.seconds_at(s.t_ns), s) for s in recorded if s.why != "exit")
     return [(at, s) for at, s in found if at is not None]
 
 
 def _holder(g: Group, gaining: set[str]) -> object:
-    """Return a key for the container of the arrays ``g``, the same in all snapshots of the run.
-
-    The key is the path of the outermost container that is in ``gaining``, or that has ``[*]`` instead of an
-    index: ``history[*].params`` -> ``history[*]``. Without such a container, it is the path of the arrays,
-    with ``*`` for each number. If no variable leads to the arrays, it has the line that created them and
-    their dtype.
-    """
+    """Return a key for the container of the arrays ``g``, the same in all snapshots of the run: the path of
+    the outermost container that is in ``gaining``, or that has ``[*]`` instead of an index
+    (``history[*].params`` -> ``history[*]``). Without such a container, it is the path of the arrays, with
+    ``*`` for each number; without a path, a tuple."""
     if g.path is None:
         return ("unnamed", g.origin, g.dtype)
     steps = tokens(g.path)
@@ -497,12 +483,10 @@ def _holder(g: Group, gaining: set[str]) -> object:
 
 def _fills_up(path: str, seen: list[Seen], snapshots: list[tuple[float, Snapshot]]) -> bool:
     """Return whether the container at ``path`` will stop growing, so that it is no leak: it has a maximum
-    length (``deque(maxlen=9)``), or it is a preallocated list (its length never changed) that is filled with
-    arrays.
+    length, or it is a list of constant length that is filled with arrays.
 
     ``seen`` has (step or seconds, number of arrays, bytes) for each snapshot with the container;
-    ``snapshots`` has (step or seconds, snapshot).
-    """
+    ``snapshots`` has (step or seconds, snapshot)."""
     container = path.removesuffix("[*]").removesuffix(".<cache>")
     filled = [at for at, n, _ in seen if n]
     during = [s for at, s in snapshots if filled and filled[0] <= at <= filled[-1]]
@@ -529,14 +513,9 @@ def _rising(seen: list[Seen]) -> list[Seen]:
 
 
 def _steady(seen: list[Seen], in_steps: bool) -> bool:
-    """Return whether a container grew for long enough, and is not about to stop growing. ``seen`` has
-    (position, number of arrays, bytes) for each snapshot. A position is a step if ``in_steps``, else a time
-    in seconds.
-
-    The container must have grown during at least LEAST_STEPS steps. If steps are not counted, it must have
-    gained at least LEAST_STEPS arrays, or be one array that became larger. In the second half of the
-    snapshots, it must have grown at least half as fast as in the first half.
-    """
+    """Return whether a container grew for long enough (LEAST_STEPS steps, or as many new arrays), and in the
+    second half of the snapshots at least half as fast as in the first half. ``seen`` has (position, number of
+    arrays, bytes) for each snapshot. A position is a step if ``in_steps``, else a time in seconds."""
     (first, had, _), (last, has, _) = seen[0], seen[-1]
     if (last - first if in_steps else has - had or LEAST_STEPS) < LEAST_STEPS:
         return False

@@ -107,8 +107,8 @@ def reason(run: Run, c: Compilation) -> Cause:
 
 def changed_input(run: Run, c: Compilation) -> Cause | None:
     """Return a change of an input (shape, dtype, sharding, ...) that is certain, if the function object of
-    ``c`` was created for this call alone; otherwise None. None also if several arrays changed their shapes,
-    but along no common axis."""
+    ``c`` was created for this call alone; otherwise None. None also if arrays changed their shapes along no
+    common axis."""
     decisive, found = of(run, c)[0], reason(run, c)
     # Without a common axis, they are probably the parameters of models of several sizes.
     if decisive.kind != "new_function" or found.kind not in OF_INPUTS or not _along_one_axis(of(run, c)):

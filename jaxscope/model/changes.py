@@ -115,9 +115,8 @@ class Changes(msgspec.Struct, frozen=True):
 
     @property
     def same(self) -> bool:
-        """Return whether the two programs have equal ids (the same StableHLO, options and target) and no
-        known difference. Equal ids do not suffice: another XLA version, or other flags, may compile the same
-        StableHLO differently."""
+        """Return whether the two programs have equal ids and no known difference."""
+        # Equal ids do not suffice: another XLA, or other flags, may compile the same StableHLO differently.
         return self.before == self.after and not any(self.parts.values())
 
     @property
@@ -129,7 +128,7 @@ class Changes(msgspec.Struct, frozen=True):
 
 def between(run_a: Run, a: Program, run_b: Run, b: Program) -> Changes:
     """Return the differences between program ``a`` of ``run_a`` and program ``b`` of ``run_b``. Source lines
-    are compared only if both runs are the same, because the source may have changed between two runs."""
+    are compared only if both runs are the same."""
     before, after = run_a.texts_of(a), run_b.texts_of(b)
     old, new = metrics.of(run_a, a), metrics.of(run_b, b)
     hlo = _both(_readable(before.hlo), _readable(after.hlo))

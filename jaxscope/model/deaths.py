@@ -67,12 +67,10 @@ def of_run(run: Run) -> Death | None:
 
 
 def without_memory(c: Compilation) -> bool:
-    """Return whether memory ran out in the program that ``c`` compiled. The error message tells that: it
-    names the HLO module of the program (``jit_step``).
-
-    The line of the error does not tell: a GPU runs a program after the call has returned, and the error is
-    raised at the next line that needs a result.
-    """
+    """Return whether memory ran out in the program that ``c`` compiled: the error message names the HLO
+    module of the program (``jit_step``)."""
+    # The line of the error does not tell: a GPU runs a program after the call has returned, and the error is
+    # raised at the next line that needs a result.
     process = c.process
     messages = [e.error for e in reversed(process.snapshots) if e.error is not None]
     if process.died is not None and no_memory(process.died.message):
@@ -97,13 +95,9 @@ def removed_name(run: Run) -> Removed | None:
 
 def donors(run: Run, message: str) -> list[tuple[Compilation, str]]:
     """Return (call, argument path) of the donated arguments that may be the array that was deleted according
-    to the error ``message``. Each argument of a function is returned once, with the latest call that donated
-    it; at most MOST are returned, the latest call first.
-
-    A message such as "Array has been deleted with shape=float32[4,4]" selects the arguments with this shape
-    and dtype; "... deleted or donated" selects all donated arguments. Return an empty list for any other
-    message.
-    """
+    to the error ``message``: each argument of a function once, with the latest call that donated it; at most
+    MOST, the latest call first. If the message names a shape and dtype, only arguments with these are
+    returned. Empty if it is another error."""
     match = _DELETED.search(message)
     if match is None:
         return []

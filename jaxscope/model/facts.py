@@ -134,12 +134,9 @@ def _transferred(run: Run) -> dict[str, float]:
 
 
 def _transfers(run: Run, name: str, attribute: str) -> dict[str, float]:
-    """Return the number or the bytes of all transfers of the run to the host and to devices. ``attribute`` is
-    ``count`` or ``bytes``; ``name`` is the beginning of the names in the result. Unknown numbers count as 0.
-    Empty if transfers were not recorded.
-
-    ``_transfers(run, "bytes", "bytes")`` -> ``{"bytes_to_host": 4096, "bytes_to_devices": 1024}``
-    """
+    """Return the number or the bytes of all transfers of the run to the host and to devices:
+    ``{"bytes_to_host": 4096, "bytes_to_devices": 1024}``. ``attribute`` is ``count`` or ``bytes``; ``name``
+    is the beginning of the names. Unknown numbers count as 0. Empty if transfers were not recorded."""
     if not transfers.counted(run):
         return {}
     found = transfers.transfers(run)

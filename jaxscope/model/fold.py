@@ -41,8 +41,7 @@ _BIT = {ev.TRACE: 1, ev.LOWER: 2, ev.COMPILE: 4}
 
 class Fold:
     """All records (processes, functions, compilations, programs) of a run so far. ``apply`` adds an event to
-    them; the subclass ``Run`` adds queries. ``version`` grows with every event, so that a view can find out
-    whether it must redraw."""
+    them; the subclass ``Run`` adds queries. ``version`` grows with every event."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -128,12 +127,9 @@ class Fold:
             self._target(event)
 
     def count(self, log: str, numbers: Sequence[int]) -> None:
-        """Update the counts that grow without events (calls, steps, fast-path misses).
-
-        ``numbers`` are the contents of the counts file of the log with the name ``log`` (see ``log.counts``).
-        Each count was introduced by an event. The field ``cell`` of this event is the index of the count in
-        ``numbers``.
-        """
+        """Update the counts that grow without events (calls, steps, fast-path misses). ``numbers`` are the
+        contents of the counts file of the log with the name ``log``. The field ``cell`` of an event is the
+        index of its count there."""
         for cell, event in list(self._cells.get(log, {}).items()):
             field = "index" if isinstance(event, ev.Step) else "count"
             if 0 <= cell < len(numbers) and numbers[cell] > getattr(event, field):

@@ -19,8 +19,8 @@ FAR = 200  # a line so many lines below the first line of a function is not in t
 
 def find_functions(run: Run, text: str) -> list[Function]:
     """Return the functions of ``run`` that match ``text``: an id, a name or a part of it, a file, or a line
-    (``file:line``). Several functions, such as lambdas, can match: the user's come first, and of these the
-    slowest. If functions of the user match by name, file or first line, all others are left out.
+    (``file:line``). The user's functions come first, the slowest of them at the beginning. If functions of
+    the user match by name, file or first line, all others are left out.
 
     Raises:
       UsageError: nothing matches; the hint lists similar names, or else names of this run.
@@ -91,8 +91,8 @@ def is_called(f: Function, text: str) -> bool:
 
 
 def has_twin(run: Run, f: Function) -> bool:
-    """Return whether another function of the run has the same name, file and line as ``f``: a decorator or
-    factory created both. Reports then need more than the name to tell them apart."""
+    """Return whether another function of the run has the same name, file and line as ``f``, as if a factory
+    made both."""
     place = f.seen.name, f.seen.file, f.seen.line
     return any(
         g is not f and (g.seen.name, g.seen.file, g.seen.line) == place for g in run.functions.values()
@@ -128,8 +128,8 @@ def _place(f: Function, text: str) -> bool:
 
 def _around(functions: list[Function], text: str) -> list[Function]:
     """Return the functions that probably contain the line ``text`` (``train.py:12``): those whose first line
-    is the nearest one above it. Only first lines (often of a decorator) are known. Empty if ``text`` is no
-    line, or if no function begins less than FAR lines above it."""
+    is the nearest one above it. Empty if ``text`` is no line, or if no function begins less than FAR lines
+    above it."""
     name, _, line = text.rpartition(":")
     if not name or not line.isdecimal():
         return []

@@ -59,9 +59,9 @@ class Shared:
         self._met = 0
 
     def of(self, event: Any) -> None:
-        """Replace the field values of ``event`` in place by equal objects of earlier events, to save memory.
-        ``event`` is an event, a Key or the Facts of a key; objects of other types stay unchanged. Nobody may
-        change the values afterwards, because several events share them."""
+        """Replace the field values of ``event`` in place by equal objects of earlier events. ``event`` is an
+        event, a Key or the Facts of a key; objects of other types stay unchanged. Nobody may change the
+        values afterwards."""
         table = self._tables.get(type(event))
         if table is None:
             return

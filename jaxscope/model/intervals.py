@@ -70,8 +70,8 @@ class Threads:
           end: when the phase ended, in nanoseconds since the epoch.
           seconds: the length of the phase.
         """
-        # Times and seconds come from different clocks, so the begin of a phase is not exact. A phase counts as
-        # inside if its middle is inside the other phase.
+        # A phase counts as inside if its middle is inside the other phase: times and seconds come from
+        # different clocks, so the begin of a phase is not exact.
         begin, phases, own = end - int(seconds * 1e9), self._phases.setdefault(thread, []), seconds
         while phases and phases[-1][0] > begin:
             _, other, inner = phases.pop()

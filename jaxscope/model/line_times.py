@@ -76,15 +76,13 @@ def by_line(run: Run) -> list[Spent]:
 
 @cached_until_changed
 def entries(run: Run) -> list[tuple[str, LineTime]]:
-    """Return the recorded times of the main thread, each as (what the thread did, the time).
-
-    Calls of compiled functions and operations are recognized by their place: JAX compiled something there. If
-    the thread slept in such an operation or in Python code, the time of the sleep is a separate entry. Empty
-    if nothing was measured.
-    """
+    """Return the recorded times of the main thread, each as (what the thread did, the time). Empty if nothing
+    was measured. If the thread slept in an operation outside jit or in Python code, the time of the sleep is
+    an entry of its own."""
     times = measured(run)
     if times is None:
         return []
+    # Calls of compiled functions and operations are recognized by their place: JAX compiled something there.
     called: dict[tuple[str, int, int], str] = {}
     for c in run.compilations.values():
         if c.entry == "call" and c.site is not None and c.missed is not None and c.missed.column is not None:
@@ -125,8 +123,8 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
 
 def seconds_at(run: Run, lines: Collection[tuple[str, int]]) -> float | None:
     """Return the seconds that the main thread spent on operations outside jit and on waiting for values, at
-    one of ``lines`` or in a function called there. ``lines`` are (file, number). Return None if nothing was
-    measured, or if there are too few samples."""
+    one of ``lines``, (file, number), or in a function called there. None if nothing was measured, or if there
+    are too few samples."""
     found = [
         t
         for doing, t in entries(run)
@@ -137,8 +135,8 @@ def seconds_at(run: Run, lines: Collection[tuple[str, int]]) -> float | None:
 
 def seconds_in_loop(run: Run, stack: Sequence[Frame]) -> float | None:
     """Return the seconds that the main thread spent on operations outside jit and on waiting for values in
-    one loop: the innermost loop around a line of ``stack``. ``stack`` has the user's frames, the innermost
-    first. Return None if there is no loop, if nothing was measured, or if there are too few samples."""
+    one loop: the innermost loop around the first line of ``stack`` (user's frames, innermost first) that is
+    in a loop. None if there is no loop, if nothing was measured, or if there are too few samples."""
     around = next((list(_around(run, [frame])) for frame in stack if list(_around(run, [frame]))), [])
     inside = [
         t
@@ -150,22 +148,20 @@ def seconds_in_loop(run: Run, stack: Sequence[Frame]) -> float | None:
 
 def _seconds(times: Sequence[LineTime]) -> float | None:
     """Return the sum of the seconds of ``times``. None if it is less than LONG_S and has fewer than FEWEST
-    samples: its error is then large. (A sample has an error of at most 0.2 s, the time between two samples.
-    But a call of C code that waits is one sample, however long.)"""
+    samples: its error is then large."""
+    # A sample has an error of at most 0.2 s, the time between two samples. But a call of C code that waits is
+    # one sample, however long.
     seconds, samples = sum(t.seconds for t in times), sum(t.samples for t in times)
     return seconds if samples >= FEWEST or seconds >= LONG_S else None
 
 
 def running_seconds(run: Run, function: Function) -> float | None:
     """Return the seconds that the main thread spent in calls of the jitted ``function`` and on waiting for
-    its values. Return None if nothing was measured, or if there are too few samples.
+    its values. None if nothing was measured, if there are too few samples, or if more time was spent in waits
+    that may also be for other functions and cannot be divided.
 
-    A wait counts only if no other jitted function of the user can be its reason. Either it is in a loop that
-    calls ``function`` and no other jitted function. Or it follows a call of ``function`` in a function (or
-    the script) that calls no other jitted function, or that waits after each call of another one
-    (``_own_lines``). Of a wait in a loop that also calls other jitted functions, a part counts
-    (``_parts_in_loops``). Return None also if more time was spent in waits whose reason is unknown.
-    """
+    A wait counts if no other jitted function of the user can be its reason. Of a wait in a loop that also
+    calls other jitted functions, a part counts (``_parts_in_loops``)."""
     calls = [
         c
         for c in run.compilations.values()
@@ -187,6 +183,9 @@ def running_seconds(run: Run, function: Function) -> float | None:
             lines_after = _own_lines(run, stack[depth:], other) if other else range(f.line, sys.maxsize)
             own.setdefault((f.file, f.function), []).append(lines_after)
 
+    # A wait is for ``function`` if it is in a loop that calls no other jitted function, or if it follows a
+    # call in a Python function that calls no other one, or that waits after each call of another one
+    # (_own_lines).
     def waits(t: LineTime) -> bool:
         after = any(f.line in lines for f in t.stack for lines in own.get((f.file, f.function), ()))
         return after or not loops.isdisjoint(_around(run, t.stack))
@@ -205,11 +204,10 @@ def running_seconds(run: Run, function: Function) -> float | None:
 def _parts_in_loops(
     run: Run, function: Function, calls: Sequence[Compilation], is_own: Callable[[LineTime], bool]
 ) -> tuple[list[LineTime], float]:
-    """Return (times, seconds): the parts of waits in loops that call ``function`` and other jitted functions
-    which the calls of ``function`` probably cause, and the seconds of such waits that cannot be divided.
+    """Return (times, seconds) for waits in loops that call ``function`` and other jitted functions: the parts
+    of these waits that are probably for ``function``, and the seconds of waits that cannot be divided.
 
-    A wait is divided by the arithmetic operations of the programs that the loop calls. That is not possible
-    if a program has loops, or if one of the functions is called in another loop inside.
+    A wait is divided by the arithmetic operations of the programs that the loop calls.
 
     Args:
       calls: the recorded calls of jitted functions of the user.
@@ -263,10 +261,8 @@ def _share_in_loop(
 
 def _own_lines(run: Run, stack: Sequence[Frame], others: Set[int]) -> range:
     """Return the lines from a call of a jitted function to the next call of another one, in the Python
-    function that contains both. A wait on these lines is for the results of the call.
-
-    This is so only if the program has waited between the call of another function before and this call. The
-    range is empty if it has not, or if one loop contains this call and others.
+    function that contains both: a wait on these lines is for the results of the call. The range is empty if
+    the program may still wait there for an earlier call of another function.
 
     Args:
       stack: the line of the call, and the lines above it in the call stack.
@@ -318,8 +314,7 @@ class Loop(msgspec.Struct, frozen=True):
 
     @property
     def seconds(self) -> float:
-        """Return the sum of the seconds in which the thread did not sleep. (While it slept, it may have
-        waited for a device.)"""
+        """Return the sum of the seconds in which the thread did not sleep."""
         return sum(t.seconds - t.blocked for t in self.times)
 
     @property
@@ -338,14 +333,11 @@ class Loop(msgspec.Struct, frozen=True):
 
 
 def loops(run: Run, times: list[LineTime], least: float) -> list[Loop]:
-    """Return the loops in which at least ``least`` seconds of ``times`` were spent (without sleep). Times
-    outside of loops are left out.
+    """Return the loops in which at least ``least`` seconds of ``times`` were spent (without sleep).
 
-    If an inner loop has at least the part MOST of the seconds of the loop around it, only the inner loop is
-    returned, otherwise only the outer one. A loop in a function counts as nested in the loop that calls the
-    function. If some of the loops around a time call jitted functions, the other loops are ignored for this
-    time.
-    """
+    Of a loop and those inside it, or in functions that it calls, only the inner ones with at least the part
+    MOST of its seconds are returned, or else only the outer one. Around a time, loops that call no jitted
+    functions are ignored if others do."""
     calls = _with_calls(run)
     nested = [(list(_around(run, reversed(t.stack))), t) for t in times]
     nested = [([loop for loop in around if loop in calls] or around, t) for around, t in nested]
@@ -357,8 +349,8 @@ def loops(run: Run, times: list[LineTime], least: float) -> list[Loop]:
 
 def inner_loop(run: Run, loop: Loop, share: float) -> Frame | None:
     """Return the first line of the loop with the most seconds inside ``loop``, or inside a function that
-    ``loop`` calls. Return None if there is no such loop, or if its seconds are less than the fraction
-    ``share`` of those of ``loop``."""
+    ``loop`` calls. None if there is none, or if it has less than the fraction ``share`` of the seconds of
+    ``loop``."""
     seconds: dict[Frame, float] = {}
     for t in loop.times:
         for line, last in reversed(list(_around(run, reversed(t.stack)))):  # innermost first

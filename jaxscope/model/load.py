@@ -56,9 +56,8 @@ class Batch(msgspec.Struct):
 class Tail:
     """Reads the logs of a run into the attribute ``run``: at first completely, later only their new lines.
 
-    ``poll`` does all the work. It consists of ``read``, which reads and decodes files and may be slow, and
-    ``take``, which adds the events to the run. A view that must not block calls ``read`` and ``take`` in
-    different threads.
+    ``poll`` calls ``read``, which reads and decodes files and may be slow, and ``take``, which adds the
+    events to the run. A view that must not block calls these two in different threads.
 
     Args:
       run: the run to which events are added; None: a new one.
@@ -178,12 +177,9 @@ class _Ending(Protocol):
 
 
 def alive_ns(how: str, directory: RunDir) -> int | None:
-    """Return when the program was last known to be alive (ns since the epoch). Return None if there is no
-    heartbeat, or if the end of the program is recorded.
-
-    The heartbeat is a file in the run's ``directory`` that ``jaxscope run`` updates while it waits for the
-    program. ``how`` is the result of ``state``: running, lost, ...
-    """
+    """Return when the program was last known to be alive by its heartbeat file in ``directory`` (ns since the
+    epoch): now, if ``how`` is running. None if there is no heartbeat, or if ``how``, the result of ``state``,
+    is neither running nor lost."""
     beat = liveness.beat_of(directory.heartbeat) if how in ("running", "lost") else None
     if beat is None:
         return None  # only the times of its events are known
@@ -193,7 +189,7 @@ def alive_ns(how: str, directory: RunDir) -> int | None:
 def state(run: _Ending, directory: RunDir) -> str:
     """Return whether the program of ``run``, recorded in ``directory``, still runs: ``exited``, ``stopped``,
     ``running`` or ``lost``. ``stopped`` is an orderly end with unknown exit code. ``lost`` means that no end
-    is recorded but no process writes the log any more: the program was killed, or the machine stopped."""
+    is recorded, and that no process is known to write the log."""
     if run.exited is not None:
         return "exited"
     if _watched(directory):
@@ -206,8 +202,7 @@ def state(run: _Ending, directory: RunDir) -> str:
 
 def going_on(run: Run, directory: RunDir) -> bool | None:
     """Return whether a process of the program of ``run``, or the process that waits for its end, is alive.
-    ``directory`` is the run's directory. Return None if that is unknown, because the run was recorded on
-    another machine, whose processes are not visible here."""
+    ``directory`` is the run's directory. None if unknown, as for a run on another machine."""
     signs = [_writes(directory, log, p) for log, p in run.logs()]
     if run.exited is not None:
         return any(signs)  # the end is recorded, so only a child process with a lock may still write

@@ -69,9 +69,8 @@ def profiles(run: Run) -> list[Measured]:
 
 
 def by_line(run: Run) -> dict[tuple[str, int], float]:
-    """Return the measured seconds of one step on one device, by (file, line) of the user's code. They are
-    means over the steps and devices of the latest profile of the main process. The result is empty if there
-    is no profile, or if its number of devices is unknown."""
+    """Return the measured seconds of one step on one device, by (file, line) of the user's code, from the
+    latest profile of the main process. Empty if there is none, or if its number of devices is unknown."""
     own = [m for m in profiles(run) if m.process is run.main]
     if not own or own[-1].devices is None:
         return {}
@@ -124,13 +123,9 @@ def _by_program(times: Sequence[InstructionTime]) -> list[list[InstructionTime]]
 
 
 def _programs(run: Run, process: Process, times: Sequence[InstructionTime]) -> list[Mapping[str, Located]]:
-    """Return the recorded programs that may be the profiled one, each as {instruction: its line and opcode}.
-    ``times`` are the measured instructions of the profiled program.
-
-    They were compiled in ``process`` and have the HLO module name of the profiled program. Of these programs,
-    the one with the largest number of the measured instructions is returned; several if the numbers are
-    equal.
-    """
+    """Return the recorded programs that may be the profiled one, each as {instruction: its line and opcode}:
+    of the programs of ``process`` with its HLO module name, those with the most of the measured instructions
+    ``times``."""
     of_module = [
         run.instructions_of(p)
         for p in run.programs.values()

@@ -1,7 +1,7 @@
 """Collect the sizes of arguments' axes for which a function was compiled again, and propose sizes to pad to.
 
-A size is weighted by its number of calls. If that is unknown, a size counts once for each recorded cache miss,
-because calls on the fast path record no sizes.
+A size is weighted by its number of calls. If that is unknown, a size counts once for each recorded cache
+miss, because calls on the fast path record no sizes.
 """
 
 from __future__ import annotations

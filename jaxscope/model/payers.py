@@ -72,12 +72,8 @@ class Payer(msgspec.Struct, frozen=True):
 
 
 def line_of(c: Compilation) -> Frame | None:
-    """Return the user's line that caused ``c``, and to which the seconds of ``c`` are assigned. None if
-    unknown.
-
-    Mostly, it is the line that made the call. If a library called that line (a callback), it is the user's
-    line that called the library.
-    """
+    """Return the user's line to which the seconds of ``c`` are assigned: the line that made the call, or if a
+    library called that line (a callback), the user's line that called the library. None if unknown."""
     if c.missed is None or c.site is None:
         return None
     above, at = c.lines, c.missed.into_library or 0
@@ -103,20 +99,13 @@ def payers(run: Run) -> list[Payer]:
 
 def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
     """Return the repetitions among ``members``, the compilations that one line of the user caused: the
-    function had been compiled before for the same user's lines on the stack, or for the same line with other
-    callers and equal work (``_only_created_again``).
-
-    Left out are:
-    - compilations for lines that run only once: a library then compiles one function for several inputs.
-      (Those for a function object that was only created again, with equal inputs, are included.)
-    - a loop body (such as the step of another optimizer) whose program does other work than before;
-    - a library's function whose function object was created again and gets arguments of another structure,
-      such as the parameters of another model.
-
-    If compilations of the last kind take at least as many seconds as the repetitions, return an empty list:
-    the line does something else each time.
-    """
-    # The costs of the programs compiled so far, by function and user's lines
+    function had been compiled before for the same user's lines on the stack (or for the same innermost line
+    and equal work), and does no other work now. Left out are those for lines that run only once, unless only
+    an object was created again. Empty if compilations for arguments of another structure take at least as
+    many seconds."""
+    # For lines that run only once, a library compiles one function for several inputs. A line whose arguments
+    # mostly have another structure, such as the parameters of another model, does something else each time.
+    # ``met``: the costs of the programs compiled so far, by function and user's lines.
     met: dict[tuple[object, ...], list[dict[str, float]]] = {}
     elsewhere: dict[tuple[object, ...], list[dict[str, float]]] = {}  # by function and innermost line
     found, of_another = [], 0.0
@@ -139,8 +128,8 @@ def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
 
 
 def _gets_another_structure(run: Run, c: Compilation) -> bool:
-    """Return whether ``c`` was compiled for a new function object, with arguments whose tree structure
-    differs from that of the earlier call."""
+    """Return whether ``c`` was compiled for a new function object or static object, with arguments whose tree
+    structure differs from that of the earlier call."""
     kinds = [cause.kind for cause in causes.of(run, c)]
     return kinds[0] in causes.CREATED_AGAIN and "tree" in kinds
 
@@ -159,8 +148,8 @@ def _only_created_again(
     elsewhere: dict[tuple[object, ...], list[dict[str, float]]],
 ) -> bool:
     """Return whether ``c`` was compiled only because an object that its line passes to a library's function
-    was created again. An earlier program of the same function and line must have done the same work, for the
-    same shapes. Example: a helper of the user, called from two lines, defines a vector field in each call.
+    was created again: an earlier program of the same function and line did the same work, and no shape
+    changed.
 
     Args:
       work: the costs of the program of ``c`` (XLA's cost analysis: flops, bytes, ...).
@@ -173,12 +162,11 @@ def _only_created_again(
 
 
 def _of_other_work(run: Run, c: Compilation, work: dict[str, float], earlier: list[dict[str, float]]) -> bool:
-    """Return whether the program of ``c``, for arrays of equal sizes, has other costs than all earlier
-    programs of the same lines, so that ``c`` is no repetition. False if costs are unknown.
-
-    ``work`` has the costs of the program (XLA's cost analysis: flops, bytes, ...), ``earlier`` those of the
-    earlier programs. Equal costs mean equal work: different constants could be arguments.
-    """
+    """Return whether the program of ``c`` has other costs than all earlier programs of the same lines,
+    although its function or a static object was created again and no shape changed. False if costs are
+    unknown. ``work`` and ``earlier`` have the costs of these programs (XLA's cost analysis: flops, bytes,
+    ...)."""
+    # Equal costs mean equal work: different constants could be arguments.
     if not work or not all(earlier) or work in earlier:
         return False
     kinds = [cause.kind for cause in causes.of(run, c)]
@@ -204,8 +192,8 @@ def ran_once(run: Run, c: Compilation) -> bool:
 
 def repeated_by_library(run: Run, p: Payer) -> bool:
     """Return whether the library that the user's line of ``p`` calls compiles its own functions again and
-    again within one call. All these compilations must have the same user's lines on the stack, and each of
-    these lines must run only once."""
+    again within one call: all their compilations have the same user's lines on the stack, which run only
+    once."""
     functions = {c.function.id for c in p.again}
     calls = [c for c in p.compilations if c.function.id in functions]
     ways = {tuple(f.place for f in c.lines) for c in calls}
@@ -213,8 +201,8 @@ def repeated_by_library(run: Run, p: Payer) -> bool:
 
 
 def total_seconds(run: Run) -> float:
-    """Return the seconds that all compilations of the run took. A trace inside another trace is left out,
-    because the outer trace includes its time."""
+    """Return the seconds that all compilations of the run took, without traces inside other traces."""
+    # The outer trace includes the time of a nested one.
     return sum(c.seconds for c in run.compilations.values() if c.entry != "nested")
 
 
@@ -230,11 +218,11 @@ class Step(msgspec.Struct, frozen=True):
     Attributes:
       loop: the first line of the loop.
       last: the number of the loop's last line.
-      programs: number of the user's jitted functions that each iteration calls. Functions that are called at
-        the same place in different executions of the loop count once.
-      operations: the least number of operations outside jit that each iteration runs. There may be more:
-        operations that JAX had compiled before the loop are not recorded in it.
-      lines: the lines of ``loop``'s file that run most of these operations, or call functions that run them.
+      programs: number of the user's jitted functions that are called in an iteration. Functions that are
+        called at the same place count once.
+      operations: the least number of operations outside jit that each iteration runs. Operations that JAX had
+        compiled before the loop are not counted.
+      lines: up to MOST_LINES lines of ``loop``'s file that lead to most of these operations.
     """
 
     loop: Frame
@@ -245,9 +233,9 @@ class Step(msgspec.Struct, frozen=True):
 
 
 def steps(run: Run) -> list[Step]:
-    """Return what each iteration of the program's loops runs, one ``Step`` for each loop. At most MOST_LOOPS
-    loops are returned, those with the longest compilations first. They call a function of the user and run at
-    least FEWEST_OPERATIONS operations outside jit."""
+    """Return what each iteration of the program's loops runs, for at most MOST_LOOPS loops that call a
+    function of the user and run at least FEWEST_OPERATIONS operations outside jit. Those with the longest
+    compilations come first."""
     text = sources.of(run)
     costs: Counter[tuple[str, int, int]] = Counter()
     called: dict[tuple[str, int, int], dict[tuple[int, int | None], set[str]]] = {}  # functions by place
@@ -272,11 +260,8 @@ def steps(run: Run) -> list[Step]:
 
 def _operations_in(run: Run, file: str, first: int, last: int) -> dict[tuple[object, ...], int]:
     """Return the operations outside jit that each iteration of the loop on the lines ``first`` to ``last`` of
-    ``file`` runs: {(operation, place that applies it): line of ``file`` that leads to this place}.
-
-    An operation that was compiled before the loop began is found only if it is in a function that the loop
-    calls: JAX does not compile it again.
-    """
+    ``file`` runs: {(operation, place that applies it): line of ``file`` that leads to this place}. Operations
+    that were compiled before, and elsewhere than in the loop and the functions that it calls, are missing."""
     source = sources.of(run)(file)
     inside = [(first, last), *functions_called(source, first, last)]
     found = dict[tuple[object, ...], int]()
@@ -319,7 +304,7 @@ class Unadvised(msgspec.Struct, frozen=True):
 
 def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
     """Return the compilations that none of the findings ``found`` (problems that rules found in the run) is
-    about, by line, the most expensive line first: first compilations, and recompiles without a finding."""
+    about, by line, the most expensive line first."""
     advised = set[str]()  # functions
     lines = set[tuple[str, int]]()
     unrolled = set[str]()  # functions with a finding about all their compilations
@@ -373,12 +358,9 @@ def _place(line: Frame | None) -> tuple[str, int] | None:
 
 
 def sizes_change(run: Run, p: Payer) -> bool:
-    """Return whether the operations that the line of ``p`` runs were compiled again because array sizes
-    changed.
-
-    Several sizes alone do not prove it, because one call can have arrays of several sizes. So most operations
-    must have been compiled first for one size, and only then for another size.
-    """
+    """Return whether the operations that the line of ``p`` runs were probably compiled again because array
+    sizes changed: most of them were compiled first for one size, and only then for another."""
+    # Several sizes alone do not prove it, because one call can have arrays of several sizes.
     if not any(causes.reason(run, c).kind in SHAPES for c in p.again):
         return False
     met: dict[int, dict[str, int]] = {}  # size -> operation -> time

@@ -109,11 +109,9 @@ def read_texts(
 
 def _packed(found: Texts) -> Iterator[bytes]:
     """Yield the parts of the cache file for ``found``: the number of pieces, then each piece after its
-    length. The first piece has all but the list of fusions, each other piece PIECE fusions.
-
-    Python runs no other thread while msgspec decodes a piece. As one piece, the 460,000 fusions of a text of
-    100 MB would block the terminal view for half a second.
-    """
+    length. The first piece has all but the list of fusions, each other piece up to PIECE fusions."""
+    # Python runs no other thread while msgspec decodes a piece. As one piece, the 460,000 fusions of a text
+    # of 100 MB would block the terminal view for half a second.
     fusions: list[Fusion] = []
     if found.hlo is not None:
         fusions = found.hlo.fusions.each
@@ -161,9 +159,9 @@ def _text(directory: RunDir, blob: str | None) -> str | None:
 
 
 def circumstances(p: Program, warnings: list[str] | None = None) -> Around:
-    """Return facts from the recording that the analysis of the texts of ``p`` needs: mesh, argument paths,
-    ... They are taken from the first call for which ``p`` was compiled and whose key was recorded.
-    ``warnings`` are XLA's warnings about ``p``; None: they were not recorded."""
+    """Return facts from the recording that the analysis of the texts of ``p`` needs, such as the mesh and the
+    argument paths, from the first call of ``p`` whose key was recorded. ``warnings`` are XLA's warnings about
+    ``p``; None: they were not recorded."""
     c = next((c for c in p.compilations if c.key is not None), None)
     if c is None or c.key is None:
         return Around(warnings=warnings)
@@ -186,8 +184,7 @@ def circumstances(p: Program, warnings: list[str] | None = None) -> Around:
 
 def mesh_of(c: Compilation) -> list[tuple[str, int]] | None:
     """Return the mesh of the call ``c`` as (axis, size) pairs: ``[("data", 4), ("model", 2)]``. It is the
-    mesh that most of the different shardings of the arguments have, or else of the results. None if no
-    argument and no result has a mesh."""
+    mesh of most shardings of the arguments, or else of the results. None if none of these has a mesh."""
     tables = [c.key.shardings if c.key is not None else [], c.compiled.out_shardings if c.compiled else []]
     for table in tables:
         meshes = [tuple((axis, size) for axis, size, _ in s.mesh) for s in table if s.mesh]

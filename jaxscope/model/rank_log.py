@@ -84,7 +84,7 @@ class Rank(msgspec.Struct, eq=False):
       began_ns, last_ns: when the recording began, and when the rank was last known to be alive.
       left_ns: when the rank's program ended or was killed; None: the program still runs, or this is unknown.
       left: whether the program came to its end by itself, and the process was still alive more than
-        LEFT_EARLY_NS nanoseconds later, because it waited for other ranks.
+        LEFT_EARLY_NS nanoseconds after that.
       code: the exit code, negative for a signal; None: unknown.
       cut: whether a signal ended the process before its program came to its end.
       died, died_at: class and line of the uncaught exception; None: there was none, or unknown.
@@ -521,6 +521,7 @@ class RankLog:
                 rank.look = main.look
         elif processes:
             rank.began_ns = min((p.first_ns for p in processes if p.first_ns), default=None)
+        # At the end of its program, a process waits for the other ranks.
         rank.left = bool(ends) and (rank.last_ns or 0) - min(ends) > LEFT_EARLY_NS
         if self.exited is not None:
             rank.code = -self.exited.signal if self.exited.signal is not None else self.exited.exit_code

@@ -53,8 +53,8 @@ class Divergence(NamedTuple):
     """The first difference of some ranks from the majority, in the sequence of programs that they compiled.
 
     Attributes:
-      kind: OTHER (a different program), EXTRA (one more program), MISSING (one program fewer), ORDER (the
-        same programs in another order) or STEP (the same program in another step).
+      kind: OTHER (a different program), EXTRA (a program that the majority lacks), MISSING (a program is
+        missing), ORDER (the same programs in another order) or STEP (the same program in another step).
       ranks: the ranks that differ.
       most: the ranks of the majority, with which they are compared.
       position: the position in the sequence at which they differ, from 0.
@@ -129,13 +129,9 @@ class Job:
         return self._groups
 
     def divergences(self) -> list[Divergence]:
-        """Return, for each rank (process of the job) that differs from the majority, the first difference.
-        Ranks with equal differences are one entry.
-
-        Only programs that the main thread called are compared. A program is compared only among the processes
-        on whose devices it runs, because the stages of a pipeline may run different programs. At each
-        position, the majority is determined among the ranks that agreed at all earlier positions.
-        """
+        """Return how ranks (processes of the job) differ from the majority in the programs that the main
+        threads called: for each set of processes on which programs run, the first difference of each rank.
+        Ranks with equal differences are one entry."""
         if self._found is None:
             self._found = [d for processes in self._sets(ordered=True) for d in self._divergences(processes)]
         return self._found
@@ -159,6 +155,7 @@ class Job:
     def _divergences(self, processes: frozenset[int]) -> list[Divergence]:
         """Return the first differences of ranks in the programs that run on exactly ``processes``.
         ``divergences`` calls this for each set of processes."""
+        # At each position, the majority is determined among the ranks that agreed at all earlier positions.
         found: list[Divergence] = []
         agree = self._alike(processes)
         position = 0
@@ -201,11 +198,9 @@ class Job:
         """Return how certain the difference ``d`` is: True (certain), False (likely) or None (no difference
         yet).
 
-        The difference is certain if both the differing ranks and the majority compiled a program at the
-        position. Otherwise, one of these two groups compiled nothing more, and may still compile the program.
-        Then the difference is certain if a rank of this group has ended in an orderly way. It is likely if a
-        rank of this group was alive for WAITED_NS nanoseconds after the other group had compiled the program.
-        """
+        It is certain if both the differing ranks and the majority compiled a program at the position. If only
+        one side did, it is certain if a rank of the other side has ended in an orderly way, and likely if one
+        was alive WAITED_NS nanoseconds after the program was compiled."""
         shown, behind = (d.there, d.ranks) if d.here is None else (d.here, d.most)
         if (d.here is not None and d.there is not None) or any(r.code == 0 or r.left for r in behind):
             return True
@@ -215,12 +210,10 @@ class Job:
 
     def agreed(self) -> dict[str, list[int]]:
         """Return the calls that may run under ``--stop-on-divergence``: {name of a rank's directory: numbers
-        of calls}. The numbers are in ascending order, at most the latest AGREED of each rank.
+        of calls, ascending, at most the latest AGREED}.
 
-        With that option, a rank runs a program only when all ranks on whose devices the program runs have
-        compiled it. If the main thread called the program, it must also be at the same position in all these
-        ranks.
-        """
+        A program may run when all ranks on whose devices it runs have compiled it, and if the main thread
+        called it, at the same position."""
         found: dict[str, list[int]] = {r.directory.path.name: [] for r in self.ranks}
         sets = [
             (processes, ordered) for ordered in (True, False) for processes in self._sets(ordered=ordered)
@@ -240,11 +233,9 @@ class Job:
     def went_past(self, d: Divergence) -> bool:
         """Return whether the difference ``d`` is certain while the job still runs, so that it is reported.
 
-        The difference is certain if both the differing ranks and the majority compiled a program at the
-        position. Otherwise, one of these two groups compiled nothing more, and may still do so. Then the
-        difference is certain only if a rank of this group has ended its program without an error, or is more
-        than one step beyond the step in which the other group compiled the program.
-        """
+        It is certain if both the differing ranks and the majority compiled a program at the position. If only
+        one side did, it is certain if a rank of the other side has ended its program without an error, or is
+        more than one step beyond the step in which the program was compiled."""
         if d.here is not None and d.there is not None:
             return True
         shown, behind = (d.there, d.ranks) if d.here is None else (d.here, d.most)
@@ -270,8 +261,8 @@ class Job:
 
     def rest(self) -> list[Divergence]:
         """Return how ranks differ from the majority in programs that were compiled ahead of time or that
-        other threads than the main thread called. The order of these programs is not compared, and
-        ``Divergence.position`` is always 0."""
+        other threads than the main thread called, whatever their order. ``Divergence.position`` is always
+        0."""
         found = []
         for processes in self._sets(ordered=False):
             ranks = [r for r in self.ranks if r.seen and r.number in processes]
@@ -308,8 +299,8 @@ class Job:
 
     def collectives_differ(self) -> Iterator[tuple[Seen, Seen, list[Rank], list[Rank]]]:
         """Yield (compilation in a rank that differs, compilation in a rank of the majority, ranks that
-        differ, ranks of the majority) for each program that several ranks have with equal StableHLO, but not
-        with equal compiled HLO: some ranks have other collectives in it, or collectives in another order."""
+        differ, ranks of the majority) for each program that several ranks have with equal StableHLO, but with
+        other collectives, or collectives in another order, in its compiled HLO."""
         by_name: dict[str, list[tuple[Rank, Seen]]] = {}
         for rank in self.ranks:
             for s in {self.name(s): s for s in rank.seen if s.hlo is not None}.values():
@@ -327,14 +318,11 @@ class Job:
             yield odd[0][1], most[0][1], [r for r, _ in odd], [r for r, _ in most]
 
     def first_to_leave(self, early_ns: int = LEFT_EARLY_NS) -> Rank | None:
-        """Return the first rank that failed (with an exit code that no other rank has), or that ended its
-        program while most others continued for ``early_ns`` nanoseconds. None if there is no such rank, or
-        only one rank in all. A rank that alone was killed by a signal is returned, unless another ended
-        before.
+        """Return the first rank that failed with an exit code of its own, or that ended its program while
+        most others continued for ``early_ns`` nanoseconds. A rank that alone was killed by a signal comes
+        before these, unless another ended before it. None if there is no such rank, or only one rank in all.
 
-        If jaxscope ended the job by signals (``--stop-on-divergence``), only a rank that raised an error is
-        returned.
-        """
+        If jaxscope ended the job (``--stop-on-divergence``), only ranks that raised an error count."""
         if len(self.ranks) < 2:
             return None
         codes = Counter(r.code for r in self.ranks)
@@ -487,7 +475,7 @@ class Following:
 
     def poll(self) -> Job:
         """Read what the ranks have recorded since the last call, and return the job as recorded now. If no
-        rank has compiled anything since then, the returned job is the same object as before."""
+        rank was added or has compiled anything since then, the returned job is the same object as before."""
         self._polls += 1
         places = self._places()
         changed = self._job is None or len(places) != len(self._job.ranks)

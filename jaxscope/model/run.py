@@ -198,9 +198,9 @@ class Run(Fold):
         return sorted(found, key=lambda p: (p.since_ns, p.compilation.id))
 
     def lasting(self) -> list[InProgress]:
-        """Return the phases of ``in_progress`` if they count as lasting until ``last_ns``: the program still
-        runs, or was killed. If the program ended by itself, return an empty list: the log lacks the ends of
-        these phases, and they may have ended long before the program."""
+        """Return the phases of ``in_progress`` if the program was killed by a signal or is not known to have
+        ended: they count as lasting until ``last_ns``. Otherwise return an empty list."""
+        # If the program ended by itself, the log lacks the ends of these phases, perhaps long before the end.
         killed = self.exited is not None and self.exited.signal is not None
         lasts = self.exited is None and self.going_on is not False
         return self.in_progress() if killed or lasts else []

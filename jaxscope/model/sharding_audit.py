@@ -29,9 +29,9 @@ MOST_PROGRAMS = 3  # live arrays are compared with the arguments of so many late
 
 
 def of_compilation(run: Run, c: Compilation) -> list[Intent]:
-    """Return an Intent for each argument and then for each result of the program that ``c`` compiled. An
-    Intent has the sharding that the user requested, the one in the compiled program, and that of the array
-    which the caller passed. The list is empty if ``c`` compiled nothing."""
+    """Return an Intent for each argument and then for each result of the program that ``c`` compiled, with
+    the sharding that the user requested, the compiled one, and that of the array which the caller passed.
+    Empty if ``c`` compiled nothing."""
     if c.compiled is None:
         return []
     stated = _stated(run, c, c.compiled)
@@ -39,14 +39,11 @@ def of_compilation(run: Run, c: Compilation) -> list[Intent]:
 
 
 def latest(run: Run, f: Function) -> tuple[Compilation, list[Intent]] | None:
-    """Return (last compilation of ``f``, an Intent for each argument and result). An Intent has the sharding
-    that the user requested, the one in the compiled program, and the actual one (of the array that the caller
-    passed). Return None if ``f`` was never compiled.
+    """Return (last compilation of ``f``, an Intent for each argument and result as in ``of_compilation``).
+    None if ``f`` was never compiled.
 
-    A compilation for an ordinary call is preferred to a later one made ahead of time. If later ordinary calls
-    missed the fast path, and the latest of them has the same argument paths, the actual shardings are those
-    of that call.
-    """
+    A compilation for an ordinary call is preferred to a later one made ahead of time. The actual shardings
+    are those of the latest recorded ordinary call, if it has the same argument paths."""
     compiled = [c for c in f.compilations if c.compiled is not None]
     if not compiled:
         return None
@@ -67,9 +64,9 @@ def latest(run: Run, f: Function) -> tuple[Compilation, list[Intent]] | None:
 
 
 def at_stake(c: Compilation) -> bool:
-    """Return whether the requested, compiled and actual shardings of ``c`` can differ; otherwise reports
-    leave them out. They can differ if the program runs on several devices, if the user requested a sharding,
-    or if an argument is on other devices than the program. False if ``c`` compiled nothing."""
+    """Return whether the requested, compiled and actual shardings of ``c`` can differ: the program runs on
+    several devices, the user requested a sharding, or an argument is on other devices than the program. False
+    if ``c`` compiled nothing."""
     if c.compiled is None:
         return False
     if len(devices(c) or ()) > 1 or (c.lowered is not None and c.lowered.asked):
@@ -79,8 +76,7 @@ def at_stake(c: Compilation) -> bool:
 
 
 def on_one_device(c: Compilation) -> bool:
-    """Return whether the program of ``c`` and all its arguments are on the same single device. All shardings
-    are then equal, and reports leave them out."""
+    """Return whether the program of ``c`` and all its arguments are on the same single device."""
     here = devices(c)
     known = c.key is not None and here is not None and len(here) == 1
     return known and c.key is not None and all(sh.device_ids(s.devices) == here for s in c.key.shardings)
@@ -96,8 +92,8 @@ Stated = tuple[dict[int, Value], dict[int, Value]]
 
 def _stated(run: Run, c: Compilation, compiled: Compiled) -> Stated:
     """Return ({position: argument}, {position: result}) of the StableHLO of the program of ``c``. Positions
-    are those in the caller's flat arguments and flat results. Both dicts are empty if there is no StableHLO,
-    if it is unknown which arguments were dropped, or if the program runs on one device."""
+    are those in the caller's flat arguments and flat results. A dict is empty if these are unknown, or if the
+    program runs on one device."""
     program = run.programs.get(c.program or "")
     if program is None or len(devices(c) or ()) < 2:
         return {}, {}  # on one device there is no choice of a sharding
@@ -236,9 +232,8 @@ def _results(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> It
 
 def _from_type(leaf: OutLeaf, compiled: Sharding | None) -> Sharding | None:
     """Return the sharding in the type of the result ``leaf`` (JAX's sharding in types), which counts as
-    requested. None if the type has none, or if not all mesh axes are of type Explicit. Mesh, devices and
-    memory kind are those of ``compiled``, the sharding in the compiled program; if it is None (unknown),
-    return None."""
+    requested. None if the type has none, if not all mesh axes are of type Explicit, or if ``compiled`` is
+    None. ``compiled`` is the sharding in the compiled program; it gives mesh, devices and memory kind."""
     if leaf.sharding is None or compiled is None or not compiled.mesh:
         return None
     if any(kind != "Explicit" for _, _, kind in compiled.mesh):
@@ -282,13 +277,10 @@ Aval = tuple[tuple[int, ...] | None, str | None]
 class OfArrays:
     """Finds, for live arrays, the sharding that the user requested and the sharding in the compiled program.
 
-    An array that was created at the line of a call is compared with the results of this call. If one of the
-    two shardings is then still unknown, the array is compared with the arguments of the user's functions. A
-    result or argument matches if it has the shape, dtype and sharding of the array. (The sharding of a result
-    may be unknown. An argument must also have a path that ends like that of the array.) Of several matches,
-    those count whose path has the longest common end with the path of the array. A sharding that differs
-    between these matches is unknown.
-    """
+    An array is compared with the results of the calls at the line that created it, and if that does not
+    suffice, with the arguments of the user's functions. A result or argument must have the shape and dtype of
+    the array, and no other sharding. Of several, those whose paths end most like that of the array count. A
+    sharding in which these differ is unknown."""
 
     def __init__(self, run: Run, looks: Iterable[Snapshot]) -> None:
         self._results: dict[tuple[Line, Aval], list[Intent]] = {}

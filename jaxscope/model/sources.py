@@ -24,11 +24,7 @@ MAX_BYTES = 4_000_000
 
 def of(run: Run) -> Callable[[str], str | None]:
     """Return a function that takes the name of a source file or notebook cell of ``run`` and returns its
-    text. It returns None if the text cannot be shown.
-
-    The texts of notebook cells are in the recording. A file that is not a Python file of the current project
-    is shown only if the recording has its checksum.
-    """
+    text, or None if the text cannot be shown (see ``text``)."""
     return lambda file: _text(run, file)
 
 
@@ -47,13 +43,10 @@ def line(run: Run, at: Frame) -> str:
 
 @functools.lru_cache(64)
 def text(file: str, recorded: frozenset[str] = frozenset()) -> str | None:
-    """Return the text of ``file``. None if the file does not exist or must not be shown.
-
-    The author of a run directory could give it the name of a secret file of this machine, so that a CI log
-    shows this file. So a file is read only in two cases: it is a Python file of the project, or its content
-    has one of the SHA-256 checksums ``recorded``. A recorded checksum shows that the author of the run
-    already has the file.
-    """
+    """Return the text of ``file``. None if it cannot be read, or must not be shown: it is no Python file of
+    the project, and its SHA-256 checksum is not among ``recorded``."""
+    # The author of a run directory could give it the name of a secret file of this machine, so that a CI log
+    # shows this file. A recorded checksum shows that the author already has the file.
     try:
         here = Path.cwd()
         path = here / file
@@ -87,20 +80,17 @@ def _root(here: Path) -> Path:
 
 
 def where_defined(run: Run, file: str, name: str, begins: int) -> Maker | None:
-    """Return the definition, at the line ``begins`` of ``file``, that creates the jitted function ``name``.
-    Examples are a def with the decorator ``@jax.jit``, and ``jax.jit(lambda x: ...)``. Return None if no
-    single statement defines and wraps the function, or if the file cannot be read."""
+    """Return the definition, at the line ``begins`` of ``file``, that creates the jitted function ``name``,
+    such as a def with the decorator ``@jax.jit``. None if no single statement defines and wraps the function,
+    or if the file cannot be read."""
     source = _text(run, file)
     return None if source is None else _makers(source).where_defined(name, begins)
 
 
 def where_called(run: Run, file: str, name: str, site: int) -> Maker | None:
     """Return the expression that wraps the function ``name`` for its call on the line ``site`` of ``file``:
-    ``jax.jit(name)(x)``. The result has the line of the expression, and whether this line certainly created
-    the called object.
-
-    Return None if there is no such expression, if there are several, or if the file cannot be read.
-    """
+    ``jax.jit(name)(x)``. None if there is no such expression, if there are several, or if the file cannot be
+    read."""
     source = _text(run, file)
     return None if source is None else _makers(source).where_called(name, site)
 

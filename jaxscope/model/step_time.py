@@ -117,9 +117,8 @@ def step_seconds(run: Run) -> StepSeconds | None:
     """Return the mean time of a step of the main process, and its parts. None if steps were not counted, if
     there were too few, or if the parts add up to more than the step.
 
-    The mean is taken of the steps that compiled nothing. If there are too few of them, it is taken of all
-    steps but the first. Steps under the profiler are always left out.
-    """
+    The mean is taken of the steps that compiled nothing, or if there are too few, of all steps but the first.
+    Steps under the profiler are left out."""
     process = run.main
     if process is None:
         return None
@@ -151,11 +150,9 @@ def step_seconds(run: Run) -> StepSeconds | None:
 
 
 def _windows(process: Process) -> Iterator[_Window]:
-    """Yield a window for each pair of successive recorded ends of steps of ``process``.
-
-    A pair is left out if its two ends are from different threads. It is also left out if its steps were
-    counted in another way (by ``jaxscope.step()``, or by calls of a function) than the last recorded step.
-    """
+    """Yield a window for each pair of successive recorded ends of steps of ``process``. Left out are pairs
+    from different threads, and pairs whose steps were counted in another way (``jaxscope.step()``, or calls
+    of a function) than the last recorded step."""
     times = process.step_times
     for since, until in itertools.pairwise(times):
         window = _Window(since, until)

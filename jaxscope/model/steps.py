@@ -26,13 +26,9 @@ class Steps:
         return bool(counting.marks or counting.calls) or process.id in self._numbered
 
     def of(self, c: Compilation) -> Step:
-        """Return the number of the step (iteration of the training loop) in which ``c`` took place. None if
-        steps were not counted. If marks (``jaxscope.step()``) and calls of functions give different numbers,
-        the result is an ``Either`` with both numbers.
-
-        If the process of ``c`` counts no steps itself, the result is the step of the main process at that
-        time.
-        """
+        """Return the number of the step (iteration of the training loop) in which ``c`` took place: an
+        ``Either`` if the counts allow two numbers, None if steps were not counted. If the process of ``c``
+        counts no steps itself, it is the step of the main process at that time."""
         process, main = c.process, self._main
         counting = self._counting[process.id]
         if counting.marks or counting.calls:
@@ -43,9 +39,9 @@ class Steps:
         return (c.step or 0) if self.known(process) else None
 
     def _own(self, c: Compilation, counting: Counting) -> Step:
-        """Return the training step of ``c`` as the process of ``c`` counted it, or an ``Either`` if marks and
-        calls give different numbers. ``counting`` has the numbers of marks (``jaxscope.step()``) and of calls
-        of each watched function in this process."""
+        """Return the training step of ``c`` as the process of ``c`` counted it, or an ``Either`` if the
+        counts allow two numbers. ``counting`` has the marks (``jaxscope.step()``) and calls of watched
+        functions in this process."""
         if counting.marks and not c.marks and c.step is not None and c.process.first_step != 1:
             return c.step  # the beginning of the log is missing
         before = (c.process.started.steps or 0) if c.process.started is not None else 0
@@ -64,8 +60,7 @@ def _counting(run: Run, process: Process) -> Counting:
 
 
 def within_call(run: Run, c: Compilation, function: str) -> bool:
-    """Return whether call ``c`` is a call of ``function`` (an id), or was made while this function ran. Then,
-    if calls of ``function`` count as steps, ``c`` belongs to the step that this call began."""
+    """Return whether call ``c`` is a call of ``function`` (an id), or was made while this function ran."""
     if c.function.id == function:
         return True
     outer = run.functions.get(function)

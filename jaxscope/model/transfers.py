@@ -47,8 +47,8 @@ class Transfer(msgspec.Struct, frozen=True):
       first_seconds: the part of ``blocked_seconds`` in the first transfer, which ended at ``first_ns``; 0 if
         unknown.
       steps, first_step, last_step: number of steps with such a transfer, the first and the last such step.
-      close: number of the transfers in ``waits`` that took at least a fifth of the time since the previous
-        transfer: the program spends much of its time on waiting.
+      close: number of the transfers in ``waits`` that took more than a fifth of the time since the previous
+        transfer.
       checks: number of the transfers in ``waits`` after which jaxscope checked whether the device still had
         work.
       ahead: number of these checks that found work: the program had queued later work before it waited.
@@ -114,7 +114,7 @@ def counted(run: Run) -> bool:
 
 def transfers(run: Run) -> list[Transfer]:
     """Return all transfers (copies between host and devices) of the run. The ones that blocked the program
-    longest come first; with equal times, those with the most bytes. Empty if transfers were not recorded."""
+    longest come first. Empty if transfers were not recorded."""
     if not counted(run):
         return []
     found = [_seen(p, e, key) for p in run.processes.values() for key, e in p.transfers.items()]
@@ -360,8 +360,8 @@ def devices_of_program(c: Compilation) -> tuple[int, ...] | None:
 
 
 def size_of(leaf: Leaf) -> int | None:
-    """Return the bytes of the argument ``leaf``, computed from its shape and dtype. None if either is
-    unknown."""
+    """Return the bytes of the argument ``leaf``, computed from its shape and dtype. None if that is not
+    possible."""
     if leaf.shape is None or leaf.dtype is None:
         return None
     sizes = [d for d in leaf.shape if isinstance(d, int)]

@@ -99,11 +99,8 @@ def exhausted(run: Run, places: Places) -> Iterator[Line]:
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
     """Yield the lines of the report's section on live arrays. They show one snapshot, which
-    ``model.arrays.fullest`` chooses.
-
-    Yield nothing if it has no arrays, or if it is not worth a section because the arrays take less than 1
-    MiB. ``places`` shortens file names. ``everything`` (``--all``) lists all arrays, however small.
-    """
+    ``model.arrays.fullest`` chooses. Yield nothing if it has no arrays, or too few bytes for a section.
+    ``places`` shortens file names. ``everything`` (``--all``) lists all arrays, however small."""
     snapshots = model.of_main(run)
     s = model.fullest(snapshots)
     if s is None or not s.count:

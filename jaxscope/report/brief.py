@@ -116,8 +116,9 @@ class BriefFinding(contract.Entry):
       seconds: seconds lost so far; null: unknown.
       fix: what to do, in words; null: no fix is known.
       fix_kind, fix_arguments: the fix as data, for programs that apply it: ``donate`` and
-        ``{"donate_argnames": ["x"]}``; null: no fix is known, or they are left out.
-      incomplete: the names of the fields of this entry that are shortened or left out.
+        ``{"donate_argnames": ["x"]}``; ``fix_kind`` is null if no fix is known, ``fix_arguments`` if they are
+        left out to save bytes.
+      incomplete: the names of the fields of this entry that are shortened, or null to save bytes.
     """
 
     path: str

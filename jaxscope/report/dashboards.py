@@ -1,7 +1,8 @@
 """Write figures of a run by training step, such as compile seconds and memory, to a file, to TensorBoard or
 to Weights & Biases (``--metrics``).
 
-A step that compiled nothing and has no snapshot of the live arrays is left out.
+A step in which nothing was traced, lowered or compiled and that has no snapshot of the live arrays is left
+out.
 """
 
 from __future__ import annotations

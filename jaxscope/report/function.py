@@ -310,9 +310,10 @@ def text_of(names: Sequence[str], row: Row) -> str:
 def _table(rows: Sequence[tuple[str, str, bool]], *, everything: bool) -> Iterator[Line]:
     """Yield rows of a cache key as aligned lines. Each of ``rows`` is (name, text, whether it changed).
     ``everything`` (``--all``) yields all rows, also of a long table."""
-    left = 0 if everything else max(0, len(rows) - 2 * ROWS)
-    if left:
+    every = len(rows)
+    if not everything and every > 2 * ROWS:
         rows = [r for r in rows if r[2]][: 2 * ROWS] or rows[: 2 * ROWS]
+    left = every - len(rows)
     names = [escape(name, 60).strip() for name, _, _ in rows]
     width = min(34, max((cell_len(n) for n in names), default=0))
     for name, (_, value, differs) in zip(names, rows, strict=True):

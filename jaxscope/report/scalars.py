@@ -1,5 +1,5 @@
-"""Write figures of a run by training step, for dashboards. A step that compiled nothing and has no snapshot
-of the live arrays is left out."""
+"""Write figures of a run by training step, for dashboards. A step in which nothing was traced, lowered or
+compiled and that has no snapshot of the live arrays is left out."""
 
 from __future__ import annotations
 

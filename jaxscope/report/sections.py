@@ -120,9 +120,9 @@ def without_advice(run: Run, places: Places) -> Iterator[Line]:
 
 
 def cacheable_seconds(run: Run) -> float | None:
-    """Return the seconds of compiling that JAX's persistent cache would save in the next run: those of the
-    programs that took at least CACHED_FROM seconds. Return None if the cache is on already, or if it would
-    save less than a tenth of all seconds of tracing, lowering and compiling."""
+    """Return the seconds of compiling that JAX's persistent cache would save in the next run. Return None if
+    the cache is on already, or if they are less than a tenth of all seconds of tracing, lowering and
+    compiling."""
     calls = [c for c in run.compilations.values() if c.compiled is not None and c.entry != "nested"]
     if any(c.compiled is not None and c.compiled.persistent_cache != "off" for c in calls):
         return None

@@ -3,6 +3,7 @@ mesh."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -81,10 +82,11 @@ def drawing(s: Sharding, shape: Sequence[int]) -> Iterator[Line]:
 
 def _labels(axes: Sequence[tuple[str, int]]) -> list[str]:
     """Return a heading for each combination of coordinates on mesh axes, (name, size) each: ``["data 0, fsdp
-    0", "data 0, fsdp 1", ...]``. The last axis changes fastest."""
-    labels = [""]
-    for name, size in axes:
-        labels = [f"{old}, {escape(name, 30)} {k}".removeprefix(", ") for old in labels for k in range(size)]
-        if len(labels) > 4 * MOST_ROWS:  # more than a table shows, so the other axes are not needed
-            break
-    return labels
+    0", "data 0, fsdp 1", ...]``. The last axis changes fastest. There are at most a few more than a table
+    shows."""
+    names = [escape(name, 30) for name, _ in axes]
+    every = itertools.product(*(range(size) for _, size in axes))
+    return [
+        ", ".join(f"{name} {k}" for name, k in zip(names, at, strict=True))
+        for at in itertools.islice(every, 4 * MOST_ROWS)
+    ]

@@ -51,9 +51,9 @@ def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:
 
 
 def devices(run: Run) -> Iterator[Line]:
-    """Yield warnings about what the program saw of this machine instead of its targets (machines to compile
-    for): another number of devices, and the values of ``jax.process_count()`` and the like. Yield nothing if
-    there are no targets, or if the devices of this machine are unknown."""
+    """Yield warnings that the program saw this machine instead of its targets (machines to compile for): its
+    number of devices, and its values of ``jax.process_count()`` and the like. Yield nothing if there are no
+    targets, or if the devices of this machine are unknown."""
     have = len(run.devices)
     for t in run.targets:
         if have and have != t.devices:
@@ -103,9 +103,8 @@ def program_lines(run: Run, p: Program, *, label: str = "", everything: bool = F
 
 
 def whole(run: Run, p: Program, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Yield lines about one program for a target (a machine to compile for, ``v5e:4x4``): the name of its
-    function, whether it was compiled and fits into memory, and its instructions, collectives, donated
-    arguments and so on. ``places`` shortens file names. ``everything`` (``--all``) lists all rows."""
+    """Yield the name of the function of a program for a target (a machine to compile for, ``v5e:4x4``), then
+    the lines of ``with_contents``."""
     f = p.function
     if f is not None:
         site = places.function(f)
@@ -131,8 +130,7 @@ def with_contents(run: Run, p: Program, places: Places, *, everything: bool) -> 
 def fit_lines(found: Fit, texts: Texts, *, everything: bool = False) -> Iterator[Line]:
     """Yield lines about whether a program fits into the memory of a target (a machine to compile for,
     ``v5e:4x4``). If it does not fit, they list its largest buffers; with ``everything`` (``--all``), all
-    known ones. ``found`` compares the memory that the program needs with that of the target. ``texts`` are
-    the parsed StableHLO and HLO."""
+    known ones. ``texts`` are the parsed StableHLO and HLO of the program."""
     fit_text = memory_fit(found)
     if fit_text:
         yield line(*fit_text, indent=6, hang=4)

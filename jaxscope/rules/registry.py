@@ -55,6 +55,7 @@ MODULES = (
     "possible_donation",
     "unused_results",
     "frozen_parameters",
+    "row_gradients",
     "live_arrays",
     "temporaries",
     "transfers",

@@ -200,7 +200,7 @@ class StaticDetail(_Detail, tag="static", frozen=True, gc=False):
       inside: True if the value is static data inside an argument (a pytree) or added by a library; False if
         it is a static argument itself.
       owner: the library whose wrapper of jit adds the value to the cache key: ``flax`` for ``nnx.jit``. None:
-        the value is an argument, or is inside one.
+        no library does.
     """
 
     why: str
@@ -298,9 +298,9 @@ class NotRecorded(_Detail, tag="not_recorded", frozen=True, gc=False):
 
 
 class RecordingBegan(_Detail, tag="recording_began", frozen=True, gc=False):
-    """The cause is unknown, because the call is the first recorded one of its function. The function may have
-    been compiled before the recording began. ``since`` is the beginning of the recording in words, for a
-    message: ``this block`` (a ``with`` block)."""
+    """The cause is unknown, because the call is the first recorded one of its function, which may have been
+    compiled before. ``since`` is the beginning of the recording in words, for a message: ``this block`` (a
+    ``with`` block)."""
 
     since: str
 

@@ -40,10 +40,9 @@ class Step(Event, frozen=True, tag="Step"):
 
 
 class StepTimed(Event, frozen=True, tag="StepTimed"):
-    """The time at which a training step ended. The time per step is computed from these events.
-
-    The event is written for each of the first steps, later each time the number of steps has grown by a
-    quarter. Transferred events with the totals of all transfers so far are written before it.
+    """The time at which a training step ended. It is written for each of the first steps, later each time the
+    number of steps has grown by a quarter. Transferred events with the totals of all transfers so far are
+    written before it.
 
     Attributes:
       step: number of the step that ended. If calls of a function count as steps, each call ends the step
@@ -76,8 +75,8 @@ class Brought(Event, frozen=True, tag="Brought"):
     """The number of calls of a watched function (``@jaxscope.watch``) that passed a certain number of bytes
     in NumPy arguments.
 
-    Each number of bytes has a count of its own. From the counts, a report knows how many calls had each size
-    of an argument. No counts are written if all calls pass the same number of bytes.
+    Each number of bytes has a count of its own. No counts are written if all calls pass the same number of
+    bytes.
 
     Attributes:
       function: id of the function.

@@ -105,8 +105,7 @@ class FunctionSeen(Event, frozen=True, tag="FunctionSeen"):
       captures: the functions, classes and callable objects that the function takes from its closure or gets
         from a partial or a method's object, as ``loss=l2`` (at most 8).
       captured_code: names and lines of the functions in these values, and of those in the closures of these
-        functions, as a text of limited length; empty if there are none. Functions that are otherwise alike
-        are sorted by this text.
+        functions, as a text of limited length; empty if there are none.
     """
 
     function: str = ""
@@ -121,7 +120,7 @@ class FunctionSeen(Event, frozen=True, tag="FunctionSeen"):
     eager: bool = False
     signature: str | None = None
     captures: list[str] = []
-    captured_code: str = ""
+    captured_code: str = ""  # functions that are otherwise alike are sorted by this text
 
 
 class ContextSeen(Event, frozen=True, tag="ContextSeen"):
@@ -159,9 +158,9 @@ class Missed(Event, frozen=True, tag="Missed"):
       made: the user's lines that created arrays among the arguments.
       made_by: for each of ``key.arguments``, the index in ``made`` of the line that created the array; -1:
         unknown.
-      into_library: position of the user's line that called a library which then called JAX: 0 is ``site``, n
-        is ``stack[n - 1]``. If several lines did, the outermost. If no line did, 0. None: the function is the
-        user's own, or could not be read.
+      into_library: position of the user's line that called a library which then called JAX (the outermost of
+        several): 0 is ``site``, n is ``stack[n - 1]``. If no line did, 0. None: the function is the user's
+        own, or could not be read.
       library: the name of that library, or of the installed package that ``site`` called; None: neither.
       main_step: in a process that the program started, the step of the program's first process; else None.
     """
@@ -201,11 +200,8 @@ class PhaseBegan(Event, frozen=True, tag="PhaseBegan"):
 
 
 class Traced(Event, frozen=True, tag="Traced"):
-    """The Python body of a function was traced.
-
-    A nested trace (inside another trace) has no such event if it raised an exception. If jaxscope could not
-    tell whether nested traces raise, they all have the event, and the log has a Degraded event for
-    ``nested_end``.
+    """The Python body of a function was traced. A nested trace (inside another trace) that raised an
+    exception has no such event, unless the log has a Degraded event for ``nested_end``.
 
     Attributes:
       call: number of the call in its process; all events about one call have the same number.
@@ -322,9 +318,8 @@ class Compiled(Event, frozen=True, tag="Compiled"):
 
 
 class MemoryRead(Event, frozen=True, tag="MemoryRead"):
-    """The memory that a compiled program needs. The event is written if the memory was not known yet when the
-    Compiled event was written. ``call`` is the number of the call that compiled the program, as in the
-    Compiled event."""
+    """The memory that a compiled program needs, if it was not known yet when the Compiled event was written.
+    ``call`` is the number of the call that compiled the program, as in that event."""
 
     call: int = 0
     memory: Memory | None = None
@@ -409,8 +404,7 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
       count: number of live arrays in ``groups``.
       shardings: the shardings to which the groups refer.
       groups: the arrays, grouped by path, shape, dtype and sharding.
-      addressable: ids of the devices of this process, as ranges: ``"0-3,8"``. Nothing is known about the
-        memory of other devices.
+      addressable: ids of the devices of this process, as ranges: ``"0-3,8"``.
       memory: the figures of the allocator of each device.
       host_limit: bytes of host memory that this process may use, if JAX's CPU backend is initialized; None:
         it is not, or there is no known limit.
@@ -506,10 +500,8 @@ class ProgramExited(Event, frozen=True, tag="ProgramExited"):
 
 class CaptureChanged(Event, frozen=True, tag="CaptureChanged"):
     """A value that a watched function (``@jaxscope.watch``) read during its trace has changed since. The
-    compiled function still uses the old value.
-
-    JAX does not trace again in this case, because the value (a closure variable, a global, an attribute of a
-    static argument) is not part of its cache key.
+    compiled function still uses the old value, because the value (a closure variable, a global, an attribute
+    of a static argument) is not part of JAX's cache key.
 
     Attributes:
       function: id of the function.
@@ -587,15 +579,14 @@ class CompilerWarned(Event, frozen=True, tag="CompilerWarned"):
 
 
 class MainThreadSeen(Event, frozen=True, tag="MainThreadSeen"):
-    """Whether the main thread waits or runs, in one process of a job with several processes. From these
-    events, a report concludes which processes wait for others, and at which line. The event is written when
-    the thread has waited for a while, when it runs again after that, and when it runs for a while without any
-    other event.
+    """Whether the main thread waits or runs, in one process of a job with several processes. The event is
+    written when the thread has waited for a while, when it runs again after that, and when it runs for a
+    while without any other event.
 
     Attributes:
       blocked: whether the thread waits; False: it runs.
-      since_ns: when it began to wait or to run again; if it runs without other events, when the log last
-        grew. In nanoseconds since the epoch.
+      since_ns: in nanoseconds since the epoch: when the thread began to wait, or was seen to run again; if it
+        runs without other events, when the last event was seen.
       stack: the user's frames, innermost first; empty if the thread has just begun to run again.
     """
 
@@ -622,11 +613,10 @@ class RankGroup(msgspec.Struct, frozen=True):
 
 class RanksCompiled(Event, frozen=True, tag="RanksCompiled"):
     """The ranks (processes of a job) disagree: they compiled different programs, some are far behind, or only
-    some have ended.
+    some have ended. Rank 0 writes this event.
 
     Only programs that run on the devices of all processes are compared, in the order in which each rank
-    compiled them. Each rank publishes the names of its programs through JAX's coordination service. Rank 0
-    compares them and writes this event.
+    compiled them.
 
     Attributes:
       position: the position at which the ranks disagree, in the sequence of programs of each rank, from 0.
@@ -644,8 +634,7 @@ class SourceSeen(Event, frozen=True, tag="SourceSeen"):
 
     Attributes:
       file: name of the file, or of the notebook cell.
-      sha256: checksum of its content, in hexadecimal. A report that is made on another machine shows lines of
-        the file only if the file there has the same checksum.
+      sha256: checksum of its content, in hexadecimal.
       text: the source of a notebook cell; None: the source is in a file, or was left out by ``--redact``.
     """
 
@@ -656,8 +645,8 @@ class SourceSeen(Event, frozen=True, tag="SourceSeen"):
 
 class Unknown(msgspec.Struct, frozen=True):
     """An event of a kind that this version of jaxscope does not know, or with fields that it cannot read.
-    ``raw`` is the decoded JSON object. If the line in the log is very long, ``raw`` has only the time and the
-    process id, or nothing."""
+    ``raw`` is the decoded JSON object; for a very long line in the log, it has at most the time and the
+    process id."""
 
     kind: str
     raw: dict[str, Any]

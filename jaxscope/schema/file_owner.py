@@ -20,9 +20,8 @@ class Standing(enum.IntEnum):
     """The owner of a source file: the user, an installed package, or a library. A frame on a stack has the
     owner of its file.
 
-    The user's line on a stack is the innermost frame with the lowest value that occurs. If all frames belong
-    to libraries, there is no user's line.
-    """
+    The user's line on a stack is the innermost frame with the lowest value that occurs; there is none if all
+    frames belong to libraries."""
 
     USER = 0
     INSTALLED = 1  # in site-packages, but not a known library: the user's own package, or an unknown library

@@ -61,9 +61,8 @@ class Fix(msgspec.Struct, frozen=True):
 class Contexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The forms of a program that have a finding.
 
-    A program can have several forms: the program that ran, programs compiled for other machines (targets),
-    and programs of other settings (``run --vary`` runs it with several values of arguments or environment
-    variables).
+    Forms are the program that ran, programs compiled for other machines (targets), and programs of other
+    settings (``run --vary`` runs it with several values of arguments or environment variables).
 
     Attributes:
       ran: whether the program that ran has the finding.
@@ -122,9 +121,7 @@ class Finding(msgspec.Struct, frozen=True):
         have the finding.
       subject: a value that differs between findings of the same rule and function; None: path, line and title
         do.
-      at_most: whether the fix may save less than ``seconds``: other lines may need some of the programs that
-        were compiled in this time (an operation that several lines apply is compiled for the first of them
-        only), or the seconds are a share of the time in which a program ran.
+      at_most: whether the fix may save less than ``seconds``.
       timed: whether the finding is reported because of measured seconds. Another run of the same program may
         then not have it.
     """
@@ -141,6 +138,8 @@ class Finding(msgspec.Struct, frozen=True):
     path: str | None = None
     contexts: Contexts = Contexts()
     subject: Hashable = None
+    # ``at_most``: other lines may need some of the programs that were compiled in this time (an operation
+    # that several lines apply is compiled for the first of them only), or the seconds are a share of the run.
     at_most: bool = False
     timed: bool = False
 
@@ -148,7 +147,7 @@ class Finding(msgspec.Struct, frozen=True):
     def by_chance(self) -> bool:
         """Return whether another run of the same program may lack the finding by chance: it is reported
         because of measured seconds (``timed``), and is a note or about a measured share of the time. Checks
-        ignore such findings, because a check must have the same result in each run."""
+        ignore such findings."""
         return self.timed and (self.severity == NOTE or self.code in SHARES)
 
     @property
@@ -174,8 +173,8 @@ def slug_of(f: Finding) -> str | None:
 
 
 def extended(fix: Fix | Words | None, slug: str, **more: Field) -> Fix | None:
-    """Return ``fix`` with a longer text: the message template ``slug``, in which the old text is the value of
-    the field ``fix``, and ``more`` are the values of the other fields. Return None if ``fix`` is None."""
+    """Return ``fix`` with a longer text: the message template ``slug``, whose field ``fix`` is the old text.
+    ``more`` are the values of its other fields. Return None if ``fix`` is None."""
     if fix is None:
         return None
     known = fix if isinstance(fix, Fix) else Fix(fix)

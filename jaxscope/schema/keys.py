@@ -94,8 +94,8 @@ class Static(msgspec.Struct, frozen=True, gc=False):
       type: the name of its class.
       compares: how the value is compared: ``"value"``; ``"identity"`` (its class defines no ``__eq__``);
         ``"parts"`` (it contains an object that is compared by identity). None: unknown.
-      serial: a number that identifies the object in its process; for a container, the number of the newest
-        part that JAX compares by identity. None: unknown.
+      serial: a number that identifies the object in its process; for a container, the number of its newest
+        part that is compared by identity. None: unknown.
       hash: the result of ``hash(value)``; None: unknown.
       unstable_hash: whether the value, or a part of it, is equal to the value in the call before, but has
         another hash.

@@ -34,9 +34,9 @@ OWN_ROOT = "jaxscope"
 
 
 def transformation(wrapper: str) -> str:
-    """Return the name of the transformation that returned a function. ``wrapper`` is the name of this
-    function. Haiku's transformations return two functions: ``haiku.transform.init`` -> ``haiku.transform``.
-    Other names are returned unchanged."""
+    """Return the name of the transformation that returned a function with the name ``wrapper``. Only names of
+    Haiku change, because its transformations return two functions: ``haiku.transform.init`` ->
+    ``haiku.transform``."""
     return wrapper.removesuffix(".init").removesuffix(".apply") if wrapper.startswith("haiku.") else wrapper
 
 

@@ -52,9 +52,8 @@ class Counting(msgspec.Struct, frozen=True):
         counts allow two numbers, and None if nothing was counted.
 
         If the run has step marks, the number is one more than the marks until this moment. Otherwise it is
-        the number of calls of a function until this moment: of the function watched with ``step=True`` (of
-        several, the one with the most calls), or if there is none, of the first watched function that was
-        called more than once (of the first watched function if none was).
+        the number of calls of a function until this moment: of a function watched with ``step=True``, or if
+        there is none, of the first watched function (that was called more than once, if any was).
 
         Args:
           marks: number of step marks until this moment.
@@ -79,12 +78,8 @@ class Counting(msgspec.Struct, frozen=True):
 
 
 def known(step: Step, n: int) -> int | None:
-    """Return ``step`` as a single number that can be compared with the step number ``n``. Return None if
-    steps are not counted.
-
-    If ``step`` is an ``Either``, return one of its two numbers if both are larger than ``n``, or neither is.
-    Return None if only one is larger, because it is then unknown whether the step is after ``n``.
-    """
+    """Return ``step`` as a single number to be compared with the step number ``n``. None if steps are not
+    counted, or if ``step`` is an ``Either`` with only one number larger than ``n``."""
     if not isinstance(step, Either):
         return step
     return step.least if step.least > n else step.most if step.most <= n else None

@@ -8,10 +8,7 @@ from jaxscope.schema.keys import Frame
 
 class Transferred(Event, frozen=True, tag="Transferred"):
     """All transfers in one direction that one line of the program has caused with one function since the
-    recording began.
-
-    jaxscope writes the event again when the totals have grown. Each event replaces the earlier ones of the
-    same line, direction and function.
+    recording began. Each event replaces the earlier ones of the same line, direction and function.
 
     Attributes:
       direction: device_to_host, host_to_device or device_to_device.

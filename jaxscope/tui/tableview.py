@@ -29,9 +29,9 @@ FILTER_S = 0.01  # seconds of filtering at a time, for which a key may have to w
 
 
 class TableView(LineView, Generic[T]):
-    """Show items in columns. When items are added, removed or moved, the cursor stays on its item, or if it
-    was never moved, on the first line. ``ident`` takes an item and returns its id, which is unique among the
-    items."""
+    """Show items in columns. When items change, the cursor stays on its item if that is still there; if the
+    cursor was never moved, it stays on the first line. ``ident`` takes an item and returns its id, which is
+    unique among the items."""
 
     BINDINGS: ClassVar[list[Binding]] = bindings("table")
     SCOPES: ClassVar[tuple[str, ...]] = ("table", "lines")

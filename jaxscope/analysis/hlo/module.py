@@ -47,7 +47,7 @@ class Instruction(
     @property
     def operation(self) -> str:
         """The opcode without ``-start``: ``fusion`` for ``fusion-start``."""
-        # For an asynchronous operation XLA prints NAME-start, which has its attributes, NAME-update and NAME-done.
+        # XLA prints an asynchronous operation as NAME-start (with its attributes), NAME-update and NAME-done.
         return self.opcode.removesuffix("-start")
 
 

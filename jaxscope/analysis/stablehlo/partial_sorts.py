@@ -57,7 +57,7 @@ def find(module: Module, sources: Sources) -> list[PartialSort]:
         axis = int(dimension[1])
         length = sizes[axis] if axis < len(sizes) else 0
         used = _used(module, sources, users, index, axis, length)
-        if used is not None and FEW * used <= length:
+        if used is not None and 0 < length >= FEW * used:
             shuffles = module.functions[op.function].name.startswith(SHUFFLE)
             rows = math.prod(sizes) // length
             found.append(PartialSort(rows, length, used, shuffles, sources.frame(index)))

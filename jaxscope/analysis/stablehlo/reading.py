@@ -28,6 +28,7 @@ from jaxscope.analysis.stablehlo import (
     reader,
     repeats,
     residuals,
+    row_gradients,
     shardings,
     stacked_results,
     values,
@@ -75,6 +76,7 @@ class Reading(msgspec.Struct, frozen=True):
       frozen: parameters to which the program adds zeros; None: there are none.
       captures_key: whether the program has a constant of the type of a random key (or, in JAX 0.12, an
         argument for such a constant).
+      row_gradients: steps of gradient descent for whole tables of which few rows are used.
       stacked: arrays that a scan stacks and of which the program reads little.
       repeated_draws: draws of random numbers, if several have the same shape, dtype and distribution; else
         None.
@@ -115,6 +117,7 @@ class Reading(msgspec.Struct, frozen=True):
     partial_sorts: tuple[partial_sorts.PartialSort, ...] = ()
     frozen: frozen_updates.FrozenUpdates | None = None
     captures_key: bool = False
+    row_gradients: tuple[row_gradients.RowGradient, ...] = ()
     stacked: tuple[stacked_results.StackedResult, ...] = ()
     repeated_draws: random_draws.RepeatedDraws | None = None
     shared_draws: tuple[random_draws.SharedDraws, ...] = ()
@@ -137,6 +140,7 @@ _FINDERS: dict[str, Callable[[Module, Sources], Iterable[Any]]] = {
     "shifted": jacobians.shifted,
     "cheaper_forms": cheaper_forms.find,
     "partial_sorts": partial_sorts.find,
+    "row_gradients": row_gradients.find,
     "stacked": stacked_results.find,
     "shared_draws": random_draws.shared,
     "loop_draws": random_draws.in_loops,

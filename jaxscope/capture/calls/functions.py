@@ -209,9 +209,8 @@ def _step_in(layer: Any) -> tuple[Any, str] | None:
 
 
 def unwrap(function: Any) -> Layers:
-    """Return the user's function inside ``function``, an object that was passed to jit. The Layers also have
-    the names of the removed wrappers (partials, methods, transforms, library wrappers), and the values that
-    they add to a call."""
+    """Return the user's function inside ``function``, an object that was passed to jit, and the wrappers
+    around it (partials, methods, transforms, library wrappers)."""
     wrappers: list[str] = []
     bound: dict[str, Any] = {}
     form = "def"
@@ -242,8 +241,7 @@ def unwrap(function: Any) -> Layers:
 
 def _place(code: Any, line: int | None) -> int | str | None:
     """Return the part of a function's id that distinguishes it from others in its file: its first line
-    ``12``, for a lambda ``"12:8"`` with the column, for code that is in no file (``<string>``) ``"1#1f0c9a"``
-    with a hash of the code.
+    ``12``, perhaps with the column of a lambda (``"12:8"``) or a hash of the code (``"1#1f0c9a"``).
 
     Args:
       code: the function's code; None: unknown, the result is ``line``.
@@ -255,15 +253,15 @@ def _place(code: Any, line: int | None) -> int | str | None:
         # RESUME, the first instruction, has columns 0 to 0 wherever the lambda is.
         columns = [p[2] for p in code.co_positions() if p[2] is not None and p[3]]
         return f"{line}:{min(columns)}" if columns else line
-    if code.co_filename.startswith("<"):
+    if code.co_filename.startswith("<"):  # in no file: several functions of <string> begin in one line
         return f"{line}#{hashlib.sha256(code.co_code).hexdigest()[:6]}"
     return line
 
 
 def is_jitted_where_defined(function: Any) -> bool:
     """Return whether the name of ``function`` in its module, class or object refers to a jitted function, as
-    after ``@jax.jit``. If so, the author of ``function`` has jitted it, and not its caller. False for a
-    function defined inside another function, because its name cannot be looked up."""
+    after ``@jax.jit``: the author of ``function`` has jitted it, and not its caller. False for a function
+    defined inside another function."""
     if isinstance(function, MethodType):
         own = vars(function.__self__) if hasattr(function.__self__, "__dict__") else {}
         if not frames.is_library(type(function.__self__).__module__):

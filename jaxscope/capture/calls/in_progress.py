@@ -40,8 +40,7 @@ def place(frame: FrameType | None) -> Place:
 
 def how_entered(frame: FrameType | None, nested: bool, key: Key | None) -> str:
     """Return how a jitted function was called: ``nested`` (inside another trace), ``aot`` (lowered or
-    compiled ahead of time), ``transform`` (under grad or vmap) or ``call`` (directly). This is the field
-    ``entry`` of the event ``Missed``.
+    compiled ahead of time), ``transform`` (under grad or vmap) or ``call`` (directly).
 
     Args:
       frame: the frame of the call; None: ahead of time.

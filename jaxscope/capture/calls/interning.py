@@ -63,9 +63,8 @@ class Introductions:
         return known[around]
 
     def traced(self, jaxpr: Any) -> ev.FunctionSeen:
-        """Return the event ``FunctionSeen`` that describes the function that was traced to ``jaxpr``. If the
-        log already describes a function with the same file, line and name, return that event. Otherwise write
-        the new event to the log."""
+        """Return the event ``FunctionSeen`` that describes the function that was traced to ``jaxpr``: an
+        earlier one for the same file, line and name if there is one, else a new one, which is logged."""
         seen = functions.describe_traced(jaxpr)
         return self._by_place.get((seen.file, seen.line, seen.name)) or self.introduce(seen)
 

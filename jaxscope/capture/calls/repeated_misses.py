@@ -55,10 +55,8 @@ class RepeatedMisses:
 
     def counted(self, jaxpr: Any, arguments: tuple[Any, ...]) -> str | None:
         """Count a call that missed JAX's fast path (the C++ cache), if the log already describes enough calls
-        in a row with the same ``jaxpr`` and argument types. Return the id of its function.
-
-        Return None if the call was not counted. The caller then has to describe it in the log.
-        """
+        in a row with the same ``jaxpr`` and argument types. Return the id of its function; None if the call
+        was not counted."""
         repeat = self.known.get(id(jaxpr))
         if repeat is None or repeat.jaxpr() is not jaxpr or repeat.types != (*map(type, arguments),):
             return None

@@ -112,8 +112,8 @@ def _shown(value: Any, level: int) -> str:
 
 
 def _object(value: Any, level: int) -> str:
-    """Return ``value``, an object that is no container, as text: its own repr if this calls no code of the
-    program, else its class, perhaps with attributes. Containers nested deeper than ``level`` become
+    """Return ``value``, an object that is no container, as text: its own repr, only if this calls no code of
+    the program, or its class, perhaps with attributes. Containers nested deeper than ``level`` become
     ``...``."""
     kind = type(value)
     if kind.__module__.partition(".")[0] == "jax" and "__call__" in kind.__dict__:  # a custom_jvp

@@ -49,7 +49,7 @@ class Reads(NamedTuple):
       read: name -> (the first line that reads it in every run of the function, True). If there is none: (the
         first line that reads it, False).
       written: the names to which the code assigns.
-      attributes: all attribute names in the code.
+      attributes: the names of all attributes that the code reads.
     """
 
     read: dict[Name, tuple[int, bool]]
@@ -174,8 +174,8 @@ class _Scan:
             self.found.written.add(entry)
 
     def _variable(self, name: str) -> Name | None:
-        """Return the expression that was assigned to the local or closure variable ``name``: ``self.layer``
-        after ``layer = self.layer``. None: unknown."""
+        """Return the expression that stands for the local or closure variable ``name``: ``self.layer`` after
+        ``layer = self.layer``. None: unknown."""
         if name in self.code.co_freevars:
             return self.outer.get(name)
         return self.local.get(name)

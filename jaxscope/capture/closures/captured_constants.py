@@ -32,8 +32,7 @@ CALLING = frozenset(
 
 def named_roots(function: Any) -> list[tuple[str, str, Any]]:
     """Return (name, where, value) of the values that ``function`` can reach without its arguments: closure
-    cells, globals that the code names, default values, and the values bound by a method or a partial. The
-    search for captured arrays begins at these values.
+    cells, globals that the code names, default values, and the values bound by a method or a partial.
 
     ``where`` is ``closure``, ``global``, ``default``, ``attribute`` or ``partial``. If one of the values is a
     function, the values that it can reach are added, too.

@@ -40,8 +40,7 @@ CALL, STEP, EXIT = "call", "step", "exit"  # the occasion of a check
 
 class Guard:
     """Checks whether the values that a watched function (``jaxscope.watch``) read from outside during its
-    trace (closures, globals) have changed since. A check is made after some of the function's calls; each
-    check decides when the next one is made.
+    trace (closures, globals) have changed since. A check is made after some of the function's calls.
 
     Args:
       monitor: the monitor of the recording, which writes the events.

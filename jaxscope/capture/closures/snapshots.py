@@ -111,8 +111,7 @@ class Snapshot:
         self._gap *= 2
 
     def drop(self, read: Read) -> bool:
-        """Stop checking the value ``read``. Return False if another thread has done this already, else
-        True."""
+        """Stop checking the value ``read``. Return False if it is not checked any more already, else True."""
         if self.reads.pop(read.found.place, None) is None:
             return False
         self.cells = [c for c in self.cells if c[1] is not read]

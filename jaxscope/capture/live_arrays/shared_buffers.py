@@ -50,8 +50,8 @@ class SharedBuffers:
         """Find the arrays of ``live`` that share memory, and record them in ``within`` and ``overlap``.
 
         Each piece of memory is counted with one array: the one on the most devices, and among equals one to
-        which a variable leads. An array whose memory is counted with others on all of its devices is added to
-        ``within``, one for which this holds on some devices to ``overlap``.
+        which a variable leads. Another array is added to ``within`` if it shares memory on all of its
+        devices; if only on some, ``overlap`` gets its bytes on these.
 
         Args:
           live: the live arrays.

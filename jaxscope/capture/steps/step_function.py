@@ -71,7 +71,8 @@ class StepFunction:
 
     def began(self, code: CodeType) -> bool:
         """Count a call of a plain Python function with the code ``code``, if it has the name of the step
-        function. Return False if it has another name: this method need not be called again for this code."""
+        function and JAX is not tracing. Return False if it has another name: this method need not be called
+        again for this code."""
         if self._name not in (code.co_name, code.co_qualname):
             return False
         if any(jax_internals.in_jax(f) for f in frames.walk(sys._getframe(1))):

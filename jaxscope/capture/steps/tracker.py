@@ -433,7 +433,6 @@ class StepTracker:
         self._set_alarm(False)
 
     def flush(self) -> None:
-        """Write the counts that have changed to the log. This is called when a call misses the fast path (the
-        C++ cache), and at the end of the recording."""
+        """Write the counts that have changed to the log."""
         for count in (*list(self._counters.values()), self._marks):
             count.flush()

@@ -5,10 +5,8 @@ import sys
 
 
 class WhenJaxIsImported:
-    """An entry of sys.meta_path that calls a function when jax has been imported, and then removes itself.
-
-    The entry stays until jax has been imported. A search for jax alone does not remove it, because many
-    libraries call `importlib.util.find_spec("jax")` to find out whether JAX is installed.
+    """An entry of sys.meta_path that calls a function when jax has been imported. Before the call it removes
+    itself; a search for jax alone does not remove it.
 
     Args:
       record: called without arguments after jax has been imported.
@@ -59,6 +57,7 @@ def _exec_module(hook, loader):
             return type(loader).exec_module(loader, module)
         loader.__dict__.pop("exec_module", None)
         loader.exec_module(module)
+        # Not at a search: many libraries call importlib.util.find_spec("jax") and do not import it.
         if hook in sys.meta_path:
             sys.meta_path.remove(hook)
             hook.record()

@@ -27,8 +27,8 @@ def _note(word):
 
 
 def _record():
-    """Start recording in this process, in which jax has just been imported. Print exceptions to stderr, and
-    raise none but KeyboardInterrupt and SystemExit."""
+    """Start recording in this process, in which jax has just been imported. An error is printed to stderr,
+    not raised. Nothing is printed if jaxscope is not installed in this environment."""
     try:
         _note(b"jax\n")
         try:

@@ -169,6 +169,17 @@ TEMPLATES = {
     ),
     "costly-form": "{function} {what}, which takes {times} times as many operations as necessary",
     "slow-form": "{function} {what}. A matrix product computes the same faster",
+    "gradient-of-table": (
+        "each gradient step of {function} changes a whole table, {table}, although at most {used} of its"
+        " {rows} rows have a gradient{more}: {share} of its operations compute with zeros"
+    ),
+    "more-tables": " (the same is true of {tables})",
+    "fix-gradient-of-rows": (
+        "differentiate with respect to the rows that the step reads, and change only these: rows ="
+        " table[i]; grads = jax.grad(loss)(rows); table = table.at[i].add(-lr * grads). For gradient"
+        " descent without momentum the result is the same. Donate the table, or carry it in a scan, so"
+        " that XLA writes in place"
+    ),
     "work-before-branch": (
         "in {function}, {share} of the operations ({lines}) are for only one branch of the conditional,"
         " but before it: they run also when the other branch is taken{also}"

@@ -158,8 +158,8 @@ class _Node:
 
 
 def tree(snapshot: Snapshot, toggled: Collection[str], *, flat: bool = False) -> list[Row]:
-    """Return the names of the arrays in ``snapshot`` as rows, on each level those with the most bytes first,
-    and single arrays after the names that have more below them.
+    """Return the names of the arrays in ``snapshot`` as the rows of a tree. A name with more bytes comes
+    before others of the same level.
 
     Args:
       toggled: the ids of the rows that the user switched from open to closed, or from closed to open.

@@ -50,9 +50,8 @@ def bar(lane: Lane, axis: Axis, width: int) -> list[Part]:
     """Draw the phases in ``lane`` (tracing, lowering, compiling) as ``width`` characters for the part
     ``axis`` of the run. ``lane`` has the phases of one function, or of all functions that are not the user's.
 
-    Each character shows the phase that took most of the character's time. For one function, two further signs
-    show where compilations start: a number if several start in one character, and a tick between two
-    compilations without a pause.
+    A character shows the phase that took most of its time. For one function, it may show instead that several
+    compilations start there (their number), or one without a pause before it (a tick).
     """
     if axis.length <= 0 or width <= 0:
         return []
