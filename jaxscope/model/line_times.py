@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
@@ -9,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, 
 import msgspec
 from msgspec.structs import replace
 
-from jaxscope.analysis.rewrap_site import loops_around
+from jaxscope.analysis.rewrap_site import depends_on_a_condition, loops_around
 from jaxscope.model import sources
 from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
@@ -27,6 +29,11 @@ from jaxscope.schema.line_times import (
     LineTimes,
 )
 
+# How long an operation of a matrix product, a slow one (a sort, a power) and another one take, relative to
+# each other: the limits of what was measured on CPUs
+WEIGHTS = ((1, 1, 1), (1, 50, 50), (1, 50, 1), (1, 1000, 50))
+CERTAIN = 2  # shares of a function that differ by a larger factor are unknown
+LARGE = 50_000  # elements of the arguments of an operation outside jit that may take long
 _WAITS = re.compile(r"\.block_until_ready\(")  # a method in C, which has no frame
 FEWEST = 10  # samples: the error of the seconds is then about 30 %
 LONG_S = 2.0  # seconds: the error is then at most 10 %, also of one sample of one long call of C code
@@ -167,9 +174,11 @@ def running_seconds(run: Run, function: Function) -> float | None:
         for c in run.compilations.values()
         if c.function.user and c.site is not None and c.missed is not None and c.entry == "call"
     ]
+    large = [c for c in run.compilations.values() if not c.function.user and _is_large(c)]
     mine = [c.lines for c in calls if c.function is function]
     lines = {stack[0].place for stack in mine}
     others = [c.lines for c in calls if c.function is not function]
+    others += [c.lines for c in large]
     others += [t.stack for doing, t in entries(run) if doing == CALLING and t.stack[0].place not in lines]
     loops = {loop for stack in mine for loop in _around(run, stack)}
     loops -= {loop for stack in others for loop in _around(run, stack)}
@@ -195,10 +204,19 @@ def running_seconds(run: Run, function: Function) -> float | None:
         for doing, t in entries(run)
         if (doing == CALLING and t.stack[0].place in lines) or (doing == WAITING and waits(t))
     ]
-    parts, unknown = _parts_in_loops(run, function, calls, waits)
+    parts, unknown = _parts_in_loops(run, function, [*calls, *large], waits)
+    shared = {stack[0].place for stack in others} & lines  # lines that also call other functions
+    unknown += sum(t.seconds for t in own_times if t.stack[0].place in shared)
+    own_times = [t for t in own_times if t.stack[0].place not in shared]
     if unknown > sum(t.seconds for t in (*own_times, *parts)):
         return None
     return _seconds([*own_times, *parts])
+
+
+def _is_large(c: Compilation) -> bool:
+    """Return whether the call ``c`` gets arrays with at least LARGE elements together."""
+    shapes = [leaf.shape or () for leaf in (c.key.arguments if c.key is not None else ())]
+    return sum(math.prod(n for n in shape if isinstance(n, int)) for shape in shapes) >= LARGE
 
 
 def _parts_in_loops(
@@ -239,24 +257,30 @@ def _parts_in_loops(
 def _share_in_loop(
     run: Run, function: Function, loop: tuple[Frame, int], called: Sequence[tuple[Compilation, _Loops]]
 ) -> float | None:
-    """Return the share of ``function`` in the arithmetic operations of all jitted functions that ``loop``
-    calls, from 0 to 1. None if it is unknown.
+    """Return the share of ``function`` in the work of all jitted functions that ``loop`` calls, from 0 to 1.
+    None if it is unknown, or if it depends much on how long the kinds of operations take.
 
     Args:
       called: the calls of jitted functions, each with the loops around it, outermost first.
     """
-    operations: dict[tuple[str, tuple[str, int]], int] = {}
+    work: dict[tuple[str, tuple[str, int]], tuple[int, int, int]] = {}
     for c, around in called:
         if loop not in around:
             continue
         p = run.programs.get(c.program or "")
         lowered = run.texts_of(p).stablehlo if p is not None else None
-        if around[-1] != loop or lowered is None or lowered.operations is None or c.site is None:
+        if around[-1] != loop or lowered is None or lowered.work is None or c.site is None:
             return None
-        operations[c.function.id, c.site.place] = lowered.operations
-    total = sum(operations.values())
-    own = sum(n for (name, _), n in operations.items() if name == function.id)
-    return own / total if total else None
+        if depends_on_a_condition(sources.of(run)(c.site.file), c.site.line):
+            return None  # it is not called in each iteration
+        call = c.function.id, c.site.place
+        work[call] = max(lowered.work, work.get(call, (0, 0, 0)), key=sum)  # of programs for several sizes
+    shares = []
+    for weights in WEIGHTS:
+        each = {call: sum(map(operator.mul, kinds, weights)) for call, kinds in work.items()}
+        own = sum(n for (name, _), n in each.items() if name == function.id)
+        shares.append(own / sum(each.values()) if any(each.values()) else 0.0)
+    return max(shares) if 0 < max(shares) <= CERTAIN * min(shares) else None
 
 
 def _own_lines(run: Run, stack: Sequence[Frame], others: Set[int]) -> range:

@@ -108,23 +108,21 @@ def costly_form(run: Run) -> Iterator[Finding]:
 
 
 def _written_exponent(run: Run, form: CheaperForm) -> float | None:
-    """Return the exponent in the user's source that led to the power ``form``; None if the form is no power.
-    It is larger by 1 than that of the power if the power seems to be a derivative."""
-    if form.exponent is None:
-        return None
+    """Return the exponent in the user's source that led to the power ``form``: that of the power, or one more
+    if the power is a derivative. Return None if the line has neither number, or if the form is no power."""
     line = sources.line(run, form.source) if form.source is not None else ""
     numbers = {float(text) for text in _EXPONENTS.findall(line)}
-    if form.exponent in numbers or form.exponent + 1 in numbers:
-        return form.exponent + (form.exponent not in numbers)
-    return form.exponent + form.backward
+    if form.exponent is None:
+        return None
+    return next((n for n in (form.exponent, form.exponent + 1) if n in numbers), None)
 
 
 def _title(f: Function, form: CheaperForm, written: float | None) -> Message:
     """Return what the function ``f`` computes in a costly form, as the title of a finding. ``written`` is the
-    exponent in the user's source; None if the form is no power."""
-    if form.exponent is not None and written is not None:
+    exponent in the user's source; None if it is unknown, or the form is no power."""
+    if form.exponent is not None:
         exponent = f"{form.exponent:g}"
-        if written != form.exponent:
+        if written is not None and written != form.exponent:
             of = f"{written:g}"
             return message("slow-power-of-gradient", function=f.display_name, exponent=exponent, of=of)
         return message("slow-power", function=f.display_name, exponent=exponent)
@@ -135,10 +133,12 @@ def _title(f: Function, form: CheaperForm, written: float | None) -> Message:
 
 
 def _fix(form: CheaperForm, written: float | None) -> Message:
-    """Return the advice which other form to use. ``written`` is the exponent in the user's source; None if
-    the form is no power."""
-    if written is None:
+    """Return the advice which other form to use. ``written`` is the exponent in the user's source; None if it
+    is unknown, or the form is no power."""
+    if form.exponent is None:
         return FIXES[form.kind]
+    if written is None:
+        return message("fix-power", exponent=f"{form.exponent:g}", more=f"{form.exponent + 1:g}")
     if written % 1 == 0:
         return message("fix-integer-exponent", exponent=f"{written:.0f}", written=f"{written:.1f}")
     whole, root = (written - 0.5, "jnp.sqrt(x)") if written > 0 else (written + 0.5, "jax.lax.rsqrt(x)")
@@ -171,8 +171,9 @@ def _is_written(run: Run, form: CheaperForm) -> bool:
     """Return whether the user's line names the function that the advice is about: ``fft`` or ``convolve``.
     True for forms of all other kinds."""
     # Other functions of JAX use Fourier transforms, too, and fftconvolve does not compute a correlation.
-    name = {REAL: "fft", KERNEL: "convolve"}.get(form.kind)
-    return name is None or (form.source is not None and name in sources.line(run, form.source))
+    names = {REAL: ("fft",), KERNEL: ("convolve",), POWER: ("**", "pow")}.get(form.kind, ())
+    line = sources.line(run, form.source) if form.source is not None else ""
+    return not names or any(name in line for name in names)
 
 
 def _matters(run: Run, p: Program, f: Function, form: CheaperForm) -> bool:

@@ -50,7 +50,7 @@ def find(module: Module, sources: Sources) -> list[BranchWork]:
     functions = {f.name: k for k, f in enumerate(module.functions)}
     for index in conditionals:
         line, times = sources.own(index).frame, sources.times[module.ops[index].function]
-        if line is None or not times:
+        if line is None or not times or sources.in_library(index):
             continue
         for alone in _only_used_by(module, readers, index):
             counts: dict[int, int] = {}
@@ -58,6 +58,8 @@ def find(module: Module, sources: Sources) -> list[BranchWork]:
                 callee = functions.get(module.ops[k].callee or "") if module.ops[k].name in CALLS else None
                 counts[k] = whole[callee] if callee is not None else work.operations(module.ops[k])
             operations = sum(counts.values())
+            if 2 * sum(n for k, n in counts.items() if sources.backward(k)) > operations:
+                continue  # inside the branch, a gradient would compute its forward pass once more
             share = shares.of(index, times * operations)
             if operations < LEAST or share is None or share < SHARE:
                 continue

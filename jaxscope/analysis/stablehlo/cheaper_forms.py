@@ -114,6 +114,8 @@ def find(module: Module, sources: Sources) -> list[CheaperForm]:
         backward = sources.backward(index)
         if op.name not in FORMS or not times or (backward and op.name != powers.POWER):
             continue
+        if op.name == powers.POWER and sources.in_library(index):
+            continue
         try:
             forms = search.forms(index)
         except (IndexError, KeyError, ValueError):

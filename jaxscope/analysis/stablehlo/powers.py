@@ -33,6 +33,11 @@ def find(flow: Flow, index: int) -> list[tuple[str, int, int]]:
     number = exponent(flow, index) if op.name == POWER and "float" in (result.dtype or "") else None
     if number is None or number in QUICK or abs(number) > LARGEST or (2 * number) % 1:
         return []
+    base = flow.operand(Value(index), 0)
+    before = flow.module.ops[base.at] if base is not None else None
+    converted = before is not None and before.name == "stablehlo.convert"
+    if before is not None and converted and "float" not in (types.tensor(before.inputs[0]).dtype or ""):
+        return []  # integers: their products may overflow, and they have no rsqrt
     elements = result.elements or 0
     return [(COSTLY, ELEMENT * elements, INSTEAD * elements)]
 

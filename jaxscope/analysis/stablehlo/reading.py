@@ -48,8 +48,8 @@ class Reading(msgspec.Struct, frozen=True):
     Attributes:
       num_partitions, num_replicas: the numbers in the module's attributes; None: unknown.
       printed: number of operations in the text, without returns.
-      operations: number of arithmetic operations of one call; None if the user's code has loops, whose
-        iterations are not counted.
+      work: number of arithmetic operations of one call: of matrix products, of operations that take long for
+        each element, and of all others. None if the user's code has loops, whose iterations are not counted.
       op_counts: operation -> how often it occurs. Called functions are inlined, and loop bodies are counted
         once.
       located: number of operations with a location.
@@ -90,7 +90,7 @@ class Reading(msgspec.Struct, frozen=True):
     num_partitions: int | None = None
     num_replicas: int | None = None
     printed: int = 0
-    operations: int | None = None
+    work: tuple[int, int, int] | None = None
     op_counts: dict[str, int] = {}
     located: int = 0
     resolved: int = 0
@@ -213,7 +213,7 @@ def of_module(
         num_partitions=_number(module.attributes.get("mhlo.num_partitions")),
         num_replicas=_number(module.attributes.get("mhlo.num_replicas")),
         printed=len(operations),
-        operations=work.Shares(module, sources).total,
+        work=work.Shares(module, sources).kinds(module),
         op_counts=_op_counts(operations, sources),
         located=located,
         resolved=resolved,

@@ -1,7 +1,7 @@
 """Find gradients of whole tables, such as embeddings, of which a step uses few rows.
 
-The gradient of ``table[rows]`` with respect to ``table`` has the size of the table, and is 0 in the other
-rows. A step of gradient descent then computes ``table - lr * gradient`` for all rows: XLA does not skip zeros.
+The gradient of ``table[rows]`` with respect to ``table`` has the size of the table, and is 0 in other rows.
+A step of gradient descent then computes ``table - lr * gradient`` for all rows: XLA does not skip zeros.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ frame of the user at all. In both cases the lines follow from the calls.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 
 from jaxscope.analysis.attribution import NOBODY, Blame, blame
@@ -15,10 +16,14 @@ from jaxscope.analysis.stablehlo.locations import MAX_FRAMES, NOWHERE, Locations
 from jaxscope.analysis.stablehlo.module import CALLS, NOT_OPERATIONS, Module
 from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.keys import Frame
+from jaxscope.schema.libraries import JAX_ROOTS
 
 MAX_SITES = 64  # the most lines of calls that are kept for one function
 MANY = 10**9  # the highest count of a function's copies, because nested calls multiply
 LOOPS = frozenset({"stablehlo.while", "mhlo.while"})
+# Files of installed packages, and those of JAX among them
+LIBRARIES = re.compile(r"[\\/](?:site|dist)-packages[\\/]")
+JAX_FILES = re.compile(LIBRARIES.pattern + rf"(?:{'|'.join(sorted(JAX_ROOTS))})[\\/]")
 BRANCHES = frozenset({"stablehlo.case", "stablehlo.if", "mhlo.case", "mhlo.if"})
 
 
@@ -108,6 +113,12 @@ class Sources:
     def frames(self, index: int) -> tuple[Frame, ...]:
         """Return all lines of the user's code that cause the operation ``module.ops[index]``."""
         return tuple(b.frame for b in self.blames(index) if b.frame is not None)
+
+    def in_library(self, index: int) -> bool:
+        """Return whether a library other than JAX, called by the user's code, causes the operation
+        ``module.ops[index]``."""
+        folded = [frame for one in self.blames(index) for frame in one.folded]
+        return any(LIBRARIES.search(f.file) and not JAX_FILES.search(f.file) for f in folded)
 
     def in_loop(self, index: int) -> bool:
         """Return whether the operation ``module.ops[index]`` is in a loop of the program. The loop may be in

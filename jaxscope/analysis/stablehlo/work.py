@@ -22,6 +22,15 @@ _DECOMPOSES = re.compile(
     r"cholesky|potrf|getrf|geqrf|orgqr|syevd|heevd|geev|gesdd|gesvd|eigh|lu_decomp|\bqr", re.I
 )
 _SOLVES = re.compile(r"trsm|triangular_solve|getrs|potrs", re.I)
+CUSTOM = "stablehlo.custom_call"  # such as matrix decompositions
+# Operations that take much longer for an element than an addition
+SLOW = frozenset(
+    f"stablehlo.{name}"
+    for name in (
+        *("sort", "power", "exponential", "exponential_minus_one", "log", "log_plus_one", "tanh", "sine"),
+        *("cosine", "tan", "cbrt", "atan2", "logistic", "fft", "erf", "gather", "scatter"),
+    )
+) | {"chlo.erf", "chlo.erf_inv", "chlo.lgamma", "chlo.digamma"}
 ROUNDS = 5  # of Threefry
 COMPARED = 20  # A comparison of a sort takes as long as about so many flops (a CPU core, JAX 0.10.2).
 
@@ -77,11 +86,18 @@ class Shares:
         self.rounds = 1 if users else ROUNDS
         self._total = sum(self.counts) + (self.rounds - 1) * sum(self.counts[i] for i in looped)
 
-    @property
-    def total(self) -> int | None:
-        """Return the number of arithmetic operations of one call of the program. None if it has loops of the
-        user's code, whose iterations are not counted."""
-        return None if self._looped else self._total
+    def kinds(self, module: Module) -> tuple[int, int, int] | None:
+        """Return the number of arithmetic operations of one call of the program: of matrix products, of
+        operations that take long for each element (SLOW), and of all others. None if the program has loops of
+        the user's code, whose iterations are not counted."""
+        if self._looped:
+            return None
+        sums = [0, 0, 0]
+        for k, n in enumerate(self.counts):
+            op = module.ops[k]
+            kind = 0 if op.name in PRODUCTS else 1 if op.name in SLOW or op.name == CUSTOM else 2
+            sums[kind] += n * (self.rounds if n and self._in_loop(k) else 1)
+        return sums[0], sums[1], sums[2]
 
     def of(self, index: int, count: int | None = None) -> float | None:
         """Return the share of the operation ``module.ops[index]`` in all arithmetic operations of the

@@ -202,6 +202,11 @@ TEMPLATES = {
         "write the exponent as an integer, x ** {exponent} instead of x ** {written}: JAX computes it"
         " with products"
     ),
+    "fix-power": (
+        "the line computes x ** {exponent}, or x ** {more} and its derivative. Write it with an integer"
+        " exponent (x ** 4 instead of x ** 4.0), or with a square root: x * jnp.sqrt(x) is x ** 1.5,"
+        " jax.lax.rsqrt(x) / x is x ** -1.5"
+    ),
     "fix-square-root": (
         "write {product} instead of x ** {written}. Results differ by rounding; if x may be 0, check the"
         " gradient there"
