@@ -7,6 +7,7 @@ The functions read source as text. A name stands for what the file imports under
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -53,6 +54,7 @@ _UPDATES = frozenset(
     {"add", "apply", "divide", "max", "min", "mul", "multiply", "power", "set", "subtract"}
 )  # methods of x.at[i]
 _REPLACE = frozenset({"_replace", "apply_gradients", "replace"})  # methods of states that return a new state
+_REFS = re.compile(r"\b(?:new_ref|mutable_array|array_ref|freeze|pallas|pallas_call)\b")
 _RAISES = frozenset({"assertRaises", "assertRaisesRegex", "raises"})
 LONGEST = 40  # characters of an expression that is quoted
 
@@ -87,30 +89,35 @@ def find(source: str | None) -> list[Ignored]:
         return []
     names = imported(found)
     methods = {b.name for b in found.blocks if isinstance(b, FUNCTION)}
+    refs = _REFS.search(source or "") is not None
     last = found.tree.body[-1] if found.tree.body else None  # a notebook shows the value of the last one
     return [
         one
         for scope, statement in _statements(found)
         if statement is not last and (one := _ignored(scope, statement, names, methods)) is not None
+        if not (refs and ".at[" in one.call)  # the statement may write into a Ref
     ]
 
 
 def _statements(found: Syntax) -> Iterator[tuple[str, ast.Expr]]:
     """Yield (name of the function around, statement) for each statement that is only an expression. A ``try``
-    with one statement and a ``with pytest.raises`` are skipped as a whole."""
+    with one statement, a ``with pytest.raises`` and a loop with only such statements (it may measure their
+    time) are skipped as a whole."""
     left: list[tuple[str, ast.AST]] = [("<module>", found.tree)]
     while left:
         scope, node = left.pop()
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.Expr):
                 yield scope, child
-            elif isinstance(child, (ast.stmt, ast.match_case, ast.ExceptHandler)) and not _may_fail(child):
+            elif isinstance(child, (ast.stmt, ast.match_case, ast.ExceptHandler)) and not _on_purpose(child):
                 left.append((child.name if isinstance(child, FUNCTION) else scope, child))
 
 
-def _may_fail(block: ast.AST) -> bool:
+def _on_purpose(block: ast.AST) -> bool:
     if isinstance(block, ast.Try):
         return len(block.body) == 1
+    if isinstance(block, (ast.For, ast.While)):
+        return all(isinstance(statement, ast.Expr) for statement in block.body)
     if not isinstance(block, ast.With):
         return False
     calls = [i.context_expr for i in block.items if isinstance(i.context_expr, ast.Call)]
@@ -157,7 +164,7 @@ def _ignored(scope: str, statement: ast.Expr, names: dict[str, str], defined: se
         return None
     keywords = [k.arg for k in call.keywords]
     wanted = {"grads"} if method.attr == "apply_gradients" else set()
-    if call.args or not keywords or {None, "inplace"} & {*keywords} or not wanted <= {*keywords}:
+    if call.args or not keywords or {None, "inplace", "target"} & {*keywords} or not wanted <= {*keywords}:
         return None
     return Ignored(scope, line, short, "copy", target, method.attr == "_replace")
 

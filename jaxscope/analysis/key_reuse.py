@@ -139,22 +139,45 @@ def in_python_loops(source: str | None) -> list[Repeated]:
     if found is None or "random" not in (source or ""):
         return []
     draws = _Draws(found.imports)
+    elsewhere = {  # variables that any function of the file may set
+        name
+        for node in ast.walk(found.tree)
+        if isinstance(node, (ast.Global, ast.Nonlocal))
+        for name in node.names
+    }
     repeated = []
     for call in (c for calls in found.calls.values() for c in calls):
         key = _key(call) if draws.name(call) not in (None, *_NO_DRAW) else None
-        if key is None or _ON_PURPOSE.search(key):
+        if key is None or _ON_PURPOSE.search(key) or _names([ast.parse(key)]) & elsewhere:
             continue
         inside = loop_calls.find(source, call.lineno, call.col_offset, last_name(call.func) or "")
         if inside is None or not inside.always or not isinstance(inside.loop, (ast.For, ast.While)):
             continue
         loop = inside.loop
-        counters = loop_calls.names_set([loop.target]) if isinstance(loop, ast.For) else set()
+        if isinstance(loop, ast.For) and isinstance(loop.iter, (ast.List, ast.Tuple)):
+            continue  # several settings
+        counters = _counters(loop)
         if _names([ast.parse(key)]) & loop_calls.names_set(inside.repeats) or not loop_calls.carries(loop):
             continue
         if not counters & loop_calls.names_read([*call.args, *call.keywords]):
             scope = _function_around(found, call.lineno)
             repeated.append(Repeated(scope, key, ast.unparse(call.func), call.lineno, None, loop.lineno))
     return repeated
+
+
+def _counters(loop: ast.For | ast.While) -> set[str]:
+    """Return the variables that count the iterations of ``loop``, and those that are computed from them: the
+    variable of a ``for``, names in the condition of a ``while`` that the loop sets. Shapes that depend on
+    them differ from iteration to iteration."""
+    found = loop_calls.names_set([loop.target]) if isinstance(loop, ast.For) else set()
+    if isinstance(loop, ast.While):
+        compared = [n for n in ast.walk(loop.test) if isinstance(n, ast.Compare)]
+        sides = [side for n in compared for side in (n.left, *n.comparators) if isinstance(side, ast.Name)]
+        found |= loop_calls.names_read(sides) & loop_calls.names_set(loop.body)
+    for statement in loop.body:
+        if isinstance(statement, ast.Assign) and loop_calls.names_read([statement.value]) & found:
+            found |= loop_calls.names_set([statement])
+    return found
 
 
 def _function_around(found: Syntax, line: int) -> str:

@@ -567,10 +567,7 @@ def carries(loop: ast.For | ast.While) -> bool:
     before = names_set([loop.target]) if isinstance(loop, ast.For) else set()
     later = names_set(loop.body)
     for statement in loop.body:
-        names = names_read([statement])
-        if isinstance(statement, ast.AugAssign):
-            names.add(root(statement.target) or "")
-        if names & (later - before):
+        if names_read([statement]) & (later - before):  # not the sums of ``total += x``
             return True
         before |= names_set([statement])
     return False
@@ -578,17 +575,23 @@ def carries(loop: ast.For | ast.While) -> bool:
 
 def takes_chunks(source: str | None, line: int) -> bool:
     """Return whether the innermost loop around ``line`` takes a slice of some rows in each iteration, as in
-    ``for i in range(0, n, size): f(x[i : i + size])``, and no iteration uses a result of the one before."""
+    ``for i in range(0, n, size): f(x[i : i + size])``, no iteration uses a result of the one before, and none
+    computes gradients (of microbatches)."""
     found, around = syntax(source), loop_around(source, line)
     for loop in found.blocks if found is not None and around is not None else ():
         if isinstance(loop, ast.For) and (loop.lineno, loop.end_lineno) == around:
             steps = [c for c in ast.walk(loop.iter) if isinstance(c, ast.Call) and len(c.args) == 3]
-            inside = (n for s in loop.body for n in ast.walk(s))
-            starts = {
-                n.lower.id for n in inside if isinstance(n, ast.Slice) and isinstance(n.lower, ast.Name)
-            }
-            ranges = any(last_name(c.func) == "range" for c in steps)
-            return ranges and not carries(loop) and bool(starts & names_set([loop.target]))
+            inside = [n for s in loop.body for n in ast.walk(s)]
+            rows = [n.slice for n in inside if isinstance(n, ast.Subscript)]
+            rows = [n.elts[0] if isinstance(n, ast.Tuple) and n.elts else n for n in rows]
+            starts = [n.lower for n in rows if isinstance(n, ast.Slice) and n.lower is not None]
+            called = [last_name(n.func) or "" for n in inside if isinstance(n, ast.Call)]
+            return (
+                any(last_name(c.func) == "range" for c in steps)
+                and not any("grad" in name for name in called)
+                and not carries(loop)
+                and any(isinstance(n, ast.Name) and n.id in names_set([loop.target]) for n in starts)
+            )
     return False
 
 

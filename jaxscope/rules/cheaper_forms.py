@@ -168,8 +168,8 @@ def _is_repeated(texts: Texts, form: CheaperForm) -> bool:
 
 
 def _is_written(run: Run, form: CheaperForm) -> bool:
-    """Return whether the user's line names the function that the advice is about: ``fft`` or ``convolve``.
-    True for forms of all other kinds."""
+    """Return whether the user's line has what the advice is about: ``fft``, ``convolve`` or a power. True for
+    forms of all other kinds."""
     # Other functions of JAX use Fourier transforms, too, and fftconvolve does not compute a correlation.
     names = {REAL: ("fft",), KERNEL: ("convolve",), POWER: ("**", "pow")}.get(form.kind, ())
     line = sources.line(run, form.source) if form.source is not None else ""

@@ -72,7 +72,8 @@ def numbers_as_arguments(run: Run) -> Iterator[Finding]:
 
 def _numbers(c: Compilation) -> dict[str, int]:
     """Return path -> number of Python and NumPy numbers for each list among the arguments of the call ``c``
-    that has at least MANY of them and nothing else. For a list of lists it is the path of the outer list."""
+    that has at least MANY of them and nothing else. For a list of equally long lists it is the path of the
+    outer list."""
     leaves = c.key.arguments if c.key is not None else ()
     total, numbers = Counter[str](), Counter[str]()
     for leaf in leaves:
@@ -83,7 +84,14 @@ def _numbers(c: Compilation) -> dict[str, int]:
             path, inside = _ITEM.sub("", path), path
             if path == inside:
                 break
-    lists = [path for path, n in numbers.items() if n >= MANY and n == total[path]]
+    inner: dict[str, set[int]] = {}  # list -> lengths of the lists in it
+    for path, n in total.items():
+        inner.setdefault(_ITEM.sub("", path), set()).add(n)
+    lists = [
+        path
+        for path, n in numbers.items()
+        if n >= MANY and n == total[path] and len(inner.get(path, set()) - {n}) <= 1
+    ]
     return {
         path: numbers[path] for path in lists if _ITEM.sub("", path) not in lists or not _ITEM.search(path)
     }

@@ -76,6 +76,9 @@ def test_statements_with_an_effect_or_a_use_are_not_found(statement):
         "x.at[0].set(1)",  # the last statement of a notebook cell: its value is shown
         "class State:\n    def replace(self, **kw):\n        self.kw = kw\nstate.replace(step=1)\nprint(state)",
         "x.at[0].set(",  # no Python
+        "for _ in range(3):\n    x.at[0].set(1)\n    jax.random.split(key)\nprint(x)",  # measures the time
+        "ref = jax.new_ref(x)\nref.at[0].set(1)\nprint(x)",  # writes into a Ref
+        "p.replace(target=q)\nprint(p)",  # pathlib
     ],
 )
 def test_statements_that_may_be_meant_are_not_found(source):

@@ -353,3 +353,20 @@ for epoch in range(9):
 """
     assert loop_calls.find(source, 9, None, "embed").takes_rows_again() == rows
     assert loop_calls.find(source, 11, None, "embed").takes_rows_again() == []
+
+
+@pytest.mark.parametrize(
+    ("body", "chunks"),
+    [
+        ("out.append(f(x[i : i + n]))", True),
+        ("out.append(f(x[i : i + n, 0], y[i : i + n]))", True),
+        ("out.append(f(x[:, i : i + n]))", False),  # columns
+        ("out.append(jax.grad(loss)(w, x[i : i + n]))", False),  # gradients of microbatches
+        ("h = f(h, x[i : i + n])", False),  # each chunk depends on the one before
+        ("out.append(f(x[i]))", False),
+    ],
+)
+def test_a_loop_over_chunks_of_rows_is_recognized(body, chunks):
+    source = f"for i in range(0, len(x), n):\n    {body}\n"
+    assert loop_calls.takes_chunks(source, 2) is chunks
+    assert loop_calls.takes_chunks(source.replace("range(0, len(x), n)", "range(9)"), 2) is False

@@ -45,14 +45,15 @@ def find(module: Module, sources: Sources) -> list[BranchWork]:
     conditionals = [i for i, op in enumerate(module.ops) if op.name in BRANCHES]
     if not conditionals:
         return []
-    shares, readers = work.Shares(module, sources), flow.users(module)
+    shares, values = work.Shares(module, sources), flow.Flow(module)
     whole = _totals(module, sources, shares.rounds)
     functions = {f.name: k for k, f in enumerate(module.functions)}
     for index in conditionals:
         line, times = sources.own(index).frame, sources.times[module.ops[index].function]
-        if line is None or not times or sources.in_library(index):
+        constant = values.is_constant(values.operand(flow.Value(index), 0))  # XLA takes the branch out
+        if line is None or not times or constant or sources.in_library(index):
             continue
-        for alone in _only_used_by(module, readers, index):
+        for alone in _only_used_by(module, values.users, index):
             counts: dict[int, int] = {}
             for k in alone:
                 callee = functions.get(module.ops[k].callee or "") if module.ops[k].name in CALLS else None

@@ -89,7 +89,6 @@ class CheaperForm(msgspec.Struct, frozen=True):
       in_loop: whether the product or transform is in a loop of the program.
       source: the line of the user's code; None if it is unknown.
       exponent: the exponent of a ``costly-power``; None for other kinds.
-      backward: whether differentiation created the power. False for other kinds.
     """
 
     kind: str
@@ -99,7 +98,6 @@ class CheaperForm(msgspec.Struct, frozen=True):
     in_loop: bool
     source: Frame | None
     exponent: float | None = None
-    backward: bool = False
 
 
 def find(module: Module, sources: Sources) -> list[CheaperForm]:
@@ -127,7 +125,7 @@ def find(module: Module, sources: Sources) -> list[CheaperForm]:
             form = CheaperForm(kind, operations, cheaper, share, sources.in_loop(index), sources.frame(index))
             if kind == powers.COSTLY:
                 exponent = powers.exponent(search.flow, index)
-                form = msgspec.structs.replace(form, exponent=exponent, backward=bool(backward))
+                form = msgspec.structs.replace(form, exponent=exponent)
             known = largest.get((form.source, kind))
             if known is None or known.operations < operations:
                 largest[form.source, kind] = form

@@ -25,8 +25,10 @@ TEMPLATES = {
         " with jax.vmap, or one after the other with jax.lax.map, which needs less memory"
     ),
     "fix-without-chunks": (
-        "each iteration takes some rows of an array: compute all rows in one call, without the loop. If that"
-        " needs too much memory, use jax.lax.map(f, x, batch_size=n), where f computes one row"
+        "each iteration takes some rows of an array. If each row is computed alone, compute all rows in"
+        " one call, without the loop (if that needs too much memory: jax.lax.map(f, x, batch_size=n),"
+        " where f computes one row). Else reshape the rows to [n, size, ...], and use jax.vmap or"
+        " jax.lax.map over the n chunks"
     ),
     "fix-final-length-then-scan": (
         "give the arrays their final length from the start, and mask the part that is not filled yet; then"

@@ -621,8 +621,9 @@ TEMPLATES = {
     ),
     # -- fixes: the fast path ----------------------------------------------------------------------------
     "fix-numbers-as-array": (
-        "create an array of the numbers once, before the calls, with np.array, and pass it instead of the"
-        " list"
+        "pass an array instead of the list: np.array(list, dtype), made where the list is made, with the"
+        " dtype of the arrays that the numbers are combined with. If the function loops over the list in"
+        " Python, write this loop as operations on the whole array"
     ),
     "fix-asarray": "pass {path} as a jax.Array in every call: jnp.asarray(x)",
     "fix-one-sharding-object": "create the sharding of {path} once and use that object everywhere",

@@ -32,6 +32,10 @@ def in_scan(a, p):
         return cond(x[0, 0] > 0, lambda: b, lambda: x), None
     return jax.lax.scan(body, a, None, 5)[0]
 
+def guarded(a, p):
+    value, grad = jax.value_and_grad(lambda a: jnp.tanh(a @ a).sum())(a)
+    return cond(value > 0, lambda: grad, lambda: a)
+
 def chain(a, p):
     b = jnp.tanh(a @ a) @ a
     return cond(p, lambda: b, lambda: a)
@@ -44,6 +48,8 @@ CASES = {
     # name: operations for one branch alone
     "cond(p, lambda: a @ a, lambda: a)": None,
     "both": None,
+    "cond(True, lambda: b2, lambda: a) if (b2 := a @ a) is not None else a": None,  # one branch only
+    "guarded": None,
     "after": None,
     "chain": 4 * N**3 + N**2,
     "nested": 2 * N**3,

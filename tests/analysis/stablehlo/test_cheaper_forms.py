@@ -132,6 +132,7 @@ NOT_FOUND = {
     ),
     "quick powers": ("lambda a: a**4 + a**-2 + a**3.0 + a**2.0 + a**0.5 + a**-1.0 + a**1.0", "a"),
     "odd powers": ("lambda a: a**0.7 + a ** (1 / 3) + a**100.0", "a"),  # no products or roots instead
+    "integers": ("lambda i: (i * 3) ** 4.0 + i**-1.5", "i"),
     "unknown power": ("lambda a, v: a ** v[0] + 2.0**a", "a, v"),
     "also returned": ("lambda a, b, v: (a @ b @ v, a @ b)", "a, b, v"),
     "carried through a loop": (
