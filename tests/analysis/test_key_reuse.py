@@ -202,7 +202,10 @@ def train(key, w, batches):
         (PYTHON_LOOP.replace("w = w + jax.random.normal", "w = w * jax.random.split"), []),
         (PYTHON_LOOP.replace("w = w +", "f = lambda: w +"), []),
         (PYTHON_LOOP.replace("range(10)", "(1, 2)"), []),
-        (PYTHON_LOOP.replace("w = w +", "w +=").replace("w.shape", "(3,)"), []),  # a sum is not used by the next iteration
+        (
+            PYTHON_LOOP.replace("w = w +", "w +=").replace("w.shape", "(3,)"),
+            [],
+        ),  # a sum is not used by the next iteration
         (PYTHON_LOOP.replace("        w =", "        n = 2 * i\n        w =").replace("w.shape", "(n,)"), []),
         (PYTHON_LOOP.replace("def train", "def renew():\n    global key\n    key = 1\n\n\ndef train"), []),
         (None, []),

@@ -146,12 +146,12 @@ def main():
 
 @pytest.fixture
 def of_two(tmp_path, monkeypatch):
-    """A function that records a program with three jitted functions, of which ``step`` needs ``operations``
-    operations and the others 1,000, and returns {function: its running seconds}."""
+    """A function that records a program with three jitted functions, of which ``step`` needs the operations
+    ``work`` and the others 1,000, and returns {function: its running seconds}."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "fit.py").write_text(LOOP)
 
-    def seconds(*times, operations=3000):
+    def seconds(*times, work=(3000, 0, 0), source=LOOP):
+        (tmp_path / "fit.py").write_text(source)
         made = store.create(tmp_path / f"run{len(list(tmp_path.iterdir()))}")
         log = Log(made)
         for name, line in [("step", 3), ("error", 6), ("error", 8), ("score", 10)]:
@@ -161,7 +161,7 @@ def of_two(tmp_path, monkeypatch):
         log.end()
         loaded = load(made)
         loaded.texts_of = lambda p: Texts(
-            None, Reading(operations=operations if p.function.name == "step" else 1000)
+            None, Reading(work=work if p.function.name == "step" else (1000, 0, 0))
         )
         return {f.seen.name: line_times.running_seconds(loaded, f) for f in loaded.functions.values()}
 
@@ -173,7 +173,20 @@ def test_a_wait_in_a_loop_is_divided_by_the_operations_of_the_functions_that_the
 
 
 def test_a_wait_is_not_divided_if_the_operations_of_a_function_are_unknown(of_two):
-    found = of_two(time(WAITING, 8.0, frame(7)), operations=None)
+    found = of_two(time(WAITING, 8.0, frame(7)), work=None)
+    assert (found["step"], found["error"]) == (None, None)
+
+
+def test_a_wait_is_not_divided_if_the_kinds_of_operations_differ(of_two):
+    """Matrix products take less time for each operation than sorts."""
+    found = of_two(time(WAITING, 8.0, frame(7)), work=(0, 500, 0))
+    assert (found["step"], found["error"]) == (None, None)
+
+
+def test_a_wait_is_not_divided_if_a_function_is_called_only_now_and_then(of_two):
+    sometimes = "        if now:\n            x = 2\n            loss ="
+    source = LOOP.replace("        for part in batch:\n            x = part * 2\n        loss =", sometimes)
+    found = of_two(time(WAITING, 8.0, frame(7)), source=source)
     assert (found["step"], found["error"]) == (None, None)
 
 
