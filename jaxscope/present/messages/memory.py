@@ -159,8 +159,10 @@ TEMPLATES = {
         " this axis"
     ),
     "fix-look-at-shardings": (
-        "run jaxscope report --function {function} to see how the arrays of the function are sharded. Then"
-        " constrain the arrays that this line reads, so that they stay split over all mesh axes"
+        "run jaxscope report --function {function} to see how the arrays of the function are sharded."
+        " Then constrain the arrays that this line reads, so that they stay split over all mesh axes. A"
+        " reshape that merges dimensions keeps the split of the first of them only: put the split"
+        " dimension first, as in (batch, time) -> batch * time"
     ),
     "fix-shard-batch": (
         "split {what} over a mesh of the devices before the call: jax.device_put({path}, NamedSharding(mesh,"
