@@ -17,6 +17,7 @@ from jaxscope.jax_internals.arrays import is_on as is_on
 from jaxscope.jax_internals.arrays import made_at as made_at
 from jaxscope.jax_internals.arrays import makeup as makeup
 from jaxscope.jax_internals.arrays import staged_bytes as staged_bytes
+from jaxscope.jax_internals.arrays import staged_source as staged_source
 from jaxscope.jax_internals.arrays import staging as staging
 from jaxscope.jax_internals.arrays import stands_for as stands_for
 from jaxscope.jax_internals.arrays import wrapped_function as wrapped_function

@@ -12,6 +12,8 @@ from jaxscope.jax_internals import attributes, frames
 from jaxscope.jax_internals.base import known
 from jaxscope.jax_internals.objects import JittedFunction
 
+DEPTH = 8  # frames of JAX between jnp.array and the primitive that it runs
+
 
 @functools.cache
 def array_class() -> Any:
@@ -43,6 +45,19 @@ def staged_bytes(frame: FrameType) -> int | None:
     if not known(args) or type(args[0]) is not host_array or not args[0].shape:
         return None
     return int(args[0].nbytes)
+
+
+def staged_source(frame: FrameType) -> tuple[Any, str] | None:
+    """Return (the host array that the program passed to ``jnp.asarray`` or ``jnp.array``, the dtype to which
+    JAX has converted it) for a copy at ``frame`` that ``staged_bytes`` knows. None if that is unknown."""
+    code, args = frames.NumpyArrayFrame.code(), frames.EagerFrame(frame).args
+    above: FrameType | None = frame
+    for _ in range(DEPTH):
+        above = above.f_back if above is not None else None
+        if above is not None and above.f_code is code and known(args):
+            found = frames.NumpyArrayFrame(above).object
+            return (found, str(args[0].dtype)) if known(found) else None
+    return None
 
 
 def is_on(array: Any, devices: Any) -> bool:

@@ -225,6 +225,11 @@ SEAMS = (
         " replaced for it: off with --no-transfers)",
         [*_all(frames.EagerFrame), attributes.STAGE, attributes.CONVERT, attributes.HOST_ARRAY],
     ),
+    Seam(
+        "rounding",
+        "numbers that jnp.asarray converts to equal ones (off with --no-transfers)",
+        [*_all(frames.NumpyArrayFrame)],
+    ),
     Seam("device_copies", "copies between devices at calls", [*_all(frames.DeviceCopyFrame)]),
     Seam("pmap", "the function and arguments of jax.pmap as they were passed", [*_all(frames.PmapFrame)]),
     Seam(

@@ -196,6 +196,15 @@ class EagerFrame(JaxFrame):
 
 
 @declared
+class NumpyArrayFrame(JaxFrame):
+    """The frame of ``jnp.array``, which ``jnp.asarray`` calls, too. ``object`` is the array of the host,
+    before JAX converts it to a dtype that it supports."""
+
+    module, function = "jax._src.numpy.array_constructors", "array"
+    object: Any = private("Rounded.share")
+
+
+@declared
 class DeviceCopyFrame(JaxFrame):
     """The frame of JAX's ``_array_shard_arg``, which copies array arguments of a call from other devices to
     those that the call needs. Their sharding stays the same."""

@@ -351,6 +351,9 @@ class Fold:
         if before is None or event.count >= before.count:
             process.transfers[key] = event
 
+    def _rounded(self, process: Process, event: ev.Rounded) -> None:
+        process.rounded.append(event)
+
     def _run_ended(self, process: Process, event: ev.RunEnded) -> None:
         process.ended = event
 
@@ -488,6 +491,7 @@ _HANDLERS: dict[type, Callable[..., Any]] = {
     ev.CaptureRenewed: Fold._capture_renewed,
     ev.ArraysSeen: Fold._arrays,
     ev.Transferred: Fold._transferred,
+    ev.Rounded: Fold._rounded,
     ev.Degraded: Fold._degraded,
     ev.Died: Fold._died,
     ev.RunEnded: Fold._run_ended,

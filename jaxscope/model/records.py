@@ -38,6 +38,7 @@ from jaxscope.schema.events import (
     RanksCompiled,
     RecordingStopped,
     Retargeted,
+    Rounded,
     RunEnded,
     RunStarted,
     StepTimed,
@@ -96,6 +97,7 @@ class Process(msgspec.Struct, eq=False):
       snapshots: the recorded lists of its live arrays, in order of time.
       transfers: the latest event about the transfers (copies between host and devices) of each line, by
         (direction, kind, file, line).
+      rounded: the conversions of host arrays that lost differences between their numbers.
       first_seconds: seconds of the first transfer of each line, if known, by the same key.
     """
 
@@ -121,6 +123,7 @@ class Process(msgspec.Struct, eq=False):
     step_times: list[StepTime] = []
     snapshots: list[ArraysSeen] = []
     transfers: dict[tuple[str, str, str, int], Transferred] = {}
+    rounded: list[Rounded] = []
     first_seconds: dict[tuple[str, str, str, int], float] = {}
 
     def compiling_seconds(self, unfinished: Sequence[tuple[int, int]] = ()) -> float:

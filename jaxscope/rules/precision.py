@@ -1,5 +1,5 @@
-"""Rules JX302 to JX305 about precision: conversions from half precision, float64, sums in half precision, and
-tolerances that float32 does not resolve."""
+"""Rules JX302 to JX306 about precision: conversions from half precision, float64, sums in half precision,
+tolerances that float32 does not resolve, and numbers that become equal in float32."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ from jaxscope.rules.random_keys import functions_that_ran
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.messages import Bytes, Count, Message, Names, message
+from jaxscope.schema.messages import Bytes, Count, Message, Names, Percent, message
 
+MERGED = 0.02  # share of the examined numbers that are lost in a conversion: fewer are no finding
 HALF = frozenset({"bf16", "f16", "bfloat16", "float16"})
 # GPUs that compute float64 at half the rate of float32 or faster, by the data sheets of their makers
 FULL_DOUBLES = re.compile(r"\b(P100|V100|A100|A30|A800|H100|H200|H800|GH200|B200|GB200|MI[123]\d\d\w?)\b")
@@ -328,3 +329,28 @@ def _function_around(found: Syntax, call: ast.Call) -> str:
         if isinstance(n, FUNCTION) and n.lineno <= call.lineno <= (n.end_lineno or n.lineno)
     ]
     return max(around, key=lambda n: n.lineno).name if around else "<module>"
+
+
+@rule("JX306", "numbers-merged", WARNING)
+def numbers_merged(run: Run) -> Iterator[Finding]:
+    for event in run.main.rounded if run.main is not None else ():
+        if event.share < MERGED or event.site is None:
+            continue
+        floats = event.before.startswith("float")
+        title = message(
+            "numbers-merged" if floats else "numbers-wrapped",
+            expression=event.text or message("an-array"),
+            before=event.before,
+            after=event.after,
+            share=Percent(event.share),
+        )
+        yield Finding(
+            code="JX306",
+            severity=WARNING,
+            certainty=CERTAIN,
+            title=title,
+            source=event.site,
+            evidence=[Evidence(title, source=event.site)],
+            fix=Fix(message("fix-subtract-before") if floats else message("fix-smaller-integers"), "dtype"),
+            subject=(event.site,),
+        )

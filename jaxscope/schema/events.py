@@ -26,6 +26,7 @@ from jaxscope.schema.target_events import Retargeted as Retargeted
 from jaxscope.schema.target_events import TargetCompiled as TargetCompiled
 from jaxscope.schema.target_events import TargetCompiling as TargetCompiling
 from jaxscope.schema.target_events import TargetsWanted as TargetsWanted
+from jaxscope.schema.transfers import Rounded as Rounded
 from jaxscope.schema.transfers import Transferred as Transferred
 
 SCHEMA = 1
@@ -693,6 +694,7 @@ AnyEvent = (
     | StderrWatched
     | CompilerWarned
     | RecordingStopped
+    | Rounded
     | Transferred
     | TargetsWanted
     | Retargeted

@@ -1,4 +1,4 @@
-"""The event of transfers (copies of arrays) between host and devices."""
+"""The events of transfers (copies of arrays) between host and devices."""
 
 from __future__ import annotations
 
@@ -58,3 +58,22 @@ class Transferred(Event, frozen=True, tag="Transferred"):
     checks: int = 0
     ahead: int = 0
     caller: Frame | None = None
+
+
+class Rounded(Event, frozen=True, tag="Rounded"):
+    """A line converted a host array to a smaller dtype, and different numbers became equal, or became others.
+    Written at most once for each line.
+
+    Attributes:
+      site: the program's line that called ``jnp.asarray`` or ``jnp.array``; None: unknown.
+      text: the expression on this line; None: unknown.
+      before, after: the dtypes: ``float64``, ``float32``.
+      share: for floats, the share of the examined neighbors that differed before and are equal afterwards;
+        for integers, the share of the examined numbers that became others. From 0 to 1.
+    """
+
+    site: Frame | None = None
+    text: str | None = None
+    before: str = ""
+    after: str = ""
+    share: float = 0.0

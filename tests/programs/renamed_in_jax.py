@@ -71,6 +71,9 @@ jax.effects_barrier()
 def mapped(v): return v + 1
 out.append(np.asarray(jax.pmap(mapped)(np.ones((2, 3), "f4"))).tolist())
 """,
+    "rounded": """
+out.append(float(jax.numpy.asarray(1.7e9 + np.arange(200.0))[0]))
+""",
     "asked": """
 session.current().compile_for(TARGET, jax.jit(lambda v: v - 1).trace(np.ones(3, "f4")))
 """,
@@ -125,6 +128,8 @@ def facts(events: list) -> dict:
         kind = type(e).__name__
         if isinstance(e, ev.Transferred):
             counts[f"{e.direction} {e.via} {place(e.site)}"] = [e.count, e.bytes]
+        elif isinstance(e, ev.Rounded):
+            counts[f"rounded {place(e.site)}"] = round(e.share, 3)
         elif isinstance(e, ev.MissesCounted):
             counts[f"misses of {e.function.partition('@')[0]}"] = True
         elif isinstance(e, ev.MemoryRead):  # of a compilation that took long: of any, on a busy machine

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from jaxscope import jax_internals
 from jaxscope.capture import frames, shield
-from jaxscope.schema.events import Transferred
+from jaxscope.schema.events import Rounded, Transferred
 from jaxscope.schema.file_owner import Standing
 from jaxscope.schema.keys import Frame
 
@@ -128,7 +128,7 @@ class Transfers:
     """The copies between host and devices in one recording, added up by the program's line.
 
     Args:
-      emit: is called with each event ``Transferred``.
+      emit: is called with each event.
       step: returns the number of the current training step, or None if steps are not counted.
       marked: returns whether steps end at calls of ``jaxscope.step()``. If so, copies before the first such
         call were made in step 1.
@@ -141,7 +141,7 @@ class Transfers:
 
     def __init__(
         self,
-        emit: Callable[[Transferred], None],
+        emit: Callable[[Transferred | Rounded], None],
         step: Callable[[], int | None],
         marked: Callable[[], bool],
     ) -> None:
@@ -165,6 +165,11 @@ class Transfers:
         self._latest: deque[tuple[int, int]] = deque(maxlen=MAX_INSIDE)
         self._rows: dict[tuple[str, str, str, int], Row] = {}
         self._places.clear()
+
+    def rounded(self, row: Row, before: str, after: str, share: float) -> None:
+        """Write that the first copy of the line of ``row`` lost the part ``share`` of the differences between
+        its numbers, by a conversion from the dtype ``before`` to ``after``."""
+        self._emit(Rounded(site=row.site, text=row.text, before=before, after=after, share=share))
 
     def row(self, frame: FrameType | None, direction: str, via: str, *, in_calls: bool = True) -> Row | None:
         """Return the Row (the totals of one line) to which a copy by JAX is to be added: that of the

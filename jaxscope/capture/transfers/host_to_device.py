@@ -25,6 +25,7 @@ import numpy as np
 
 from jaxscope import jax_internals
 from jaxscope.capture import shield
+from jaxscope.capture.transfers import rounding
 from jaxscope.capture.transfers.by_line import BETWEEN, TO_DEVICE, EndedCall, Row, Transfers
 
 NOTHING: tuple[int, list[Any]] = (0, [])  # stands for a copy of which nothing is counted; never changed
@@ -150,9 +151,22 @@ class StagedArrays:
         row = self._transfers.row(frame, TO_DEVICE, "jnp.asarray")
         if row is None:
             return None
+        if row.count == 0:  # the first copy of this line
+            shield.attempt("rounding", self._examine, row, frame)
         call = EndedCall(method)
         call.ended = functools.partial(self._ended, row, size, self._events(), time.perf_counter_ns())
         return call
+
+    def _examine(self, row: Row, frame: FrameType) -> None:
+        """Write an event if the copy at ``frame``, the first of the program's line of ``row``, loses
+        differences between numbers."""
+        found = jax_internals.staged_source(frame)
+        if found is None:
+            return
+        values, dtype = found
+        share = rounding.lost(values, dtype)
+        if share:
+            self._transfers.rounded(row, values.dtype.name, dtype, share)
 
     def _ended(self, row: Row, size: int, events: int, began: int) -> None:
         """Add a finished copy of ``size`` bytes to ``row``, the totals of the program's line.

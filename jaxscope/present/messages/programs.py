@@ -171,6 +171,24 @@ TEMPLATES = {
     ),
     "costly-form": "{function} {what}, which takes {times} times as many operations as necessary",
     "slow-form": "{function} {what}. A matrix product computes the same faster",
+    "numbers-merged": (
+        "{expression} converts {before} to {after}, in which {share} of the neighboring numbers that"
+        " differ become equal"
+    ),
+    "numbers-wrapped": (
+        "{expression} converts {before} to {after}, in which {share} of the numbers become other numbers"
+    ),
+    "an-array": "this line",
+    "fix-subtract-before": (
+        "subtract a common offset, such as the first number, in NumPy before the conversion: float32 has"
+        " 24 bits, which are enough for the differences. Or enable float64 with"
+        " jax.config.update('jax_enable_x64', True)"
+    ),
+    "fix-smaller-integers": (
+        "subtract a common offset in NumPy before the conversion, or number the different values:"
+        " np.unique(x, return_inverse=True)[1]. Or enable 64 bits with"
+        " jax.config.update('jax_enable_x64', True)"
+    ),
     "gradient-of-table": (
         "each gradient step of {function} changes a whole table, {table}, although at most {used} of its"
         " {rows} rows have a gradient{more}: {share} of its operations compute with zeros"

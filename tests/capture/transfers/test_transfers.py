@@ -567,3 +567,25 @@ def test_putting_a_deleted_array_again_and_again_leaves_the_counting_as_it_was(r
     )
     puts = [e for e in run.of(ev.Transferred) if e.via == "device_put"]
     assert max(e.count for e in puts) == 5 and max(e.bytes for e in puts) == 4 * (3 + 4 + 5 + 6 + 7)
+
+
+ROUNDED = """
+import jax.numpy as jnp, numpy as np
+
+times = 1.7e9 + np.arange(200) * 50.0
+for _ in range(3):
+    t = jnp.asarray(times)
+whole = jnp.array(np.arange(200) + 2**40)
+gaps, asked = jnp.asarray(times - times[0]), jnp.asarray(times, jnp.bfloat16)
+"""
+
+
+def test_a_conversion_that_loses_differences_is_recorded_once_for_its_line(record, tmp_path):
+    program = tmp_path / "rounded.py"
+    program.write_text(ROUNDED)
+    found = load(record(program).run).main.rounded
+    assert [(e.site.line, e.before, e.after, round(e.share, 1)) for e in found] == [
+        (6, "float64", "float32", 0.6),
+        (7, "int64", "int32", 1.0),
+    ]
+    assert found[0].text == "jnp.asarray(times)"

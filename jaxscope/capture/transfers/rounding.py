@@ -1,0 +1,36 @@
+"""Find host arrays whose numbers JAX does not keep apart when it converts them to a smaller dtype.
+
+Without ``jax_enable_x64``, ``jnp.asarray`` converts float64 to float32 and int64 to int32, without a warning:
+different timestamps become equal, and integers above 2**31 wrap around.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+ROWS, COLUMNS = 1000, 8  # the part of an array that is examined
+FEWEST = 20  # numbers or pairs that are examined
+SMALLER = {"float64": "float32", "int64": "int32", "uint64": "uint32"}
+
+
+def lost(values: Any, dtype: str) -> float | None:
+    """Return how much the conversion of ``values`` to ``dtype`` loses, from 0 to 1: for floats, the share of
+    different neighbors along the first axis that become equal; for integers, the share of the numbers that
+    become others. Only the first rows and columns are examined.
+
+    Return None if ``values`` is not a NumPy array that JAX converts to ``dtype`` by itself, or if it has too
+    few numbers."""
+    if type(values) is not np.ndarray or values.ndim == 0 or values.size == 0:
+        return None
+    if SMALLER.get(values.dtype.name) != dtype:
+        return None
+    part = values[:ROWS].reshape(min(len(values), ROWS), -1)[:, :COLUMNS]
+    with np.errstate(all="ignore"):
+        small = part.astype(dtype)
+    if values.dtype.kind != "f":
+        return float((small != part).mean()) if part.size >= FEWEST else None
+    differ = (part[1:] != part[:-1]) & np.isfinite(part[1:]) & np.isfinite(part[:-1])
+    count = int(differ.sum())
+    return float((differ & (small[1:] == small[:-1])).sum()) / count if count >= FEWEST else None

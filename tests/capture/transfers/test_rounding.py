@@ -1,0 +1,46 @@
+"""Numbers that a conversion to a smaller dtype does not keep apart."""
+
+import numpy as np
+import pytest
+
+from jaxscope.capture.transfers.rounding import COLUMNS, ROWS, lost
+
+TIMES = 1.7e9 + np.arange(3000) * 64.0  # float32 has a number every 128 there
+WHOLE = np.arange(3000)
+
+
+class Mine(np.ndarray):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "share"),
+    [
+        (TIMES, "float32", 0.5),
+        (np.stack([WHOLE * 1.0, TIMES], axis=1), "float32", 0.25),
+        (TIMES - TIMES[0], "float32", 0.0),
+        (np.random.default_rng(0).normal(size=(500, 3)), "float32", 0.0),
+        (np.full(500, np.pi), "float32", None),  # no two neighbors differ
+        (np.where(WHOLE % 2, np.nan, np.inf), "float32", None),
+        (WHOLE + 2**31 - 500, "int32", 0.5),
+        (WHOLE, "int32", 0.0),
+        (TIMES.astype(np.float32), "float32", None),  # nothing is converted
+        (TIMES, "bfloat16", None),  # the program asked for it
+        (TIMES[:5], "float32", None),
+        (np.float64(1.7e9), "float32", None),
+        (TIMES.view(Mine), "float32", None),  # its methods are the program's
+        (list(TIMES), "float32", None),
+        (np.zeros((0, 3)), "float32", None),
+        (np.zeros((3, 0)), "float32", None),
+    ],
+)  # fmt: skip
+def test_the_share_of_lost_differences(values, dtype, share):
+    found = lost(values, dtype)
+    assert found == share if share is None else found == pytest.approx(share, abs=0.01)
+
+
+def test_only_a_part_of_a_large_array_is_examined():
+    large = np.zeros((ROWS + 100, COLUMNS + 2))
+    large[:ROWS, :COLUMNS] = np.arange(ROWS)[:, None]
+    large[ROWS:] = TIMES[:100, None]
+    assert lost(large, "float32") == 0.0
