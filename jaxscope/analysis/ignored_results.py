@@ -125,13 +125,14 @@ def _on_purpose(block: ast.AST) -> bool:
 
 
 def _ignored(scope: str, statement: ast.Expr, names: dict[str, str], defined: set[str]) -> Ignored | None:
-    """Return what ``statement`` ignores; None if it may have an effect.
+    """Return the call whose result ``statement`` ignores, if the called function is one of those that this
+    module knows to have no effect; else None.
 
     Args:
       scope: the name of the function that contains the statement.
       statement: a statement that is only an expression.
       names: imported name -> full name.
-      defined: the names of the functions and methods that the file defines.
+      defined: the names of the functions and methods that the file defines; they may have an effect.
     """
     call = statement.value
     if not isinstance(call, ast.Call):

@@ -115,8 +115,8 @@ def _named(labels: Sequence[str], settings: Mapping[str, Mapping[str, str]]) -> 
     """Return short names for the settings of ``run --vary`` whose labels are ``labels``; an empty list if
     these are all settings of the run. ``settings`` is label -> name of a varied variable -> its value.
 
-    The names are the values that these settings share, if no other setting has all of them: ``["DEPTH=2"]``
-    for ``DEPTH=2 WIDTH=8`` and ``DEPTH=2 WIDTH=16``. Otherwise they are the labels themselves.
+    If no other setting has all the values that these settings share, the list has one name with these values:
+    ``["DEPTH=2"]`` for ``DEPTH=2 WIDTH=8`` and ``DEPTH=2 WIDTH=16``. Otherwise it is ``labels``.
     """
     if len(labels) == len(settings):
         return []

@@ -139,8 +139,8 @@ def test_gathers_of_one_line_are_one_finding_with_its_sizes(record):
     (f,) = inserted(record, TWO.replace("SPLIT", ""))
     said = "both constrains an array to P(None, None), which causes 2 all-gathers over mesh axis 'data' (in each call: "
     assert words.title(f) in (
-        f"{said}1 of 4.0 MiB, 1 of 2.0 MiB)",
-        f"{said}1 of 2.0 MiB, 1 of 4.0 MiB)",
+        f"{said}1 x 4.0 MiB, 1 x 2.0 MiB)",
+        f"{said}1 x 2.0 MiB, 1 x 4.0 MiB)",
     )
     assert inserted(record, TWO.replace("SPLIT", '"data"')) == []
 

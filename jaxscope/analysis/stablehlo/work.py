@@ -90,7 +90,7 @@ class Shares:
         """Return the number of arithmetic operations of one call of the program: of matrix products, of
         operations that take long for each element (SLOW), and of all others. None if the program has loops of
         the user's code, whose iterations are not counted."""
-        if self._looped:
+        if self._looped or not module.ops:
             return None
         sums = [0, 0, 0]
         for k, n in enumerate(self.counts):

@@ -422,7 +422,7 @@ TEMPLATES = {
     ),
     "over-axes": " over {axes}",
     "collective-size": "{count}{bytes}{times}",
-    "count-of": "{n} of ",
+    "count-of": "{n} x ",
     "collective-times": " {n} times",
     "collective-here": "the constraint causes an {kind} at {line}",
     "fix-shard-other-axis": (
