@@ -4,11 +4,14 @@ import pytest
 
 from jaxscope.analysis import bucketing, repeated_products
 from jaxscope.analysis.stablehlo import broadcast_sums, stacked_results
+from jaxscope.analysis.stablehlo import row_gradients as tables
 from jaxscope.analysis.stablehlo.partial_sorts import FEW
+from jaxscope.capture.transfers import rounding
 from jaxscope.model import arrays, call_places
 from jaxscope.present.text import size
 from jaxscope.rules import (
     arguments,
+    batched_branches,
     cheaper_forms,
     copied_arrays,
     debug_settings,
@@ -25,9 +28,11 @@ from jaxscope.rules import (
     memory_scale,
     outside_jit,
     partial_sorts,
+    precision,
     programs,
     registry,
     replicated_work,
+    row_gradients,
     statics,
     temporaries,
     transfers,
@@ -173,6 +178,17 @@ STATED = {
         f"less than {share(transfers.MUCH)} of the time",
         f"less than {share(transfers.FEW)} of the run's time",
         "(on a CPU a tenth" if transfers.FEW_ON_A_CPU == 0.1 else "",
+    ),
+    "JX212": (share(batched_branches.FEWEST), "from half of them" if batched_branches.MUCH == 0.5 else ""),
+    "JX214": (
+        f"at least {tables.LEAST:,} numbers",
+        "at most an eighth of the rows" if tables.TIMES == 8 else "",
+        share(row_gradients.SHARE),
+        "from half of them" if row_gradients.MUCH == 0.5 else "",
+    ),
+    "JX306": (
+        f"the first {rounding.ROWS:,} rows and {rounding.COLUMNS} columns",
+        f"needs {100 * precision.MERGED:.0f} % of",
     ),
     "JX516": ("at most a sixteenth" if temporaries.TIMES == 16 else "",),
     "JX607": (f"at least {copied_arrays.PARTS} times as large",),
