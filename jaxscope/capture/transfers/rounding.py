@@ -26,7 +26,9 @@ def lost(values: Any, dtype: str) -> float | None:
         return None
     if SMALLER.get(values.dtype.name) != dtype:
         return None
-    part = values[:ROWS].reshape(min(len(values), ROWS), -1)[:, :COLUMNS]
+    # A view, also of a large array: nothing is copied. Of the dimensions in between, index 0 is taken.
+    between: list[int | slice] = [0] * (values.ndim - 2)
+    part = values[(slice(ROWS), *between, slice(COLUMNS))[: values.ndim]]
     with np.errstate(all="ignore"):
         small = part.astype(dtype)
     if values.dtype.kind != "f":

@@ -44,3 +44,9 @@ def test_only_a_part_of_a_large_array_is_examined():
     large[:ROWS, :COLUMNS] = np.arange(ROWS)[:, None]
     large[ROWS:] = TIMES[:100, None]
     assert lost(large, "float32") == 0.0
+
+
+@pytest.mark.parametrize("shape", [(200,), (200, 1), (200, 5), (200, 3, 9), (200, 2, 2, 4)])
+def test_arrays_of_any_number_of_dimensions_are_examined_without_a_copy(shape):
+    values = np.broadcast_to(TIMES[:200].reshape(200, *[1] * (len(shape) - 1)), shape)
+    assert lost(values, "float64") is None and lost(values, "float32") == pytest.approx(0.5, abs=0.01)
