@@ -149,7 +149,7 @@ def slot(value: Any, name: str) -> Any:
     """Return the attribute ``name`` of ``value``; None if it has none, or reading it fails. No code of the
     class is called, such as ``__getattr__`` or a property."""
     try:
-        for owner in type(value).__mro__:
+        for owner in type(value).__mro__ if name != "__dict__" else ():
             found = owner.__dict__.get(name)
             if found is not None and type(found) not in IN_C and _is_descriptor(type(found)):
                 return object.__getattribute__(value, "__dict__").get(name)
