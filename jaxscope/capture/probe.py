@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from jaxscope import jax_internals
-from jaxscope.capture import frames, listeners, shield, waiting_thread
+from jaxscope.capture import frames, listeners, rounding, shield, waiting_thread
 from jaxscope.capture.calls import functions, signature, wrappers
 from jaxscope.capture.calls.buffer_lifetime import BufferLifetimes
 from jaxscope.capture.calls.cache_clearings import Clearings
@@ -39,7 +39,7 @@ from jaxscope.capture.transfers.host_to_device import DevicePuts
 from jaxscope.jax_internals import frame_reading
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
-from jaxscope.schema.keys import Key
+from jaxscope.schema.keys import Frame, Key
 from jaxscope.schema.libraries import JAX_ROOTS
 
 PHASES = {
@@ -72,6 +72,7 @@ class Probe:
         self.calls = Calls(self.nested.over)
         self.repeats = RepeatedMisses(writer)
         self._clearings = Clearings()
+        self._examined: set[tuple[str, int, str]] = set()  # NumPy arguments, each with the line of the call
         self.previous: Any = None  # the test-event listener that was there before ours
         self._forwarding: Any = None  # a test-event listener of the program that calls ours
         self._passing = threading.local()
@@ -365,9 +366,35 @@ class Probe:
         )
         files = [site.file for site in (lines["site"], *lines["stack"]) if site is not None]
         shield.attempt("sources", self.introductions.sources, [seen.file if call.detail else None, *files])
+        if call.detail and entry == "call" and read is not None and read.narrowed:
+            shield.attempt("rounding", self._examine, read, seen.name, lines["site"])
         self._notify_others(call, entry, read, source, user)
         self.calls.begin(call, outermost)
         return call
+
+    def _examine(self, read: signature.Read, name: str, site: Frame | None) -> None:
+        """Log each NumPy argument in which different numbers become equal when JAX converts it from 64 to 32
+        bits. An argument is examined once for each line.
+
+        Args:
+          read: the arguments of the call.
+          name: the name of the called function.
+          site: the program's line that made the call; None: unknown.
+        """
+        if site is None:
+            return
+        for position, values in read.narrowed:
+            leaf = read.key.arguments[position]
+            place = (site.file, site.line, leaf.path)
+            if place in self._examined or leaf.dtype is None:
+                continue
+            self._examined.add(place)
+            share = rounding.lost(values, leaf.dtype)
+            if share:
+                before = values.dtype.name
+                self._writer.emit(
+                    ev.Rounded(site, name, before, after=leaf.dtype, share=share, argument=leaf.path)
+                )
 
     def _numbered(
         self,

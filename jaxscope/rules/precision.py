@@ -337,13 +337,23 @@ def numbers_merged(run: Run) -> Iterator[Finding]:
         if event.share < MERGED or event.site is None:
             continue
         floats = event.before.startswith("float")
-        title = message(
-            "numbers-merged" if floats else "numbers-wrapped",
-            expression=event.text or message("an-array"),
-            before=event.before,
-            after=event.after,
-            share=Percent(event.share),
-        )
+        if event.argument is None:
+            title = message(
+                "numbers-merged" if floats else "numbers-wrapped",
+                expression=event.text or message("an-array"),
+                before=event.before,
+                after=event.after,
+                share=Percent(event.share),
+            )
+        else:
+            title = message(
+                "argument-merged" if floats else "argument-wrapped",
+                function=event.text,
+                argument=event.argument,
+                before=event.before,
+                after=event.after,
+                share=Percent(event.share),
+            )
         yield Finding(
             code="JX306",
             severity=WARNING,
@@ -352,5 +362,5 @@ def numbers_merged(run: Run) -> Iterator[Finding]:
             source=event.site,
             evidence=[Evidence(title, source=event.site)],
             fix=Fix(message("fix-subtract-before") if floats else message("fix-smaller-integers"), "dtype"),
-            subject=(event.site,),
+            subject=(event.site,) if event.argument is None else (event.site, event.argument),
         )

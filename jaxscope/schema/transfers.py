@@ -61,12 +61,14 @@ class Transferred(Event, frozen=True, tag="Transferred"):
 
 
 class Rounded(Event, frozen=True, tag="Rounded"):
-    """A line converted a host array to a smaller dtype, and different numbers became equal, or became others.
-    Written at most once for each line.
+    """A host array was converted to a smaller dtype, and different numbers became equal, or became others.
+    Written at most once for each line and argument.
 
     Attributes:
-      site: the program's line that called ``jnp.asarray`` or ``jnp.array``; None: unknown.
-      text: the expression on this line; None: unknown.
+      site: the program's line that called ``jnp.asarray``, ``jnp.array`` or a jitted function; None: unknown.
+      text: the expression on this line, or the name of the jitted function; None: unknown.
+      argument: the path of the array in the arguments of the jitted function; None: no such function was
+        called.
       before, after: the dtypes: ``float64``, ``float32``.
       share: for floats, the share of the examined neighbors that differed before and are equal afterwards;
         for integers, the share of the examined numbers that became others. From 0 to 1.
@@ -77,3 +79,4 @@ class Rounded(Event, frozen=True, tag="Rounded"):
     before: str = ""
     after: str = ""
     share: float = 0.0
+    argument: str | None = None

@@ -6,7 +6,7 @@ from jaxscope.analysis import bucketing, repeated_products
 from jaxscope.analysis.stablehlo import broadcast_sums, stacked_results
 from jaxscope.analysis.stablehlo import row_gradients as tables
 from jaxscope.analysis.stablehlo.partial_sorts import FEW
-from jaxscope.capture.transfers import rounding
+from jaxscope.capture import rounding
 from jaxscope.model import arrays, call_places
 from jaxscope.present.text import size
 from jaxscope.rules import (

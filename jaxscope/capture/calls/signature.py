@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxscope import jax_internals
-from jaxscope.capture import paths, shield
+from jaxscope.capture import paths, rounding, shield
 from jaxscope.capture.calls.functions import Serials
 from jaxscope.capture.calls.shardings import Shardings, read_sharding
 from jaxscope.capture.calls.statics import ADDRESS, limited, opaque, parts
@@ -28,15 +28,18 @@ MAX_STATICS = 5000  # values inside the arguments of a library's wrapper such as
 
 
 class Read(NamedTuple):
-    """A cache key as data, and weak references to the arrays in it.
+    """A cache key as data, and the arrays in it.
 
     Attributes:
       key: the cache key.
       refs: (position in ``key.arguments``, weak reference) of each jax.Array.
+      narrowed: (position in ``key.arguments``, NumPy array) of each array that JAX converts from 64 to 32
+        bits.
     """
 
     key: Key
     refs: list[tuple[int, weakref.ref[Any]]]
+    narrowed: list[tuple[int, np.ndarray[Any, Any]]]
 
 
 def type_name(value: Any) -> str:
@@ -313,7 +316,7 @@ def of_call(
         kinds = nodes.kinds if nodes is not None else {}
         statics += nodes.static if nodes is not None else []
     shardings = Shardings()
-    leaves, refs = _leaves(call, users_names, shardings)
+    leaves, refs, narrowed = _leaves(call, users_names, shardings)
     return Read(
         Key(
             arguments=leaves,
@@ -328,6 +331,7 @@ def of_call(
             function_object=serials.number(function),
         ),
         refs,
+        narrowed,
     )
 
 
@@ -352,9 +356,8 @@ def _static_arguments(
 
 def _leaves(
     call: Flat, users_names: dict[paths.Identity, list[str]], shardings: Shardings
-) -> tuple[list[Leaf], list[tuple[int, weakref.ref[Any]]]]:
-    """Return (the leaves of a call's arguments as data, (position among the leaves, weak reference) of each
-    jax.Array).
+) -> tuple[list[Leaf], list[tuple[int, weakref.ref[Any]]], list[tuple[int, np.ndarray[Any, Any]]]]:
+    """Return the leaves of a call's arguments as data, ``Read.refs`` and ``Read.narrowed``.
 
     Args:
       call: the flattened arguments of the call.
@@ -364,13 +367,16 @@ def _leaves(
     """
     leaves: list[Leaf] = []
     refs: list[tuple[int, weakref.ref[Any]]] = []
+    narrowed: list[tuple[int, np.ndarray[Any, Any]]] = []
     for position, (path, value) in enumerate(call.leaves):
         named = users_names.get(paths.identity(value))
         # An array that is passed twice has two names. Each name is used once.
         leaves.append(leaf(named.pop(0) if named else path, value, shardings))
         if _is_concrete(value):
             refs.append((position, weakref.ref(value)))
-    return leaves, refs
+        elif type(value) is np.ndarray and rounding.SMALLER.get(value.dtype.name) == leaves[-1].dtype:
+            narrowed.append((position, value))
+    return leaves, refs, narrowed
 
 
 def _tree_text(tree: Any) -> str | None:
@@ -455,6 +461,7 @@ def of_flat(
             missing=["static", "tree", "options"] + (["function_object"] if serial is None else []),
         ),
         refs,
+        [],
     )
 
 

@@ -24,8 +24,7 @@ from typing import Any
 import numpy as np
 
 from jaxscope import jax_internals
-from jaxscope.capture import shield
-from jaxscope.capture.transfers import rounding
+from jaxscope.capture import rounding, shield
 from jaxscope.capture.transfers.by_line import BETWEEN, TO_DEVICE, EndedCall, Row, Transfers
 
 NOTHING: tuple[int, list[Any]] = (0, [])  # stands for a copy of which nothing is counted; never changed

@@ -178,6 +178,14 @@ TEMPLATES = {
     "numbers-wrapped": (
         "{expression} converts {before} to {after}, in which {share} of the numbers become other numbers"
     ),
+    "argument-merged": (
+        "{function} is called with a NumPy array of {before} for {argument}. JAX converts it to {after}, in"
+        " which {share} of the neighboring numbers that differ become equal"
+    ),
+    "argument-wrapped": (
+        "{function} is called with a NumPy array of {before} for {argument}. JAX converts it to {after}, in"
+        " which {share} of the numbers become other numbers"
+    ),
     "an-array": "this line",
     "fix-subtract-before": (
         "subtract a common offset, such as the first number, in NumPy before the conversion: float32 has"

@@ -570,13 +570,20 @@ def test_putting_a_deleted_array_again_and_again_leaves_the_counting_as_it_was(r
 
 
 ROUNDED = """
-import jax.numpy as jnp, numpy as np
+import jax, jax.numpy as jnp, numpy as np
 
 times = 1.7e9 + np.arange(200) * 50.0
 for _ in range(3):
     t = jnp.asarray(times)
 whole = jnp.array(np.arange(200) + 2**40)
 gaps, asked = jnp.asarray(times - times[0]), jnp.asarray(times, jnp.bfloat16)
+
+@jax.jit
+def last(data, rest):
+    return data["time"][-1] + rest
+
+for n in (2, 3):
+    last({"time": times, "gap": times - times[0]}, np.arange(n))
 """
 
 
@@ -587,5 +594,10 @@ def test_a_conversion_that_loses_differences_is_recorded_once_for_its_line(recor
     assert [(e.site.line, e.before, e.after, round(e.share, 1)) for e in found] == [
         (6, "float64", "float32", 0.6),
         (7, "int64", "int32", 1.0),
+        (15, "float64", "float32", 0.6),
     ]
-    assert found[0].text == "jnp.asarray(times)"
+    assert [(e.text, e.argument) for e in found] == [
+        ("jnp.asarray(times)", None),
+        ("jnp.array(np.arange(200) + 2**40)", None),
+        ("last", "data['time']"),
+    ]

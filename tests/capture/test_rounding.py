@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jaxscope.capture.transfers.rounding import COLUMNS, ROWS, lost
+from jaxscope.capture.rounding import COLUMNS, ROWS, lost
 
 TIMES = 1.7e9 + np.arange(3000) * 64.0  # float32 has a number every 128 there
 WHOLE = np.arange(3000)

@@ -1,0 +1,29 @@
+# Mended: NumPy subtracts the first time before the times become float32
+# applies: fix-subtract-before
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+rng = np.random.default_rng(0)
+visits = {
+    "time": 1_700_000_000 + np.sort(rng.uniform(0.0, 86_400.0, 3000)),
+    "amount": rng.gamma(2.0, 8.0, 3000),
+    "customer": rng.integers(0, 500, 3000),
+}
+
+
+@functools.partial(jax.jit, static_argnames="hours")
+def spent_together(data, hours):
+    """The mean amount of the visits that begin at most a minute after the visit before."""
+    close = jnp.diff(data["time"]) < 60.0
+    first = data["time"][0]
+    hour = ((data["time"] - first) / 3600.0).astype(jnp.int32) % hours
+    amounts = data["amount"][1:]
+    return (amounts * close).sum() / close.sum(), jnp.bincount(hour, length=hours)
+
+
+visits["time"] -= visits["time"].min()
+mean, counts = spent_together(visits, hours=24)
+print(f"{mean:.2f}", counts)
