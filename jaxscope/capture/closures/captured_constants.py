@@ -34,8 +34,8 @@ def named_roots(function: Any) -> list[tuple[str, str, Any]]:
     """Return (name, where, value) of the values that ``function`` can reach without its arguments: closure
     cells, globals that the code names, default values, and the values bound by a method or a partial.
 
-    ``where`` is ``closure``, ``global``, ``default``, ``attribute`` or ``partial``. If one of the values is a
-    function, the values that it can reach are added, too.
+    ``where`` is ``closure``, ``global``, ``default``, ``attribute`` or ``partial``. If a variable or a
+    default value is a function, the values that it can reach are added, too.
     """
     found: list[tuple[str, str, Any]] = []
     queue: list[Any] = [function]
@@ -296,15 +296,16 @@ def _bodies(equation: Any) -> Iterator[Any]:
 
 
 def inner_programs(jaxpr: Any, left: int = MAX_INNER) -> Iterator[Any]:
-    """Yield the inner jaxprs of ``jaxpr`` (of a jitted call, a scan, a cond: CALLING) that have captured
-    arrays of their own. Inner jaxprs are searched in the same way, up to ``left`` levels."""
+    """Yield the inner jaxprs of ``jaxpr`` (of a jitted call, a scan or a branch) that have captured arrays of
+    their own. Inner jaxprs are searched in the same way, up to ``left`` levels."""
     for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns if left else ():
         if equation.primitive.name in CALLING:
-            for value in equation.params.values():
-                if getattr(value, "consts", None):
-                    yield value
-                if hasattr(value, "eqns"):
-                    yield from inner_programs(value, left - 1)
+            for parameter in equation.params.values():
+                for value in parameter if isinstance(parameter, tuple) else (parameter,):
+                    if getattr(value, "consts", None):
+                        yield value
+                    if hasattr(value, "eqns"):
+                        yield from inner_programs(value, left - 1)
 
 
 def of_trace(

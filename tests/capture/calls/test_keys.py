@@ -165,6 +165,22 @@ def test_captured_constants_are_named_wherever_they_hang(record, tmp_path):
     assert named == {("self.scale", "attribute"), ("weights", "default"), ("tables.LOG", "global")}
 
 
+@pytest.mark.parametrize(
+    "caller", ["lambda x: inner(x)", "lambda x: jax.lax.cond(x[0] > 0, lambda x: inner(x), lambda x: x, x)"]
+)
+def test_constants_of_an_inner_jitted_function_are_named_also_in_a_branch(record, caller):
+    run = record(
+        f"""
+        import jax, jax.numpy as jnp
+        table = jnp.arange(64.0)
+        @jax.jit
+        def inner(x): return x * table
+        jax.jit({caller})(jnp.ones(64))
+        """
+    )
+    assert {c.name for t in run.of(ev.Traced) for c in t.captured} == {"table"}
+
+
 def test_the_fate_of_arguments_is_seen_at_the_next_call(record):
     run = record(
         """
