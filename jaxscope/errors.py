@@ -27,11 +27,12 @@ class JaxscopeError(Exception):
 
 
 class UsageError(JaxscopeError):
-    """An option, a name or a value of the command line or the configuration is invalid. Exit code 2."""
+    """An option, a name or a value is invalid, on the command line, in the configuration or in a call of
+    jaxscope."""
 
 
 class RunNotFound(JaxscopeError):
-    """There is no run directory with this name."""
+    """There is no such run, or no such recording in a run."""
 
 
 class LogError(JaxscopeError):

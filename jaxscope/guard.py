@@ -94,8 +94,8 @@ def no_recompiles(after: Any = 1, functions: Functions = None) -> Any:
     Use ``with jaxscope.no_recompiles(after=1):`` around a loop, or ``@jaxscope.no_recompiles(after=1)`` on a
     function (also on ``async`` functions and generators) to check each of its calls. Steps are counted from
     the beginning of the block or call. A step is a call of ``jaxscope.step()``, or else a call of the
-    function watched with ``step=True``, or else a call of the first watched function that the block calls.
-    With ``after=0`` nothing may compile at all, and steps are not needed.
+    function watched with ``step=True``, or else a call of the first watched function that the block calls
+    (more than once, if there is one). With ``after=0`` nothing may compile at all, and steps are not needed.
 
     Your own functions are checked, and eager operations that are compiled or loaded from the persistent
     cache. A call that only misses JAX's fast path (the C++ cache), for example because of a NumPy
@@ -106,9 +106,10 @@ def no_recompiles(after: Any = 1, functions: Functions = None) -> Any:
       functions: the functions to check, by name, by shell pattern (``eval_*``) or as objects; None: all.
 
     Raises:
-      RecompileError: something was compiled too late. It is raised at the next ``jaxscope.step()``, the next
-        call of a watched function or the end of the block, never inside JAX, and never instead of an
-        exception of the block. Its ``findings`` have the cause and the line.
+      RecompileError: something was compiled too late, or perhaps too late, or a name in ``functions`` matches
+        no function. It is raised at the next ``jaxscope.step()``, the next call of a watched function or the
+        end of the block, never inside JAX, and never instead of an exception of the block. Its ``findings``
+        have the cause and the line.
       UsageError: ``after`` is not 0, 1, 2, ..., or something was compiled and nothing counts the steps of the
         block.
       JaxscopeError: at the end of the block, it is unknown what was compiled, because the recording failed.
@@ -162,7 +163,7 @@ class Watch:
         is checked and this exception is not replaced.
 
         Raises:
-          RecompileError: something was compiled after training step ``after``.
+          RecompileError: there are errors (``_findings``).
           UsageError: something was compiled, and nothing counts the steps.
           JaxscopeError: the recording failed, so that it is unknown what was compiled.
         """
@@ -248,8 +249,9 @@ class Watch:
         return True
 
     def _findings(self, session: Session) -> list[Finding]:
-        """Return the errors about compilations in this block after training step ``after``; empty if there
-        are none. ``session`` is the recording that contains the block.
+        """Return the errors about compilations in this block that were, or may have been, after training step
+        ``after``, and about names of functions that do not exist. ``session`` is the recording that contains
+        the block.
 
         Raises:
           UsageError: something was compiled, and nothing counts the steps.

@@ -27,8 +27,9 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def run_cell(shell: Any, line: str, cell: str) -> Any:
-    """Run and record a cell of a notebook, and show the report below the cell. Return the value of the cell's
-    last statement; None if this is no expression, or if the options are invalid.
+    """Run and record a cell of a notebook, and show the report below the cell, if the recording started.
+    Return the value of the cell's last statement; None if this is no expression, or if the options are
+    invalid.
 
     Args:
       shell: IPython's shell object.
@@ -36,7 +37,7 @@ def run_cell(shell: Any, line: str, cell: str) -> Any:
       cell: the source of the cell without its first line.
 
     Raises:
-      Exception: any exception that the cell raises. The report is shown all the same.
+      Exception: any exception that the cell raises, after the report.
     """
     try:
         options = _parser().parse_args(shlex.split(line))

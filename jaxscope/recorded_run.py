@@ -31,8 +31,7 @@ class Opened(Run):
 
     @property
     def findings(self) -> list[contract.Finding]:
-        """Return the findings of jaxscope's rules in this run: errors first, then the findings that cost the
-        most seconds."""
+        """Return the findings of jaxscope's rules in this run, in the order of reports: errors first."""
         return [contract.Finding.of(f) for f in registry.findings(self)]
 
     @property

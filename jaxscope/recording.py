@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Recording:
     """A recording that is started in code, as ``jaxscope.record`` returns it. Use it as a context manager, or
     call ``start`` and ``stop``. If a recording is active already, as under ``jaxscope run``, no new one
-    begins, and the block is part of the active one.
+    begins, and the block is part of the active one; only the recording of a test suite is ended instead.
 
     Args:
       path, name, overwrite: as in ``jaxscope.record``.
@@ -166,7 +166,7 @@ class Recording:
 
         Args:
           file: an open text file; default: stdout.
-          everything: whether to print everything in full.
+          everything: whether to shorten fewer lists.
         """
         from jaxscope.capture import notebook_cells
 

@@ -99,7 +99,8 @@ class ProgramDetail(_Detail):
 
 
 class ShardingDetail(_Detail):
-    """Which slice of an array each device holds. ``record`` has the mesh, and the slice of each device."""
+    """Which slice of an array each device holds. ``record`` has the mesh, the PartitionSpec and the
+    devices."""
 
     def __init__(self, group: Group, record: Sharding) -> None:
         self._group, self.record = group, record

@@ -109,10 +109,11 @@ class Circumstances(msgspec.Struct, frozen=True):
       eager: whether the call is an operation applied outside jit.
       cleared: how often JAX's caches were cleared between the two calls.
       full: name of a bounded cache of JAX that is nearly full -> (entries, capacity).
-      effects: names of the function's effects.
+      effects: names of the function's effects; empty unless ``level`` is fast_path.
       other_program: whether both calls are under a transform but need different programs: they are under
         different transforms, or one is the forward and one the backward program.
-      created_at: the line in the user's code that created the function object again; None: unknown.
+      created_at: the line in the user's code that created the function object again; None: unknown, or both
+        calls are of one function object.
       created_there: whether the line ``created_at`` is certain.
       number_before: the number of the compilation before: 4 in ``train_step#4``; None: unknown.
       of_leaves: a cache of causes, which several misses may share: (id of the leaves before, id of the leaves

@@ -133,7 +133,7 @@ def _element_of(node: ast.expr, loops: list[ast.AST]) -> str | None:
 
 
 def _indices(node: ast.expr) -> list[ast.expr]:
-    """Return the indices of ``node``: ``i`` and ``0`` for ``grid[i][0]``."""
+    """Return the indices of ``node``, the last first: ``0`` and ``i`` for ``grid[i][0]``."""
     found = []
     while isinstance(node, ast.Subscript):
         found.append(node.slice)
@@ -199,6 +199,7 @@ def _in_call(function: ast.AST, parameter: str, source: str | None, line: int) -
 
 
 def draws_one(text: str | None) -> bool:
-    """Return whether ``text``, an expression or a line of source, draws a random number on the device and
-    converts it to a Python number: ``int(jax.random.randint(key, (), 0, 4))``."""
+    """Return whether ``text``, an expression or a line of source, converts a drawn number to a Python number:
+    ``int(jax.random.randint(key, (), 0, 4))``. The module may also be called ``random``, ``jrandom`` or
+    ``jr``."""
     return text is not None and _DRAW.search(text) is not None

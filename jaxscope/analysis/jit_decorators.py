@@ -50,7 +50,8 @@ class Jitted(msgspec.Struct, frozen=True):
 
     @property
     def function(self) -> str:
-        """Return the function under jit as text, without the call: ``jax.jit(f.init, static_argnums=2)``."""
+        """Return the function under jit as text, without the call: ``jax.jit(f.init, static_argnums=2)``. Not
+        for a ``checked`` call."""
         return self.call.rpartition("(")[0]
 
     def jits(self, expression: str) -> bool:
@@ -62,7 +63,8 @@ class Jitted(msgspec.Struct, frozen=True):
 
 def advice(source: str | None, line: int, library: str | None, *, of_equinox: bool = False) -> Jitted | None:
     """Return the call on ``line`` of the user's source, rewritten with jit around the called function. Return
-    None if it is unclear which call to jit, or how, or if the line only calls functions of JAX or NumPy.
+    None if it is unclear which call to jit, or how, or if the line only calls functions of JAX or NumPy
+    other than ``check_grads``.
 
     Args:
       source: the text of the file; None: unknown.
@@ -185,7 +187,8 @@ def further_calls(source: str | None, line: int, names: frozenset[str]) -> tuple
 
 def calls_a_function(source: str | None, line: int) -> bool:
     """Return whether ``line`` calls anything that is neither a class nor a builtin function. A name that
-    begins with a capital letter counts as a class. Return True if the source is unknown."""
+    begins with a capital letter counts as a class, and a method such as ``x.sum()`` as the builtin function
+    of this name. Return True if the source is unknown."""
     found = syntax(source)
     names = [last_name(c.func) or "" for c in found.calls.get(line, [])] if found is not None else [""]
     return any(not name[:1].isupper() and name not in BUILTINS for name in names)
@@ -193,7 +196,7 @@ def calls_a_function(source: str | None, line: int) -> bool:
 
 def _for_python(node: ast.expr) -> bool:
     """Return whether the source writes an argument as bools, integers or strings (also in tuples or with
-    operators). Jit needs such an argument as a static argument."""
+    operators). Such an argument is made static."""
     if isinstance(node, ast.UnaryOp):
         return _for_python(node.operand)
     if isinstance(node, ast.BinOp):

@@ -132,8 +132,8 @@ def in_python_loops(source: str | None) -> list[Repeated]:
     sets the key.
 
     Only loops that compute something from the iteration before are searched (``x = x + noise``). Ignored are
-    draws that may be repeated on purpose: inside a block such as an ``if``, with the variable of the ``for``
-    in an argument, or from a key whose name has a word such as ``eval`` or ``fixed``.
+    draws that may be repeated on purpose, such as those inside an ``if``, with the variable of the ``for`` in
+    an argument, or from a key whose name has a word such as ``eval`` or ``fixed``.
     """
     found = syntax(source)
     if found is None or "random" not in (source or ""):
@@ -167,7 +167,7 @@ def in_python_loops(source: str | None) -> list[Repeated]:
 
 def _counters(loop: ast.For | ast.While) -> set[str]:
     """Return the variables that count the iterations of ``loop``, and those that are computed from them: the
-    variable of a ``for``, names in the condition of a ``while`` that the loop sets. Shapes that depend on
+    variable of a ``for``, names that a ``while`` compares and the loop sets. Shapes that depend on
     them differ from iteration to iteration."""
     found = loop_calls.names_set([loop.target]) if isinstance(loop, ast.For) else set()
     if isinstance(loop, ast.While):
@@ -216,8 +216,8 @@ def _stored(node: ast.AST) -> Counter[str]:
 
 
 def _chosen(body: ast.AST) -> set[ast.AST]:
-    """Return the calls in ``body`` whose results an iteration may not use, or only in part: arguments of
-    ``cond``, ``switch``, ``where`` and ``select``, and calls with a variable index, ``draw(key)[i]``."""
+    """Return the syntax nodes in ``body`` whose values an iteration may not use, or only in part: arguments
+    of calls such as ``cond`` and ``where``, and ``draw(key)`` in ``draw(key)[i]``."""
     found = set[ast.AST]()
     for n in ast.walk(body):
         if isinstance(n, ast.Call) and last_name(n.func) in _CHOOSE:
@@ -297,8 +297,8 @@ def _drawn_from(call: ast.Call, defined: dict[str, list[ast.FunctionDef]], draws
 
 def split_before(source: str | None, key: str, line: int) -> tuple[str, str] | None:
     """Return (the key that was split, the number of keys), as text, if the last assignment to ``key`` before
-    ``line`` splits a key: ``("rng", "len(x)")`` for ``keys = jax.random.split(rng, len(x))``. Return None if
-    there is no assignment, or if it is something else."""
+    ``line`` is a ``split`` with these two arguments: ``("rng", "len(x)")`` for
+    ``keys = jax.random.split(rng, len(x))``. Return None if there is no assignment, or another one."""
     found = syntax(source)
     if found is None:
         return None
@@ -440,9 +440,9 @@ def _key(call: ast.Call) -> str | None:
 
 
 def _own(node: ast.AST, above: _Above) -> Iterator[tuple[ast.AST, _Above]]:
-    """Yield (node, statements around it) for each syntax node inside ``node``, except in functions, classes
-    and comprehensions. Each statement comes with the name of its field that leads to the node. ``above`` has
-    the statements around ``node``."""
+    """Yield (node, statements around it) for each syntax node inside ``node``, without functions, classes
+    and comprehensions and what is inside them. Each statement comes with the name of its field that leads to
+    the node. ``above`` has the statements around ``node``."""
     for field, value in ast.iter_fields(node):
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST) and not isinstance(child, _SCOPES):

@@ -169,8 +169,8 @@ def differing(old: LeafFacts, new: LeafFacts) -> list[str]:
 
 
 def placed(s: Sharding) -> tuple[object, ...]:
-    """Return a tuple that tells on which devices an array is, and how it is split. Two tuples are equal if
-    the placements are equal. The memory kind is not in the tuple."""
+    """Return a tuple that tells on which devices an array is, and how it is split. Equal tuples mean equal
+    placements. The memory kind is not in the tuple."""
     # The text matters only for kinds whose placement is not in the other fields.
     return (s.kind, s.devices, s.mesh, s.spec, None if s.devices is not None else s.text)
 

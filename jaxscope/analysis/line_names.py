@@ -33,7 +33,7 @@ def called_with(source: str | None, line: int, argument: str) -> list[str]:
     """Return the full names of JAX's functions to which a call on ``line`` passes the keyword ``argument``:
     ``jax.numpy.clip`` for ``jnp.clip(x, a_min=0)``.
 
-    Functions that are arguments of the call are included: ``jax.jit`` for
+    Names of JAX among the arguments of the call are included: ``jax.jit`` for
     ``partial(jax.jit, in_shardings=s)``. A call with ``**options`` counts, too.
     """
     found = syntax(source)

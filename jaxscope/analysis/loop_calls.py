@@ -51,8 +51,8 @@ class LoopCall(NamedTuple):
       loop: the innermost loop or comprehension with the call in its body.
       statement: the index of the statement in the loop's body that contains the call; None: the loop is a
         comprehension.
-      always: whether the call is made each time the statement runs: the statement is an assignment or an
-        expression, not an ``if``.
+      always: whether the statement is an assignment or an expression, and not a block such as an ``if`` that
+        may skip the call; True for a comprehension.
       outer: the next loop of the same function that repeats this loop; None: there is none.
     """
 
@@ -72,8 +72,8 @@ class LoopCall(NamedTuple):
 
     @property
     def repeats(self) -> Sequence[ast.AST]:
-        """Return the syntax nodes that each iteration evaluates or sets: the loop's body, and also ``key`` of
-        ``for key in keys`` or the test of a ``while``."""
+        """Return the loop's body and the syntax nodes that control it: ``key`` of the statement
+        ``for key in keys``, the test of a ``while``, or the whole ``for key in keys`` of a comprehension."""
         if isinstance(self.loop, ast.For):
             return [self.loop.target, *self.body]
         if isinstance(self.loop, ast.While):
@@ -115,7 +115,7 @@ class LoopCall(NamedTuple):
 
 
 def find(source: str | None, line: int, column: int | None, name: str) -> LoopCall | None:
-    """Return the call of a function on ``line`` if a loop repeats it; else None. Only loops in the innermost
+    """Return the call that ``call_at`` finds if a loop repeats it; else None. Only loops in the innermost
     function around the line count.
 
     Args:
@@ -193,9 +193,9 @@ def maps_over_leaves(source: str | None, line: int, column: int | None, function
 
 def iterated(source: str | None, line: int, column: int | None) -> str | None:
     """Return the expression over which the code at ``line`` and ``column`` (in bytes) iterates: ``rows`` for
-    ``for row in rows``, ``map(f, rows)`` and any other call with it, such as ``list(rows)``. Return None if
-    there is none (``load()``), if there are several (``zip(xs, ys)``), or if it is longer than ``LONGEST``
-    (40) characters."""
+    ``map(f, rows)``, any other call with it, such as ``list(rows)``, and the position of ``rows`` in
+    ``for row in rows``. Return None if there is none (``load()``), if there are several (``zip(xs, ys)``), or
+    if it is longer than ``LONGEST`` (40) characters."""
     found = syntax(source) if column is not None else None
     if found is None:
         return None
@@ -218,8 +218,8 @@ def functions_called(source: str | None, first: int, last: int) -> list[tuple[in
     by name, directly or through other such functions. For a generator, the lines are those of the loop that
     yields. ``next(g)`` counts as a call of the function that made the generator ``g``.
 
-    Ignored are functions with a decorator, functions that contain the lines, and calls that depend on an
-    ``if`` in a loop.
+    Ignored are functions with a decorator, functions that contain the lines or begin among the lines that
+    call them, and calls that depend on an ``if`` in a loop.
     """
     found = syntax(source)
     if found is None:
@@ -293,7 +293,8 @@ def _over_leaves(call: ast.Call) -> bool:
 
 
 def _is_drawn_order(node: ast.AST) -> bool:
-    """Return whether ``node`` is an assignment of a random permutation: ``order = rng.permutation(n)``."""
+    """Return whether ``node`` assigns the result of a function with "permut" in its name:
+    ``order = rng.permutation(n)``."""
     return (
         isinstance(node, ast.Assign)
         and isinstance(node.value, ast.Call)
@@ -302,7 +303,7 @@ def _is_drawn_order(node: ast.AST) -> bool:
 
 
 def _used_elsewhere(loop: ast.AST, call: ast.Call) -> set[str]:
-    """Return the names that ``loop`` reads outside of ``call``, other than in ``len(x)`` and ``x.shape``."""
+    """Return the names that ``loop`` has outside of ``call``, other than in ``len(x)`` and ``x.shape``."""
     inside = {id(n) for n in ast.walk(call)}
     for n in ast.walk(loop):
         if isinstance(n, ast.Call) and last_name(n.func) == "len":
@@ -493,8 +494,8 @@ def is_put_ahead(source: str | None, line: int) -> bool:
 
 
 def _takes_out(found: Syntax, queue: ast.expr) -> bool:
-    """Return whether the source takes elements from the front of ``queue``, an expression such as
-    ``self.queue``."""
+    """Return whether the source takes elements from ``queue``, an expression such as ``self.queue``, other
+    than by ``pop()`` from its end."""
     name = ast.dump(queue)
     return any(
         isinstance(call.func, ast.Attribute)
@@ -506,7 +507,7 @@ def _takes_out(found: Syntax, queue: ast.expr) -> bool:
 
 
 def set_in_same_iteration(source: str | None, line: int, calls: Collection[int]) -> bool:
-    """Return whether ``line``, in a loop, reads a variable that an earlier line of the loop's body assigned
+    """Return whether ``line``, in a loop, has a variable that an earlier line of the loop's body assigned
     from a call: ``loss`` after ``loss, state = train_step(state, x)``. Only calls on the lines ``calls``
     count."""
     found = syntax(source)
@@ -673,7 +674,7 @@ def scan_of(loop_call: LoopCall, jitted: Collection[str], modules: Collection[st
 
 def _counts(iterated: ast.expr) -> bool:
     """Return whether a loop over the expression ``iterated`` only counts, as with ``range(n)`` and
-    ``tqdm(range(n))``, or goes over new random keys."""
+    ``tqdm(range(n))``, or goes over what ``split`` returns, such as random keys."""
     while isinstance(iterated, ast.Call):
         name = last_name(iterated.func)
         if name in ("range", "trange", "split"):

@@ -77,7 +77,7 @@ class Fit(msgspec.Struct, frozen=True):
       stated_by: source of the capacity: ``compiler`` or ``vendor``; None: the capacity is unknown.
       parts: the compiler's breakdown of the used bytes: name -> bytes.
       largest: the largest buffers that the compiler lists, or the largest values of the program (see
-        ``with_values``); empty: neither is known.
+        ``with_values``); empty: neither is known, or the program fits.
       space: the compiler's name of the memory (``hbm``, ``vmem``); None: not stated.
       scoped: True if the buffers of a single operation exceed the compiler's limit for one operation. Then
         ``used`` is the bytes of these buffers, ``capacity`` is the limit, and the operation is the only entry
@@ -126,8 +126,8 @@ def of_program(target: Target | None, peak: int | None) -> Fit:
 
 def of_message(target: Target | None, message: str) -> Fit:
     """Return the memory figures of a program whose compilation failed for lack of memory; ``fits`` is False.
-    The bytes that the program needs, the bytes that a device has and the largest buffers are read from the
-    error.
+    The bytes that the program needs and the largest buffers are read from the error. So are the bytes that a
+    device has; if they are not in the error, they are those of ``capacity_of``.
 
     Args:
       target: the machine for which the program was compiled; None: unknown.

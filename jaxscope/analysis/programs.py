@@ -31,9 +31,9 @@ class Around(msgspec.Struct, frozen=True):
     """Facts about a program that are in the recording but not in the program's StableHLO or HLO.
 
     Attributes:
-      mesh: (axis, size) of the mesh on which the program's arguments are; None: use the mesh that the HLO
-        prints, if any.
-      paths: the paths of the caller's arguments, in order.
+      mesh: (axis, size) of the mesh on which the program's arguments or results are; None: use the mesh that
+        the HLO prints, if any.
+      paths: the paths of the caller's arguments, in order; empty: unknown.
       dropped: positions of the caller's arguments that the program does not take.
       donated: paths of the arguments that the call donated; None: unknown.
       captured: arrays that the traced function closed over.

@@ -39,7 +39,7 @@ class Remat(msgspec.Struct, frozen=True):
         prints them; None: not found.
       bytes: bytes of the global array, which every device gets, with the padding of uneven shards; None:
         unknown.
-      source: the line of the user's code; None: unknown.
+      source: the Python line, the user's own if one is known; None: unknown.
       text: the warning, shortened.
     """
 
@@ -122,9 +122,8 @@ def _whole(shape: str, sharding: shardings.Spelled) -> int | None:
 
 
 def _source(instruction: Instruction, module: Module) -> Frame | None:
-    """Return the line of the user's code for an instruction that a warning prints: the line of its
-    ``stack_frame_id``, else the line that all instructions of ``module`` with its op_name have. None if
-    unknown."""
+    """Return the Python line for an instruction that a warning prints: the line of its ``stack_frame_id``,
+    else the line that all instructions of ``module`` with its op_name have. None if unknown."""
     frame = frame_id(instruction)
     if frame is not None and (found := module.frames.blamed(frame)) is not None:
         return found

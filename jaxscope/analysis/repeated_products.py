@@ -24,13 +24,14 @@ class Repeated(msgspec.Struct, frozen=True):
     and convolutions in one call, on all devices together.
 
     Attributes:
-      flops: the flops that the devices compute.
+      flops: a lower bound on the flops that the devices compute.
       needed: the flops that would remain if nothing were repeated.
       devices: number of devices.
-      lines: the lines with repeated products, the line with the most repeated flops first.
+      lines: the lines with at least a fifth of the repeated flops each, the line with the most first.
       constraint: the user's sharding constraint that causes the repetition; None: there is none.
-      axes: the mesh axes over which the array of ``constraint`` is not split, or those of ``rows_taken``;
-        without either, the mesh axes that split neither an argument nor an array with a constraint.
+      axes: the mesh axes that split an argument, but not the array of ``constraint``; or those of
+        ``rows_taken``; without either, the mesh axes that split neither an argument nor an array with a
+        constraint.
       rows_taken: the line that takes rows by index (``x[i]``) from an array that is split over ``axes``, so
         that each device gets all of these rows; None: there is none, or a constraint is the cause.
     """
@@ -100,10 +101,10 @@ def _rows_taken(collectives: Sequence[Collective], devices: int) -> tuple[Frame 
 
 
 def _constraint(texts: Texts, lines: list[Frame]) -> tuple[Constraint | None, tuple[str, ...]]:
-    """Return (sharding constraint, mesh axes over which it does not split its array) that explains repeated
-    products on ``lines``; of several, the constraint on the largest array. If mesh axes split neither an
-    argument nor an array with a constraint, return (None, these axes). Return (None, ()) if neither is
-    found."""
+    """Return (sharding constraint, mesh axes that split an argument, but not the constraint's array) that
+    explains repeated products on ``lines``; of several, the constraint on the largest array. If mesh axes
+    split neither an argument nor an array with a constraint, return (None, these axes). Return (None, ()) if
+    neither is found."""
     lowered = texts.stablehlo
     if lowered is None:
         return None, ()

@@ -108,7 +108,7 @@ class Makers:
         function as the line ``site``, which calls the wrapped function.
 
         The line is certain if the wrapping expression is part of the call, as in
-        ``jax.jit(partial(name, 2))(x)``. Otherwise the only other line that wraps the function is returned as
+        ``jax.jit(partial(name, 2))(x)``. Otherwise the only line that wraps the function is returned as
         likely; None if there is none, or several.
         """
         inside = [n for n, (first, last) in enumerate(self._functions) if first <= site <= last]
@@ -293,7 +293,7 @@ def waits_before(source: str | None, line: int) -> bool:
 
 def counts_only(source: str | None, line: int) -> bool:
     """Return whether the innermost loop around ``line`` in the same function is a ``for`` over a ``range``
-    whose variable the loop does not read, so that all iterations run the same code."""
+    whose variable the loop does not read."""
     found = syntax(source)
     around = loop_around(source, line)
     for n in found.blocks if found is not None and around is not None else ():
@@ -403,8 +403,9 @@ _HALF = re.compile(r"\b(?:b?float16|half)\b")
 
 
 def widens(source: str | None, line: int) -> bool:
-    """Return whether a call on ``line`` explicitly converts a dtype: ``x.astype(...)``, ``jnp.float32(x)``,
-    ``dtype=...``. A call with a half-precision type, ``x.astype(jnp.bfloat16)``, does not count."""
+    """Return whether a call on ``line`` converts a dtype, or may do so: ``x.astype(...)``,
+    ``jnp.float32(x)``, ``jnp.asarray(x)``, ``dtype=...``. A call with a half-precision type,
+    ``x.astype(jnp.bfloat16)``, does not count."""
     found = syntax(source)
     calls = found.calls.get(line, []) if found is not None else []
     return any(
@@ -522,7 +523,7 @@ def _loops_of_each_iteration(loop: ast.AST) -> Iterator[ast.For | ast.While]:
 
 
 def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
-    """Yield the syntax nodes inside a function, loop or module, in the order of the source. Functions and
+    """Yield the syntax nodes inside a function, loop or module, one statement after the other. Functions and
     classes in it are yielded, the nodes inside them are not."""
     for child in ast.iter_child_nodes(scope):
         yield child

@@ -35,8 +35,8 @@ class Layout(msgspec.Struct, frozen=True):
       order: for each part, in row-major order, the devices that have this part, as positions in ``devices``.
       devices: the device ids, in the order in which the program numbers its devices (JAX's device
         assignment).
-      unreduced: number of devices that each have a partial value of the same part, still to be summed. Such
-        values are no copies.
+      unreduced: number of devices that each have a partial value of the same part, still to be summed; 1: the
+        values are complete. Partial values are no copies.
     """
 
     parts: tuple[int, ...]

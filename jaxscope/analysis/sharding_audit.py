@@ -39,8 +39,8 @@ class Intent(msgspec.Struct, frozen=True):
         value) or type (explicit sharding); None: no request.
       asked_at: the line of the user's code with the constraint; None: no constraint, or unknown.
       compiled: the sharding in the compiled program; None: unknown.
-      actual: the sharding of the caller's argument; None: unknown, or a result.
-      committed: whether the caller's argument is committed; None: unknown.
+      actual: the sharding of the caller's argument; None: unknown, no jax.Array, or a result.
+      committed: whether the caller's argument is committed; None: unknown, no jax.Array, or a result.
       dropped: whether the compiled program does not take the argument.
     """
 
@@ -69,8 +69,8 @@ class Disagreement(msgspec.Struct, frozen=True):
         sharding.
       reason: why the two shardings differ, as one clause; None: unknown.
       times: the bytes of the array on one device with the compiled sharding, divided by those with the
-        requested sharding: 4 if the array was to be split in 4 and is replicated. None: unknown, or
-        ``moved``.
+        requested sharding: 4 if the array was to be split in 4 and is replicated. Rounded down, at least 1.
+        None: unknown, or ``moved``.
     """
 
     kind: str
@@ -220,8 +220,9 @@ def spelled(s: Sharding, rank: int | None = None) -> str:
 
     Args:
       s: the sharding.
-      rank: the number of dimensions of the array; None: unknown. If it is given, a sharding over several
-        devices that splits no dimension is written ``replicated``, unless each device has a part of a sum.
+      rank: the number of dimensions of the array; None: unknown. If it is given, a sharding that splits
+        no dimension is written ``replicated``, unless it is for one device or each device has a part of a
+        sum.
     """
     if s.kind == "SingleDeviceSharding":
         where = f"on {s.text}"

@@ -190,8 +190,8 @@ class _Code(NamedTuple):
       standing: who owns it: the user, an installed package or a library.
       jax: whether it is a function of JAX that does work of its own. Functions that only surround others,
         such as those that flatten trees or shorten tracebacks, do not count.
-      doing: what the thread does while this function of JAX runs (``compiling``, ``waiting``, ...); empty:
-        unknown.
+      doing: what the thread does while this function of JAX runs (``compiling``, ``waiting``, ...); empty for
+        all other functions.
     """
 
     standing: Standing

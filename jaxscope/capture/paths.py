@@ -107,9 +107,9 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
 
 
 def _attribute(name: Any, kind: type) -> str | None:
-    """Return the step of a path to the attribute ``name`` of an object of class ``kind``: ``.x``, or ``.__x``
-    for ``_Kind__x`` (Python's name for ``self.__x``). None for an internal name such as flax's
-    ``_pytree__nodes``."""
+    """Return the step of a path to the attribute ``name`` of an object of class ``kind``: ``.x``, ``[0]`` for
+    a number, or ``.__x`` for ``_Kind__x`` (Python's name for ``self.__x``). None for an internal name such as
+    flax's ``_pytree__nodes``."""
     if not isinstance(name, str) or not name.startswith("_") or "__" not in name:
         return f"[{name}]" if str(name).isdecimal() else f".{name}"
     owner, _, private = name[1:].partition("__")

@@ -72,7 +72,7 @@ class Phases:
         self.retarget = retarget
         self.rank: Rank | None = None  # this process as a rank of a job with several processes
         self.memory = Readings(lambda call, memory: writer.emit(ev.MemoryRead(call=call, memory=memory)))
-        self.traces = Weak()  # jaxpr -> the Call that was traced to it
+        self.traces = Weak()  # jaxpr -> the latest Call with this trace
         self.modules = Weak()  # MLIR module -> its Lowering
 
     def traced(self, call: Call, stack: Stack, seconds: float, *, complete: bool) -> None:
@@ -222,8 +222,8 @@ class Phases:
         module: str | None,
         calls_back: bool,
     ) -> None:
-        """Report to ``rank`` which program ``call`` has compiled. It compares the program with those of the
-        other ranks (processes of the job).
+        """Report to ``rank`` which program ``call`` has compiled, for the comparison with those of the other
+        ranks (processes of the job).
 
         Args:
           frame: JAX's frame that has the list of devices.

@@ -101,8 +101,8 @@ class Probe:
             jax_internals.set_test_listener(self.on_test)
 
     def remove(self) -> None:
-        """Remove the listeners from JAX, and restore the listener for JAX's test events that ``previous``
-        remembers."""
+        """Remove the listeners from JAX. Unless the program has replaced this recording's listener for JAX's
+        test events, restore the one that ``previous`` remembers."""
         listeners.unregister(self)
         if jax_internals.has_test_slot() and jax_internals.test_listener() == self.on_test:
             jax_internals.set_test_listener(self.previous)
@@ -111,7 +111,7 @@ class Probe:
 
     def received(self, name: str, args: tuple[Any, ...], event_frame: FrameType) -> None:
         """Handle an event that JAX sends to the listener for its own tests. Then pass the event to the
-        listener that was there before the recording.
+        listener ``previous``, if there is one. Do nothing if that listener itself sends the event here.
 
         ``on_test``, the listener of this recording, calls this for the events that it does not handle itself.
 
@@ -134,14 +134,14 @@ class Probe:
 
     def on_scalar(self, event: str, value: float | int, **_: Any) -> None:
         """Receive the beginning of a phase (trace, lowering, compilation) from ``jax.monitoring``. ``event``
-        names the phase; ``value`` is not used."""
+        names the phase (other events are ignored); ``value`` is not used."""
         self.callbacks += 1
         if event in PHASES:
             self._guarded("phase_starts", self._began, PHASES[event], sys._getframe(1))
 
     def on_duration(self, event: str, duration_secs: float, **_: Any) -> None:
         """Receive the end of a phase (trace, lowering, compilation) from ``jax.monitoring``. ``event`` names
-        the phase, which took ``duration_secs``."""
+        the phase, which took ``duration_secs``; other events are ignored."""
         self.callbacks += 1
         if event in PHASES:
             self._guarded("phase_durations", self._ended, PHASES[event], duration_secs, sys._getframe(1))
@@ -191,8 +191,8 @@ class Probe:
             self.repeats.note(jaxpr, arguments, call.function)
 
     def _tracing(self, event_frame: FrameType) -> None:
-        """Handle JAX's event that a trace begins, announced by the frame ``event_frame``. Only traces of jit
-        count; those of a scan or a cond are ignored."""
+        """Handle JAX's event that a trace begins, announced by the frame ``event_frame``. Ignore traces of a
+        scan or a cond, and those of a library's functions inside another trace."""
         tracer = jax_internals.nearest_frame(event_frame, jax_internals.TRACER_FRAMES)
         around = tracer.f_back if tracer is not None else None
         of_jit = around is not None and around.f_code.co_name == jax_internals.TraceFrame.function
@@ -242,7 +242,7 @@ class Probe:
 
     def _receives_traces(self) -> bool:
         """Return whether JAX's events of the beginning of traces reach this recording. If the program has
-        replaced the recording's listener, install it again and return False."""
+        replaced the recording's listener by one that does not call it, install it again and return False."""
         if not jax_internals.has_test_slot() or not shield.works("trace_event"):
             return False
         now = jax_internals.test_listener()
@@ -330,7 +330,7 @@ class Probe:
           rank: the position of the call's first event in the order of a call's events
             (``calls.in_progress``).
           nested: whether the call was made inside another trace.
-          earlier: the call that traced the program, if this call lowers or compiles the program once more;
+          earlier: an earlier call with the same trace, if this call lowers or compiles the program once more;
             else None.
         """
         outermost = frame if frame is not None else next(iter(stack.values()), None)
@@ -373,13 +373,13 @@ class Probe:
         return call
 
     def _examine(self, read: signature.Read, name: str, site: Frame | None) -> None:
-        """Log each NumPy argument in which different numbers become equal when JAX converts it from 64 to 32
-        bits. An argument is examined once for each line.
+        """Log each NumPy argument that loses information (``rounding.lost``) when JAX converts it from 64 to
+        32 bits. An argument is examined once for each line.
 
         Args:
           read: the arguments of the call.
           name: the name of the called function.
-          site: the program's line that made the call; None: unknown.
+          site: the program's line that made the call; None: unknown, nothing is examined.
         """
         if site is None:
             return
@@ -409,7 +409,7 @@ class Probe:
         Args:
           frame: the frame of the call; None: it lowers or compiles ahead of time.
           seen: the event that describes the called function.
-          earlier: the call that traced the program, if the new call lowers or compiles it once more; else
+          earlier: an earlier call with the same trace, if the new call lowers or compiles it once more; else
             None. The new call has the same function and stores the same texts.
           key: the cache key of the call; None: it could not be read.
           rank: the position of the call's first event in the order of a call's events
@@ -475,7 +475,7 @@ class Probe:
           user: the user's call of a library's wrapper such as ``nnx.jit``, if it made the new call; else
             None.
           outermost: the frame of the call, or JAX's innermost frame; None: unknown.
-          earlier: the call that traced the program ahead of time; None: there is none.
+          earlier: an earlier call with the same trace; None: there is none.
         """
         function = source.get("fun")
         if function is not None:
@@ -533,8 +533,8 @@ class Probe:
             shield.attempt("argument_fates", self.buffer_lifetimes.look, seen, self.calls.running())
 
     def call_of(self, jaxpr: Any) -> Call:
-        """Return the call in which ``jaxpr`` was traced. If the recording does not have it, log a new call
-        for ``jaxpr`` and return this one."""
+        """Return the recorded call to which ``jaxpr`` belongs. If there is none, log a new call for ``jaxpr``
+        and return this one."""
         known: Call | None = self.phases.traces.get(jaxpr)
         if known is not None:
             return known

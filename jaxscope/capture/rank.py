@@ -16,8 +16,8 @@ from jaxscope.log.writer import Writer
 
 
 class Rank:
-    """This process as one of the ranks (processes) of a job: records where its main thread waits, and
-    compares its programs with those of the other ranks.
+    """This process as one of the ranks (processes) of a job: records where its main thread waits, and, if the
+    ranks record to different directories, compares its programs with those of the other ranks.
 
     Args:
       run: the directory to which this process records.
@@ -44,9 +44,9 @@ class Rank:
         self._agreement: Agreement | None = None
 
     def begin(self, index: int, count: int) -> None:
-        """Start to record where the main thread of this process (number ``index`` of ``count``) waits, and to
-        compare its programs with those of the other processes of the job. On a system without ``/proc``, only
-        the programs are compared."""
+        """Start to record where the main thread of this process (number ``index`` of ``count``) waits, except
+        on a system without ``/proc``. If the ranks (processes of the job) do not record to one directory,
+        also start to compare their programs."""
         self._count = count
         if not self._shares_directory():
             self._peers = Peers(self._writer, index, count)
@@ -81,10 +81,10 @@ class Rank:
         *,
         calls_back: bool,
     ) -> None:
-        """Report a program for several processes that the main thread of this process has compiled, to
-        compare it with the programs of the other ranks (processes of the job). With ``--stop-on-divergence``,
-        wait until the other ranks have compiled it, if all ranks record to one directory. Programs of another
-        thread are ignored.
+        """Handle that this process has compiled a program. If the ranks (processes of the job) record to one
+        directory and ``--stop-on-divergence`` is given, wait until the other ranks have compiled it. If they
+        do not, a program for all processes is compared with those of the other ranks. Programs that another
+        thread than the main thread compiled are ignored.
 
         Args:
           call: the number of the call that compiled the program.

@@ -55,16 +55,16 @@ def cwd() -> Path | None:
 
 
 class Redaction:
-    """Removes values of static arguments, source lines and paths outside the project from events and texts.
-    ``roots`` are the directories of the project."""
+    """Removes values of static arguments and captured variables, source lines and paths outside the project
+    from events; from texts only these paths. ``roots`` are the directories of the project."""
 
     def __init__(self, roots: Iterable[str]) -> None:
         self._roots = tuple(f"{root.rstrip('/')}/" for root in roots)
         self._key = os.urandom(16)
 
     def event(self, event: AnyEvent) -> Any:
-        """Return ``event`` as plain data, without values of static arguments, source lines and paths outside
-        the project."""
+        """Return ``event`` as plain data, without values of static arguments and captured variables, source
+        lines and paths outside the project."""
         data = msgspec.to_builtins(event)
         redacted: dict[str, Any] = {name: self._value(data["kind"], name, v) for name, v in data.items()}
         if redacted.get("signature"):

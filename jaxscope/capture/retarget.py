@@ -29,8 +29,8 @@ OURS = str(Path(__file__).parents[1]) + os.sep
 
 
 class Retarget:
-    """Lowers each program of this process for each of ``targets`` (``--target``): accelerators other than the
-    one on which the process runs.
+    """Lowers programs of this process for each of ``targets`` (``--target``): accelerators other than the one
+    on which the process runs.
 
     Args:
       ends_at: for ``--dry-run``: is called with the id of a function at the end of ``lowered``, and returns
@@ -71,7 +71,7 @@ class Retarget:
         it.
 
         Args:
-          call: the call that traced the program.
+          call: the call to which the program belongs.
           jaxpr: the result of the trace.
           lower: lowers the program for the target, and returns JAX's object ``Lowered``.
         """
@@ -89,7 +89,7 @@ class Retarget:
         ``Retargeted``. Return the program's id; None if it cannot be lowered or cannot run on the target.
 
         Args:
-          call: the call that traced the program.
+          call: the call to which the program belongs.
           original: the id of the program as lowered for this process's own platform; None: unknown.
           jaxpr: the result of the trace.
           lower: lowers the program for a target.

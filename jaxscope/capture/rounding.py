@@ -20,8 +20,8 @@ def lost(values: Any, dtype: str) -> float | None:
     different neighbors along the first axis that become equal; for integers, the share of the numbers that
     become others. Only the first rows and columns are examined.
 
-    Return None if ``values`` is not a NumPy array that JAX converts to ``dtype`` by itself, or if it has too
-    few numbers."""
+    Return None if ``values`` is not a NumPy array that JAX converts to ``dtype`` by itself, or if there are
+    too few numbers, or different neighbors, to examine."""
     if type(values) is not np.ndarray or values.ndim == 0 or values.size == 0:
         return None
     if SMALLER.get(values.dtype.name) != dtype:

@@ -168,21 +168,20 @@ class Sampler:
 
     def missed(self, frame: FrameType) -> None:
         """In a program without steps, take a snapshot of the live arrays at a call of a function of the user
-        that missed the fast path (the C++ cache), if the time budget allows it. The search for variables
-        starts at ``frame``."""
+        that missed the fast path (the C++ cache), unless it is too early for one or the time budget forbids
+        it. The search for variables starts at ``frame``."""
         self._between(frame, MISS)
 
     def passed(self, frame: FrameType) -> None:
         """In a program without steps, take a snapshot of the live arrays at a transfer or a miss of the fast
-        path (the C++ cache) in a library, if the time budget allows it, but none in the first FIRST_S
-        seconds. The search for variables starts at ``frame``."""
+        path (the C++ cache) in a library, unless it is too early for one or the time budget forbids it; none
+        in the first FIRST_S seconds. The search for variables starts at ``frame``."""
         if self.budget.elapsed >= FIRST_S:
             self._between(frame, TIME)
 
     def _between(self, frame: FrameType, why: str) -> None:
         """Take a snapshot for the reason ``why`` (MISS or TIME), if steps are not counted, enough time has
-        passed since the last snapshot and the budget allows it. ``frame``: where the search for variables
-        starts."""
+        passed and the budget allows it. ``frame``: where the search for variables starts."""
         if self.budget.elapsed >= self._wait and self._step() is None:
             shield.attempt("arrays", self._without_steps, frame, why)
 
@@ -236,7 +235,7 @@ class Sampler:
           look: the snapshot, which has counted the arrays already.
           frame: where the search for variables that lead to arrays starts.
           why: the reason for the snapshot: STEP, GROWTH, ...
-          step: the training step that has ended; None: steps are not counted.
+          step: the training step that ended last; 0: none yet; None: steps are not counted.
           more: further fields of the event.
         """
         # The search for the objects that refer to arrays visits all objects of the program. Before the end

@@ -60,7 +60,7 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
       redact: whether values, source lines and paths outside the project are removed from the recording.
       passing: ``block`` or ``suite`` for a temporary recording, of a block of the program or of a suite of
         tests. It ends when another recording starts. None: the recording is not temporary.
-      targets: the accelerators for which each program is lowered again.
+      targets: the accelerators for which each program of the user is lowered again.
       forced_devices: number of CPU devices that jaxscope set in the environment for the targets; None: not
         set.
       dry_run: whether the program ends as soon as the function whose calls are the steps was lowered for all
@@ -222,7 +222,8 @@ class Session:
 
     def _leaving(self) -> None:
         """Finish all that needs JAX's backends: the profile, the memory figures, the last snapshot of arrays.
-        This exit handler runs before JAX releases its backends."""
+        This exit handler runs before JAX releases its backends. Do nothing if the program continues
+        (``_goes_on``)."""
         if current() is self and not _goes_on():
             self._leave_job()
             self._write_uncaught()  # JAX's exit may wait for other processes until this one is killed
@@ -252,8 +253,8 @@ class Session:
             self._handler = weakref.ref(leave)
 
     def _end_profile(self) -> None:
-        """Stop the profiler, if the program ends before the last step of ``--profile``. If it ends before the
-        first one, log ``Degraded``."""
+        """Stop the profiler, if the recording ends before the last step of ``--profile``. If it ends before
+        the first one, log ``Degraded``."""
         profile, self.profile = self.profile, None
         if profile is not None:
             profile.stop(self.tracker.current)
@@ -384,8 +385,8 @@ class Session:
         return counter, shield.attempt("stale_captures", self.probe.monitor.guard, function, counter)
 
     def _watch(self, function: Any, step: bool) -> Counter:
-        """Write the event that describes ``function`` to the log, and return the counter of its calls.
-        ``step``: each call is a training step."""
+        """Write the event that describes ``function`` to the log, unless it is there already, and return the
+        counter of its calls. ``step``: each call is a training step."""
         seen = self.probe.introductions.introduce(functions.describe(jax_internals.given_to_jit(function)))
         return self.tracker.watch(seen.function, step)
 

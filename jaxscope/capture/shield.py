@@ -50,8 +50,8 @@ FAULTS = frozenset(filter(None, os.environ.get("JAXSCOPE_FAULTS", "").split(",")
 
 
 def reset(report: Callable[[str, str], None] | None) -> None:
-    """Forget all failures of parts of the recording. From now on, call ``report`` with the name of a part and
-    the reason when this part first fails. None: failures are not reported."""
+    """Forget which parts of the recording failed or were switched off. From now on, call ``report`` with the
+    name of a part and the reason when this part first fails or is switched off. None: nothing is reported."""
     global _report
     _off.clear()
     _failures.clear()
@@ -61,14 +61,15 @@ def reset(report: Callable[[str, str], None] | None) -> None:
 
 
 def switch_off(name: str, reason: str) -> None:
-    """Skip the part ``name`` of the recording, such as ``live_arrays``, for good, and report the ``reason``:
-    for example, the installed JAX does not have what the part needs."""
+    """Skip the part ``name`` of the recording, such as ``live_arrays``, for good. Report the ``reason`` (for
+    example, the installed JAX does not have what the part needs) if nothing was reported about the part."""
     _off.add(name)
     _report_once(name, reason)
 
 
 def works(name: str) -> bool:
-    """Return whether the part ``name`` of the recording has never failed and is not switched off."""
+    """Return whether no failure of the part ``name`` of the recording was reported and it is not switched
+    off."""
     return name not in _off and name not in _reported
 
 
@@ -79,7 +80,7 @@ def is_off(name: str) -> bool:
 
 def _report_once(name: str, reason: str) -> None:
     """Report that the part ``name`` of the recording failed, with the ``reason``. Do nothing if a failure of
-    this part was reported before."""
+    this part was reported before, or failures are not reported."""
     if name not in _reported and _report is not None:
         _reported.add(name)
         try:
@@ -103,8 +104,8 @@ def _failed(name: str, error: Exception) -> None:
 
 
 def _is_the_programs(error: Exception) -> bool:
-    """Return whether ``error`` is no failure of jaxscope: the program's own code raised it, or an array has
-    been deleted."""
+    """Return whether ``error`` is no failure of jaxscope: it came out of the program's own code, or says that
+    an array has been deleted."""
     trace = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame

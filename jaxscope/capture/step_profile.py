@@ -131,8 +131,8 @@ def _read(file: Path) -> tuple[list[InstructionTime], int | None, float | None]:
 
 def _sums(profile: Any) -> tuple[list[InstructionTime], int | None, float | None]:
     """Add up the events of ``profile``, a ``jax.profiler.ProfileData``. Return (the time of each instruction,
-    slowest first; the number of devices; the seconds in which the devices ran instructions, added up over the
-    devices). The number and the seconds are None if unknown."""
+    added up over its runs on all devices, slowest first; the number of devices; the seconds in which the
+    devices ran instructions, added up over the devices). The number and the seconds are None if unknown."""
     found: dict[bool, dict[tuple[str, int | None, str, str | None], list[int]]] = {False: {}, True: {}}
     spans: dict[bool, dict[object, list[tuple[int, int]]]] = {False: {}, True: {}}
     for plane in profile.planes:

@@ -71,7 +71,7 @@ def _waiting(top: FrameType) -> list[FrameType]:
 
 def _waits(frame: FrameType, work: list[Any]) -> bool:
     """Return whether the function at ``frame`` waits for one of the objects ``work``: one of its variables
-    refers to it."""
+    named in ``_NAMES`` is this object, or a list, set or tuple with it."""
     for value in frame_reading.read(frame, _NAMES).values():
         held = list(value)[:_MOST] if type(value) in (list, set, tuple) else [value]
         if any(h is w for h in held for w in work):

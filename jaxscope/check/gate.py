@@ -92,13 +92,15 @@ def late_after(
     """Return findings about functions that were traced, lowered or compiled after step ``n``.
 
     An operation outside jit or a library's function counts only if it was compiled. If a function is traced
-    inside another one that is reported, only the outer function is reported. It is also an error if it is
-    unknown whether a compilation was after step n. A finding about a library's function is a note.
+    inside another one that is reported, only the outer function is reported. A finding about a library's
+    function is a note. Further errors are about compilations of which it is unknown whether they were after
+    step n, and about ``functions`` that do not exist.
 
     Args:
       n: the last step that may compile; 0: nothing may compile at all, and steps need not be counted.
       functions: names or patterns of the functions to check; None: all.
-      allow_cache_hits: whether to ignore programs that were loaded from the persistent cache.
+      allow_cache_hits: whether to ignore programs that were loaded from the persistent cache, except those of
+        library functions.
       part: id of a compilation in a test or a block of code -> its step; only these are checked. None: the
         whole run.
       since: what messages call the recorded code (``this block``), if functions may have been compiled before
@@ -209,7 +211,7 @@ def _nameless(f: Function) -> bool:
 
 def _outermost(run: Run, late: Sequence[Miss]) -> list[Miss]:
     """Return ``late`` without the compilations that happened while a function in ``late``, not one of a
-    library, was traced."""
+    library, was traced, lowered or compiled."""
     by_id = {m.compilation.id: m for m in late if not _of_library(m.compilation)}
     return [m for m in late if not any(_runs_at(by_id.get(o.id), m) for o in _around(run, m.compilation))]
 
@@ -347,7 +349,8 @@ def _done(group: Sequence[Miss]) -> Message:
 
 def _when(n: int, group: Sequence[Miss]) -> Message:
     """Return a message with the steps of the compilations of ``group``: `` in steps 3 to 5, after step 2``.
-    ``n``, here 2, is the last step that may compile."""
+    ``n``, here 2, is the last step that may compile. If ``n`` is 0 or no step is known, the message has no
+    steps."""
     steps = sorted({x.step for x in group if x.step is not None})
     if not n or not steps:
         return message("where-nothing-may-compile")

@@ -29,7 +29,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
     Attributes:
       failure: why the test fails; None: it passes.
-      unknown: texts about figures that were not recorded, if the test passes.
+      unknown: texts of the notes, such as that a figure was not recorded; empty if the test fails.
       surely: whether an exceeded limit makes the test fail, even if an exception cut the test short.
     """
 

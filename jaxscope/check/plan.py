@@ -64,9 +64,10 @@ class Result(NamedTuple):
 class Plan:
     """All checks that the options and the configuration select.
 
-    Without a limit and a baseline file (saved figures of an earlier run), the findings of the rules are
-    reported. ``options`` is a dict: name of an option in ``[tool.jaxscope.check]`` -> its value. ``project``
-    is the directory of pyproject.toml; None: there is none.
+    If there is no limit and no baseline file (saved figures of an earlier run), or if ``select`` is given,
+    the findings of the rules are reported. ``options`` is a dict: name of an option in
+    ``[tool.jaxscope.check]`` -> its value. ``project`` is the directory of pyproject.toml; None: there is
+    none.
     """
 
     def __init__(self, options: Mapping[str, Any], project: Path | None = None) -> None:
@@ -108,8 +109,9 @@ class Plan:
         it). Later checks of this plan compare with this file.
 
         Raises:
-          BaselineError: the environment variable CI is set, or the file cannot be read or written.
-          JaxscopeError: the run is not complete, or compiled nothing.
+          BaselineError: the environment variable CI forbids it (``file.permitted``), or the file is another
+            one than a baseline or cannot be written.
+          JaxscopeError: the run failed, is not complete, or compiled none of the user's functions.
         """
         path = self.baseline or self._default_baseline
         self.options["baseline"] = str(path)
@@ -185,8 +187,8 @@ class Plan:
         """Return the findings about the runs with one setting of ``--vary``.
 
         Args:
-          runs: the run with this setting, then the same on other numbers of devices. In the runs after the
-            first, only the programs for targets (machines to compile for) are checked.
+          runs: the run with this setting, then the same on other numbers of devices. Limits on the run and on
+            its own programs are only checked in the first, and only the first is compared.
           chosen: decides which findings are reported.
           argv: the program's command line, for hints.
           path: the baseline file to compare with; None: no comparison.

@@ -87,8 +87,8 @@ def _longest(codes: Sequence[str], code: str) -> int | None:
 
 
 class Filter:
-    """Decides by code and by comments in the source which findings are reported, and remembers which comments
-    excluded a finding.
+    """Decides by code, file and comments in the source which findings are reported, and remembers which
+    comments excluded a finding.
 
     Args:
       chosen: the selected codes.
@@ -147,8 +147,9 @@ class Filter:
         return self._comments[file]
 
     def unused(self, run: Run, looked_at: Callable[[str], bool] = lambda _: True) -> list[Finding]:
-        """Return notes (JX902) about comments in the user's files of ``run`` that excluded no finding. Call
-        this method after all findings have passed the filter.
+        """Return notes (JX902) about comments in the user's files of ``run`` that excluded no finding, also
+        for only one of their codes, or that name no rule. Call this method after all findings have passed the
+        filter.
 
         ``looked_at`` takes a code and returns whether this check can report it; comments for other codes are
         not reported.

@@ -54,7 +54,7 @@ def aim(runs: Sequence[Run], given: Iterable[str], tables: Mapping[str, Limits])
       tables: the tables ``[tool.jaxscope.check.targets]``: target or pattern (``v5e:*``) -> limits.
 
     Raises:
-      UsageError: a name in ``given`` or ``tables`` is not a target.
+      UsageError: a name in ``given`` is not a target, or one in ``tables`` neither a target nor a pattern.
     """
     names = list(dict.fromkeys(machines.parse(text).name for text in given))
     for text in tables:

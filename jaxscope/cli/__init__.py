@@ -108,8 +108,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line ``argv`` (default: ``sys.argv``) and exit with its exit code. Exit code 2 means
-    wrong usage or an internal error."""
+    """Run the command line ``argv`` (default: that of this process) and exit with its exit code. This is 2 if
+    jaxscope reports an error, such as wrong usage."""
     os.environ.pop("JAXSCOPE", None)  # jaxscope's own command line does not record itself
     sys.exit(command(sys.argv[1:] if argv is None else list(argv)))
 

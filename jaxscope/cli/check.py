@@ -120,7 +120,8 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Run ``jaxscope check``: check the run and print the findings. Return 0 if the run passes, else 1.
+    """Run ``jaxscope check``: check the run (after writing the baseline, with ``--update-baseline``) and
+    print the findings. Return 0 if the run passes, else 1.
 
     Raises:
       UsageError: the options are invalid, or one of them cannot be checked in this run. If one cannot be

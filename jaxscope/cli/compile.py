@@ -110,8 +110,9 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Run ``jaxscope compile``: compile the function and print the result. Return 1 if a program does not
-    compile or does not fit into memory, or if the user's code raises an exception; else 0."""
+    """Run ``jaxscope compile``: compile the function (with ``--rest``, the remaining programs of a run) and
+    print the result. Return 1 if a program does not compile or does not fit into memory, or if the user's
+    code raises an exception; the exit code of a separate process that failed otherwise; else 0."""
     if args.rest is not None:
         from jaxscope.cli import resume
 
@@ -147,7 +148,7 @@ def _compiled(args: argparse.Namespace, targets: Sequence[Any], specs: Sequence[
     Args:
       targets: the accelerators to compile for; all have the same number of devices.
       specs: the words of ``--args``, each parsed by ``_spec``: a shape, or the name of a function that makes
-        the argument.
+        arguments.
     """
     where = args.function.rpartition(":")
     sys.argv = [where[0]]  # the user's module must not see jaxscope's options
@@ -165,7 +166,7 @@ def _compiled(args: argparse.Namespace, targets: Sequence[Any], specs: Sequence[
 
 def _apart(args: argparse.Namespace, groups: Sequence[Sequence[Any]]) -> int:
     """Run ``jaxscope compile`` once for each of ``groups``, each time in a separate process, print the
-    results, and return the exit code.
+    results, and return the exit code. If a process fails otherwise than with exit code 1, return at once.
 
     A group is a list of targets (accelerators) with the same number of devices. The run directories of later
     groups are inside that of the first one.
@@ -230,7 +231,7 @@ def _spec(word: str) -> tuple[str, tuple[int, ...], list[str | None] | None] | s
     The name of a function is returned unchanged.
 
     Raises:
-      UsageError: the word is neither a shape nor a name.
+      UsageError: the word is neither a valid shape nor a name.
     """
     match = _SHAPE.fullmatch(word.strip())
     if match is None:
@@ -334,8 +335,8 @@ def _arguments(
       axes: (name, size) of each axis of the mesh (``--mesh``); None: no mesh.
 
     Raises:
-      UsageError: an argument needs a mesh or an axis that is missing, or the mesh has another number of
-        devices than JAX.
+      UsageError: there is no such function, an argument needs a mesh or an axis that is missing, or the mesh
+        has another number of devices than JAX.
     """
     import numpy as np
 

@@ -123,8 +123,8 @@ def _print(texts: Any, page: Console, *, everything: bool) -> None:
 
 
 def read(name: str, *, everything: bool = False) -> str:
-    """Return the text of the file ``name`` (``-``: stdin), decompressed if it is gzip. At most MAX_BYTES
-    bytes of text are allowed; with ``everything``, at most LARGEST.
+    """Return the text of the file ``name``, decompressed if it is gzip; for ``-``, the text on stdin. At most
+    MAX_BYTES bytes of text are allowed; with ``everything``, at most LARGEST.
 
     Raises:
       JaxscopeError: the file cannot be read, or has more text.

@@ -102,7 +102,7 @@ def _without_ranks(ours: list[str]) -> list[str]:
 
 def _summary(job: str, out: str | None) -> None:
     """Print on stderr the summary of the newest run of the job with the id ``job``. The run is looked for in
-    ``out`` (``--out``), or in .jaxscope/runs if ``out`` is None or an address (``s3://...``)."""
+    ``out`` (``--out``), or in the directory of all runs if ``out`` is None or an address (``s3://...``)."""
     from jaxscope.log import ranks, store
     from jaxscope.model import ranks as read
     from jaxscope.report import text

@@ -45,9 +45,9 @@ def handle_follow(args: argparse.Namespace) -> int:
 
 
 def together(besides: list[Beside]) -> Beside | None:
-    """Return a function that runs each of ``besides`` in its own thread and waits for all of them; None if
-    ``besides`` is empty. Each of these functions works while the program runs. Its arguments are an event
-    that is set when the program ends, and the program's process id."""
+    """Return a function that runs all of ``besides`` at the same time and waits for them; None if ``besides``
+    is empty. Each of these functions works while the program runs. Its arguments are an event that is set
+    when the program ends, and the program's process id."""
     if len(besides) < 2:
         return besides[0] if besides else None
 
@@ -134,8 +134,8 @@ def _is_first(record: RunDir, rank: int | None, ended: threading.Event) -> bool:
 
 def stop_on_divergence(record: RunDir) -> Beside:
     """Return a function that ends the program of this rank (process of a job) once rank 0 has recorded that
-    ranks compile different programs: with SIGTERM, and after END_S seconds with SIGKILL. ``record`` is the
-    run directory of this process."""
+    ranks compile different programs: with SIGTERM, and if it still runs after END_S seconds, with SIGKILL.
+    ``record`` is the run directory of this process."""
 
     def follow(ended: threading.Event, pid: int) -> None:
         whole = ranks.whole_of(record)

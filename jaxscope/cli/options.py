@@ -270,8 +270,9 @@ def split(words: list[str], parser: argparse.ArgumentParser) -> tuple[list[str],
 
 
 def configure(opts: argparse.Namespace) -> None:
-    """Set each option in ``opts`` that is None, because it is not on the command line, to its value in the
-    environment (``JAXSCOPE_*``) or in pyproject.toml."""
+    """Set each option in ``opts`` that the configuration may set and that is None, because it is not on the
+    command line, to its value in the environment (``JAXSCOPE_*``) or else in pyproject.toml, if any. Also set
+    ``opts.wrapper_libraries``, which has no option on the command line."""
     configured = config.load()
     for key in config.OPTIONS["run"]:
         name = key.replace("-", "_")

@@ -55,9 +55,10 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Run ``jaxscope run``. Return the exit code of the program, with two exceptions: CHECK_FAILED if the
-    program succeeded and ``--check`` failed, and live.DIVERGED if ``--stop-on-divergence`` ended the job. If
-    a signal ended the program, end this process with the same signal."""
+    """Run ``jaxscope run``. If it waited for the program's end, return the program's exit code, with two
+    exceptions: CHECK_FAILED if the program succeeded and ``--check`` failed, and live.DIVERGED if
+    ``--stop-on-divergence`` ended the job. If a signal ended the program, end this process with the same
+    signal."""
     parser = options.parser()
     ours, words = options.split(args.words, parser)
     parser.ours, parser.rest = ours, words
@@ -130,9 +131,9 @@ def _complete(opts: argparse.Namespace) -> None:
 
 
 def _limits(opts: argparse.Namespace, rounds: list[Round]) -> dict[str, Any] | None:
-    """Return the options of ``--check`` as name -> value; None without ``--check``. With ``--check`` and
-    targets (accelerators to compile for), also set ``opts.wait_targets``. ``rounds`` are the executions of
-    the program.
+    """Return the options of ``--check``, completed from the configuration, as name -> value; None without
+    ``--check``. With ``--check`` and targets (accelerators to compile for), also set ``opts.wait_targets``.
+    ``rounds`` are the executions of the program.
 
     Raises:
       UsageError: ``--check`` is invalid, or ``--detach`` is given, too.
@@ -362,8 +363,8 @@ def _create(each: Round, opts: argparse.Namespace) -> RunDir:
 
 
 def _recording_options(opts: argparse.Namespace, each: Round) -> dict[str, Any]:
-    """Return the options for the recording inside the program: name on the command line -> value. Options
-    without a value are not in the result. ``each`` has the targets (accelerators to compile for)."""
+    """Return the options for the recording inside the program: name (such as ``step-function``) -> value.
+    Options without a value are not in the result. ``each`` has the targets (accelerators to compile for)."""
     values = {
         "ir": opts.ir,
         "step-function": opts.step_function,

@@ -24,8 +24,9 @@ def begin(record: RunDir | None, opts: argparse.Namespace) -> Popen[bytes] | Non
 
 
 def finish(uploading: Popen[bytes] | None, record: RunDir | None, opts: argparse.Namespace) -> None:
-    """Wait for ``uploading``, the process from ``begin``, for a limited time, and print whether all files
-    were uploaded. If not, print what is missing, and the command that uploads it later."""
+    """Wait for ``uploading``, the process from ``begin``, for a limited time. If not all files were uploaded,
+    print what is missing, and the command that uploads it later; else print that all were, unless
+    ``--quiet``."""
     if record is None or not remote.is_remote(opts.out):
         return
     from jaxscope.launch import upload

@@ -48,8 +48,9 @@ def staged_bytes(frame: FrameType) -> int | None:
 
 
 def staged_source(frame: FrameType) -> tuple[Any, str] | None:
-    """Return (the host array that the program passed to ``jnp.asarray`` or ``jnp.array``, the dtype to which
-    JAX has converted it) for a copy at ``frame`` that ``staged_bytes`` knows. None if that is unknown."""
+    """Return (the object that the program passed to ``jnp.asarray`` or ``jnp.array``, such as a NumPy array;
+    the dtype to which JAX has converted it) for a copy at ``frame`` that ``staged_bytes`` knows. None if that
+    is unknown."""
     code, args = frames.NumpyArrayFrame.code(), frames.EagerFrame(frame).args
     above: FrameType | None = frame
     for _ in range(DEPTH):

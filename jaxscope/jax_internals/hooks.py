@@ -13,8 +13,8 @@ class Gauge(NamedTuple):
     """How full JAX's caches of call signatures, which have a limited size, are.
 
     Attributes:
-      misses: the number of misses since the caches were last cleared. ``jax.clear_caches()`` and
-        ``f.clear_cache()`` both set it to 0 (0.10.2 and 0.12.0.1).
+      misses: the number of misses in the cache ``signatures`` since it was last cleared.
+        ``jax.clear_caches()`` and ``f.clear_cache()`` both set it to 0 (0.10.2 and 0.12.0.1).
       full: name of a cache -> (entries, capacity); only caches that are at least 90 % full.
     """
 
@@ -26,8 +26,8 @@ NEARLY_FULL = 0.9
 
 
 def cache_gauge() -> Gauge:
-    """Return how full JAX's caches of call signatures are, and how often a look-up has missed. Raises
-    LookupError if the installed JAX does not have one of the caches."""
+    """Return how full JAX's caches of call signatures are, and how often a look-up in one of them has missed.
+    Raises LookupError if the installed JAX does not have one of the caches."""
     info = attributes.SIGNATURES.needed().cache_info()
     sizes = {"signatures": (info.currsize, info.maxsize)}
     for name, attribute in (

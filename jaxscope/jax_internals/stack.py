@@ -90,8 +90,8 @@ def on_stack(kind: type[JaxFrame], frame: FrameType) -> bool:
 
 
 def function_identity(frame: FrameType) -> int:
-    """Return the ``id()`` of the function that the call at ``frame`` runs, or of its jaxpr if a transform
-    such as grad made the call. 0 if both are unknown."""
+    """Return the ``id()`` of the function that the call at ``frame`` runs (for ``f.lower``, of the jitted
+    function), or of its jaxpr if a transform such as grad made the call. 0 if both are unknown."""
     names = CallFrame.names["fun"], AheadOfTimeFrame.names["jit_func"], TransformFrame.names["jaxpr"]
     values = read(frame, names)
     return next((id(values[name]) for name in names if name in values), 0)
@@ -138,8 +138,8 @@ def source(stack: Stack, frame: FrameType | None) -> dict[str, Any]:
 
 def _of_call(frame: FrameType, tracing: TraceFrame | None) -> dict[str, Any]:
     """Return a dict from the frame of a call: ``fun`` (the function that was passed to jit), ``jit_info``
-    (the options of jit), ``args`` and ``kwargs``. A key is missing if its value cannot be read, and all are
-    if a transform such as grad made the call.
+    (the options of jit), ``args`` and ``kwargs``. If one of the four cannot be read, the last three are
+    missing; all are if ``fun`` cannot, or if a transform such as grad made the call.
 
     Values that ``frame`` does not have are read from ``tracing``, the frame in which JAX traces the function;
     None: there is none.

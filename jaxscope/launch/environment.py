@@ -38,7 +38,7 @@ def _begin() -> None:
 
 def _record() -> None:
     """Start recording into the directory in JAXSCOPE_RUN, which a parent process that records has set, or
-    else into a new directory. Print a message if the recording cannot start."""
+    else into a new directory, whose path is printed. Print a message if the recording cannot start."""
     mode = os.environ.get(VARIABLE)
     if mode not in MODES:
         return

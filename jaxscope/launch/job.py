@@ -45,7 +45,8 @@ class Job(NamedTuple):
 def detect(environ: Environment, name: str | None = None) -> Job | None:
     """Return the job that the environment variables ``environ`` describe; None if the process belongs to no
     job, or if a recorded program started it. ``name`` is the user's name for the job; None: the variable
-    JAXSCOPE_JOB. With a name, the process belongs to a job even without a known launcher."""
+    JAXSCOPE_JOB. With a name, the process belongs to a job even without a known launcher; without one, a job
+    of one process does not count."""
     if environ.get(INSIDE):
         return None  # a child of a recorded program; that program, not the child, is a process of the job
     found = next((job for launcher in _LAUNCHERS if (job := launcher(environ)) is not None), None)

@@ -41,7 +41,7 @@ class Kept(NamedTuple):
 
 
 def start(argv: list[str], env: dict[str, str], run: RunDir, *, beside: Beside | None = None) -> Kept:
-    """Start the program ``argv`` under a new keeper, and return as soon as the program runs (``--detach``).
+    """Start the program ``argv`` under a new keeper, and return as soon as the program runs.
 
     The keeper is a separate process that waits for the end of the program, and writes the program's output
     and its own stderr to the file ``output.log``. Call this only while this process has a single thread.

@@ -40,7 +40,7 @@ def environment(environ: Mapping[str, str], rank: int, size: int, port: int, nam
     ``jax.distributed.initialize()`` finds the number of processes and the rank.
 
     Args:
-      environ: the variables of this process, which the new process inherits.
+      environ: the variables of this process, which the new process inherits, except those of a recording.
       rank: the number of the process in the job.
       size: the number of processes.
       port: the TCP port on which rank 0 runs JAX's coordinator.

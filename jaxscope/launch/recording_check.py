@@ -31,7 +31,8 @@ class Evidence(NamedTuple):
         exception prevented the recording).
       started: whether a process began recording.
       something: whether something was recorded: a call that missed a cache, a trace, lowering or compilation.
-      died: the uncaught exception that ended the program, if nothing was recorded before it.
+      died: an uncaught exception that ended a recorded process, such as the program; None: none was found. It
+        is looked for only until something recorded is found.
     """
 
     booted: bool

@@ -120,9 +120,9 @@ def run(
 
 
 def _is_interrupted(received: set[int | None]) -> bool:
-    """Return whether a signal by which a user or a scheduler ends a program (ENDS) is among ``received`` or
-    is pending in this process. ``received`` are the signals that this process got, and the one that ended the
-    program."""
+    """Return whether a signal by which a user or a scheduler ends a program (ENDS), and which this process
+    does not ignore, is among ``received`` or pending in this process. ``received`` are the signals that this
+    process got, and the one that ended the program."""
     ends = {n for n in ENDS if signal.getsignal(n) is not signal.SIG_IGN}
     return bool(ends & (received | signal.sigpending()))
 

@@ -133,8 +133,8 @@ def _copy(source: int, log: int, run: RunDir, env: Mapping[str, str], *, termina
 
 
 def read_some(fd: int) -> bytes:
-    """Return bytes that can be read from ``fd`` now. Empty at the end of the data or after an error, because
-    Linux reports the end of a pseudo-terminal as the error EIO."""
+    """Return the next bytes from ``fd``; wait for them, unless ``fd`` is non-blocking. Empty at the end of
+    the data or after an error, because Linux reports the end of a pseudo-terminal as the error EIO."""
     try:
         return os.read(fd, CHUNK)
     except OSError:

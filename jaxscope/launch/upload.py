@@ -33,7 +33,7 @@ class State(NamedTuple):
     """How much of a recording is uploaded. The file ``upload.json`` of the recording has the same values.
 
     Attributes:
-      sent: number of bytes that are uploaded.
+      sent: number of bytes that this upload has sent.
       files, bytes: number of files and of bytes that are not uploaded yet. A large file is uploaded in pieces
         and counts as several files.
       error: the error of the last upload; None: no error.
@@ -64,8 +64,8 @@ def start(record: RunDir, url: str, *, overwrite: bool = False) -> subprocess.Po
 
 
 def finish(process: subprocess.Popen[bytes] | None, record: RunDir) -> State:
-    """Wait until the recording ``record``, whose program has ended, is uploaded, and return the final state.
-    ``process`` is the result of ``start``.
+    """Wait until the recording ``record``, whose program has ended, is uploaded, and return the final state;
+    if this does not succeed, the state so far with an ``error``. ``process`` is the result of ``start``.
 
     The uploading process is killed after END_S seconds, after QUIET_S seconds without progress, or at Ctrl-C.
     """

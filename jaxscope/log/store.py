@@ -216,7 +216,7 @@ class RunDir:
     """The directory of one run (one recording). Each file in it is opened only when it is read.
 
     Attributes:
-      everything: whether texts of any size are read (``--all``).
+      everything: whether texts above the usual size are read, too (``--all``).
     """
 
     def __init__(self, path: Path | str) -> None:

@@ -51,9 +51,9 @@ class Writer:
     Args:
       first: returns the first event of a log. It is called with True in a forked child, which has a log of
         its own.
-      of_program: whether this is a process of the recorded program. Its log is then locked until the process
-        ends, if the file system has locks. A second file is created, in which the last event
-        (RecordingStopped) has room even if the disk is full.
+      of_program: whether this is a process of the recorded program. Its log is then locked until ``close`` or
+        the end of the process, if the file system has locks. A second file is created, in which the last
+        event (RecordingStopped) has room even if the disk is full.
 
     Attributes:
       process_index: ``jax.process_index()``, which is stored in each event; None: unknown.
@@ -117,7 +117,7 @@ class Writer:
                 self._append(event)
 
     def put_text(self, text: str) -> tuple[str, int] | None:
-        """Store a program text in the run directory. Return (the sha256 of the text, its size in UTF-8
+        """Store a program text in the run directory. Return (the sha256 of the stored text, its size in UTF-8
         bytes). Return None if the recording has stopped, or stops because the text cannot be written."""
         if self.stopped is not None:
             return None

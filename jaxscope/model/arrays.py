@@ -29,13 +29,13 @@ NEAR = 0.9  # a snapshot with this share of the bytes of the largest snapshot co
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Live arrays that have the same path, shape, dtype and sharding. A field is None if it is unknown,
-    unless its description says otherwise.
+    """Live arrays that have the same path, shape, dtype and sharding. If there are very many, the smallest
+    groups are merged. A field is None if it is unknown or differs between the arrays.
 
     Attributes:
       path: the variable that leads to the arrays, ``state.params[*]``; None: no variable was found.
       count: number of arrays.
-      shape, dtype: shape and dtype of each array; None: they differ.
+      shape, dtype: shape and dtype of each array.
       global_bytes: sum of the global sizes of the arrays. Copies on several devices count once.
       device_bytes: bytes that all arrays of the group together take on each device that holds them.
       sharding: the sharding of the arrays.
@@ -43,8 +43,9 @@ class Group(msgspec.Struct, frozen=True):
       padding_bytes: bytes allocated for padding, on all devices together.
       committed: whether the arrays are committed to their devices.
       layout: the order of the axes in memory.
-      origin: the user's line that created the arrays; None: unknown, or several lines.
-      held: the objects that refer to the arrays, in words; None: jaxscope did not search for them.
+      origin: the user's line that created the arrays.
+      held: the objects that refer to the arrays, in words. jaxscope searches for them only if no variable
+        leads to the arrays and there are more and more of them.
       shared: number of these arrays that use the memory of other arrays in the snapshot.
       all_bytes: bytes on all devices of the process together, without the arrays in ``shared``.
     """
@@ -82,19 +83,20 @@ class Snapshot(msgspec.Struct, frozen=True):
     """All live arrays of one process at one moment, as the event ``ArraysSeen`` recorded them.
 
     Attributes:
-      why: why the snapshot was taken: step (a training step ended), growth (there are more arrays), miss or
-        time (at a compilation or a transfer, if steps are not counted), asked (by the user), exit, or
-        exhausted (memory ran out).
+      why: why the snapshot was taken: step (a training step ended), growth (there are more arrays), asked (by
+        the user), exit, exhausted (memory ran out), or, only if steps are not counted, miss (a call missed
+        JAX's fast path) or time (some time had passed).
       t_ns: when it was taken, in nanoseconds since the epoch.
-      step: the training step that ended last; None: steps are not counted.
-      count: number of live arrays.
+      step: the training step that ended last, 0 if none has; None: steps are not counted.
+      count: number of live arrays in ``groups``.
       bytes: bytes on all devices of the process together; None: the devices or sizes of some arrays
         are unknown.
-      by_device: bytes on each device of the process, by id. A buffer that several arrays share counts once.
+      by_device: bytes of the arrays of known size on each device of the process, by id. A buffer that several
+        arrays share counts once.
       groups: the arrays, grouped by path, shape, dtype and sharding.
       memory: the figures of each device's allocator: bytes in use, peak, limit.
       cut: whether the search for variables that lead to the arrays stopped at a limit.
-      error, site: if memory ran out, the error message and the user's line; else None.
+      error, site: if memory ran out, the error message and the user's line (if known); else None.
       parts: number of further live arrays, in no group: no variable leads to them, and they use the memory of
         arrays in the groups.
       lengths: number of items of each container that leads to arrays, by path; for the paths in ``bounded``,
@@ -152,7 +154,7 @@ def of_main(run: Run) -> list[Snapshot]:
 
 def of_failure(run: Run) -> Snapshot | None:
     """Return the latest snapshot (list of live arrays) that was taken because memory ran out, of the process
-    that the user started. None if memory did not run out."""
+    that the user started. None if there is none."""
     main = run.main
     failed = (
         None if main is None else next((e for e in reversed(main.snapshots) if e.error is not None), None)
@@ -352,8 +354,7 @@ class Growth(msgspec.Struct, frozen=True):
       seen: (position, number of arrays, bytes) in each snapshot of the latest growth without a pause. The
         position is the step; if steps are not counted, the seconds since the run began.
       in_steps: whether the positions are steps.
-      held: the objects that refer to the arrays, in words, if no variable leads to the arrays; None: jaxscope
-        did not search for them.
+      held: the objects that refer to the arrays, in words, if no variable leads to the arrays; None: unknown.
     """
 
     group: Group
@@ -513,9 +514,12 @@ def _rising(seen: list[Seen]) -> list[Seen]:
 
 
 def _steady(seen: list[Seen], in_steps: bool) -> bool:
-    """Return whether a container grew for long enough (LEAST_STEPS steps, or as many new arrays), and in the
-    second half of the snapshots at least half as fast as in the first half. ``seen`` has (position, number of
-    arrays, bytes) for each snapshot. A position is a step if ``in_steps``, else a time in seconds."""
+    """Return whether a container grew for long enough, and in the second half of the snapshots at least half
+    as fast as in the first half. Long enough is LEAST_STEPS steps if ``in_steps``; else, as many new arrays,
+    or any growth of a single array.
+
+    ``seen`` has (position, number of arrays, bytes) for each snapshot. A position is a step if ``in_steps``,
+    else a time in seconds."""
     (first, had, _), (last, has, _) = seen[0], seen[-1]
     if (last - first if in_steps else has - had or LEAST_STEPS) < LEAST_STEPS:
         return False

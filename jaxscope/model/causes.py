@@ -32,9 +32,9 @@ OF_INPUTS = frozenset(
 
 
 def compared(run: Run, c: Compilation) -> Comparison | None:
-    """Compare the cache key of call ``c`` with the earlier key of the same function that differs least, and
-    return the comparison, with the causes of the cache miss. Without an earlier key, the only cause is
-    ``first``. None if the key of ``c`` was not recorded."""
+    """Compare the cache key of call ``c`` with the most similar earlier key of the same function
+    (``_nearest``), and return the comparison, with the causes of the cache miss. Without an earlier key, the
+    only cause is ``first``. None if the key of ``c`` was not recorded."""
     level = c.level
     known = run.comparisons.get(c.id)
     if known is not None and known.level == level:
@@ -70,7 +70,8 @@ def of(run: Run, c: Compilation) -> list[Cause]:
 
 def further_back(run: Run, c: Compilation) -> int | None:
     """Return the number of the earlier call with which ``c`` is compared: 3 for ``f#3``. None if there is no
-    such call, if it has no number, or if no other compilation of the function came between the two calls."""
+    such call, if it has no number, or if no further call by the user traced or compiled the function between
+    the two."""
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
     if before is None:
@@ -161,7 +162,8 @@ def _results(c: Compilation) -> list[tuple[object, ...]] | None:
 def is_of_another_object(run: Run, c: Compilation) -> bool:
     """Return whether ``c`` is no recompile, because it compiled another function (or static object) than the
     earlier calls, with the same definition in the source. Signs of that: each place of the program always
-    uses the same object, or the results have other paths, shapes or dtypes for equal inputs."""
+    uses the same object, or (only for a function) the results have other paths, shapes or dtypes for equal
+    inputs."""
     cause = of(run, c)[0]
     if cause.kind == "new_function":
         other_results = reason(run, c) is cause and _has_other_results(run, c)
@@ -175,7 +177,7 @@ def is_of_another_object(run: Run, c: Compilation) -> bool:
 def recompiled(run: Run, c: Compilation) -> bool:
     """Return whether JAX traced, lowered or compiled the function of ``c`` again for the call ``c``, or tried
     to. ``.lower()``, ``.compile()`` and traces inside another trace do not count. Unlike in
-    ``recompilations``, failed traces count."""
+    ``recompilations``, failed traces count, and so does a trace after ``.eval_shape()``."""
     # A live report calls this for each new call, when later calls are not known yet.
     if c.reached == ["fast_path"] or c.entry in ("aot", "nested"):
         return False
@@ -378,7 +380,8 @@ def _transformed(c: Compilation) -> object:
 def _nearest(run: Run, c: Compilation, key: Key, facts: Facts, level: str) -> int | None:
     """Return the position, in the index ``key_index.of(run, c)``, of the earlier key that differs least from
     ``key``, the key of ``c``. None if there is no earlier key. Compared are the latest keys, and older ones
-    with the same shapes or static values.
+    with the same shapes or static values. Keys of the same kind of call are preferred, and of these the keys
+    of the same function object.
 
     Args:
       facts: the flattened form of ``key``.

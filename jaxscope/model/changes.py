@@ -230,7 +230,8 @@ def _collectives(p: Compiled) -> list[Item]:
 
 
 def items(before: Sequence[Item], after: Sequence[Item], *, one_source: bool) -> list[Changed]:
-    """Return the collectives or fusions that were added, removed or changed, those with the most bytes first.
+    """Return the collectives or fusions that were added, removed or changed, those with the most bytes in one
+    call of the program first.
 
     Items that are equal in both programs are left out. If an item of the first program and an item of the
     second one differ but have the same kind and line, they are returned as one changed item.

@@ -82,8 +82,8 @@ def without_memory(c: Compilation) -> bool:
 
 
 def removed_name(run: Run) -> Removed | None:
-    """Return the name whose removal from JAX made the program fail: ``jax.tree_map``. None if the program did
-    not fail, or failed for another reason."""
+    """Return the name or argument of JAX that made the program fail, because JAX removed, deprecated or never
+    had it: ``jax.tree_map``. None if the program did not fail, or failed for another reason."""
     main = run.main
     if main is None or main.died is None:
         return None

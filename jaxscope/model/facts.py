@@ -165,8 +165,8 @@ def _of_function(found: RunDiff, f: FunctionDiff) -> Iterator[Fact]:
 
 
 def _by_target(run: Run, f: Function) -> dict[str | None, list[Program]]:
-    """Return the compiled programs of ``f`` by name of their target (a machine given by ``--target``). The
-    key None has the programs for the devices on which the run took place."""
+    """Return the programs of ``f`` by name of their target (a machine given by ``--target``). The key None
+    has the programs for the devices on which the run took place."""
     found: dict[str | None, list[Program]] = {None: programs_of(run, f)}
     for g, programs in target_programs.of_run(run):
         for p in programs if g is f else ():

@@ -18,9 +18,10 @@ FAR = 200  # a line so many lines below the first line of a function is not in t
 
 
 def find_functions(run: Run, text: str) -> list[Function]:
-    """Return the functions of ``run`` that match ``text``: an id, a name or a part of it, a file, or a line
-    (``file:line``). The user's functions come first, the slowest of them at the beginning. If functions of
-    the user match by name, file or first line, all others are left out.
+    """Return the functions of ``run`` that match ``text``: an id, a name, the end of a name, a file or first
+    line (``file:line``), a part of a name, or another line. Of these, the first that fits any function
+    counts. The user's functions come first, the slowest of them at the beginning. If functions of the user
+    match by name, file or first line, all others are left out.
 
     Raises:
       UsageError: nothing matches; the hint lists similar names, or else names of this run.

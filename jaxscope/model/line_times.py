@@ -228,7 +228,8 @@ def _parts_in_loops(
     A wait is divided by the arithmetic operations of the programs that the loop calls.
 
     Args:
-      calls: the recorded calls of jitted functions of the user.
+      calls: the recorded calls of jitted functions of the user, and of operations outside jit on large
+        arrays, which count as such, too.
       is_own: whether all of a wait is for the results of ``function``.
     """
     parts, unknown = [], 0.0
@@ -257,11 +258,12 @@ def _parts_in_loops(
 def _share_in_loop(
     run: Run, function: Function, loop: tuple[Frame, int], called: Sequence[tuple[Compilation, _Loops]]
 ) -> float | None:
-    """Return the share of ``function`` in the work of all jitted functions that ``loop`` calls, from 0 to 1.
-    None if it is unknown, or if it depends much on how long the kinds of operations take.
+    """Return the share of ``function`` in the work of all ``called`` functions that ``loop`` calls, from 0 to
+    1: the highest estimate. None if it is unknown, or if it depends much on how long the kinds of operations
+    take.
 
     Args:
-      called: the calls of jitted functions, each with the loops around it, outermost first.
+      called: the calls to compare, each with the loops around it, outermost first.
     """
     work: dict[tuple[str, tuple[str, int]], tuple[int, int, int]] = {}
     for c, around in called:
@@ -425,8 +427,8 @@ def traced(run: Run) -> list[Spent]:
 
 
 def _sum(doing: str, members: list[LineTime]) -> Spent:
-    """Return the sum of the times ``members``. In all of them, the main thread was at the same line and did
-    the same thing, ``doing``."""
+    """Return the sum of the times ``members``, in which the main thread did ``doing``. ``line`` and
+    ``callers`` are those of the longest one."""
     most = max(members, key=lambda entry: entry.seconds)
     return Spent(
         doing=doing,

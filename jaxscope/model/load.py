@@ -77,12 +77,12 @@ class Tail:
 
     def poll(self, progress: Progress | None = None) -> list[tuple[AnyEvent | Unknown, Compilation | None]]:
         """Add the new events to the run. Return (event, compilation to which it belongs or None) for each
-        event. ``progress`` is called with (bytes read so far, bytes of all logs)."""
+        event. ``progress`` is called with (bytes read so far, bytes to read)."""
         return self.take(self.read(progress))[0]
 
     def read(self, progress: Progress | None = None) -> Batch:
         """Read and decode the new events, and return them for ``take``. The run is not changed. ``progress``
-        is called with (bytes read so far, bytes of all logs)."""
+        is called with (bytes read so far, bytes to read)."""
         entries = self._reader.entries(progress)
         return self._batch(entries)
 
@@ -103,7 +103,7 @@ class Tail:
 
     def load(self, progress: Progress | None = None) -> None:
         """Add the new events to the run one by one, without keeping a list of them, which saves memory.
-        ``progress`` is called with (bytes read so far, bytes of all logs)."""
+        ``progress`` is called with (bytes read so far, bytes to read)."""
         for log, event in self._reader.stream(progress):
             self.run.apply(event, log)
         self._end(self._batch([]))

@@ -84,7 +84,7 @@ class Traffic(msgspec.Struct, frozen=True):
 class SavedMetrics(Saved, frozen=True):
     """The figures of one program that a baseline file keeps.
 
-    A field is None if its figures are unknown, and empty if the program has nothing of the kind.
+    A field is None if its figures are unknown, and empty or 0 if the program has nothing of the kind.
 
     Attributes:
       arguments: number of arguments by path, type and sharding: ``{"batch['x']: f32[64,32] P('data',)": 1}``.
@@ -129,7 +129,7 @@ class ProgramMetrics(SavedMetrics, frozen=True):
       fit: whether a program for a target fits into the target's memory.
       bounds: lower bounds on the time of one call on a target.
       cycles: cycles of one call, estimated by a TPU's compiler.
-      state: ``Program.state`` of a program for a target; ``ok`` for a program that ran.
+      state: ``Program.state`` of a program for a target; ``ok`` for any other program.
       seconds: seconds that compiling for a target took.
     """
 
@@ -214,7 +214,8 @@ class Metric(msgspec.Struct, frozen=True):
 
     def differences(self, old: Figures, new: Figures) -> Iterator[Difference]:
         """Yield a Difference for each figure that is known for both programs, even if its values are equal.
-        ``old`` and ``new`` are {name of the figure: value, None if unknown}."""
+        ``missing`` replaces a figure that only one of them has. ``old`` and ``new`` are {name of the figure:
+        value, None if unknown}."""
         for name in dict.fromkeys([*new, *old]):
             x, y = old.get(name, self.missing), new.get(name, self.missing)
             if x is not None and y is not None:
@@ -237,7 +238,7 @@ def _memory(metrics: SavedMetrics) -> Figures | None:
 
 def _work(metrics: SavedMetrics) -> Figures:
     """Return the figures of XLA's cost analysis of a program, and the operations of its matrix products:
-    ``{"flops": 2e9, "matrix_flops": 1e9, ...}``. A value is None if it is unknown."""
+    ``{"flops": 2e9, "matrix_flops": 1e9, ...}``. Unknown figures are missing or None."""
     cost: Figures = getattr(metrics, "cost", None) or {}
     return {**cost, "matrix_flops": (metrics.flops or {}).get("matrix")}
 

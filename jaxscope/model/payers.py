@@ -41,7 +41,8 @@ class Payer(msgspec.Struct, frozen=True):
 
     Attributes:
       library: the package that the line called for most of the compilations; None: none, or unknown.
-      compilations: the compilations of operations outside jit and of library functions, in order of time.
+      compilations: the compilations of operations outside jit and of library functions, in order of time
+        within each process.
       again: the repetitions among ``compilations``: the same line had compiled the same operation or function
         before (see ``_again``).
     """
@@ -340,9 +341,9 @@ def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
 
 
 def _of_function(run: Run, f: Function, *, advised: bool) -> Iterator[Unadvised]:
-    """Yield the compilations of the user's function ``f``, one entry for each line that called it. With
-    ``advised``, the recompiles of ``f`` are left out: a finding (a problem that a rule found) is about
-    them."""
+    """Yield the compilations of the user's function ``f``, without traces inside other traces, one entry for
+    each line that called it. With ``advised``, the recompiles of ``f`` are left out: a finding (a problem
+    that a rule found) is about them."""
     again = {c.id: c.seconds for c in recompilations(f, run)}
     lines: dict[tuple[str, int] | None, list[Compilation]] = {}
     for c in f.compilations:

@@ -38,8 +38,8 @@ class Prediction(msgspec.Struct, frozen=True):
       argument, result: the path of the argument, and the path of the result in the returned value.
       causes: why the next call will recompile, the decisive cause first.
       leaves: number of leaves of the argument. A tree with several leaves rarely matches a result by chance.
-      status: pending, confirmed (by a later recompile) or withdrawn (a later call did not recompile); None:
-        the run ended before this was known.
+      status: pending, confirmed (by a later recompile) or withdrawn (a later call did not recompile for this
+        reason); None: the run ended before this was known.
       confirmed_by: the later call that recompiled; None: no such call.
     """
 

@@ -30,7 +30,7 @@ _TEXTS = msgspec.msgpack.Decoder(Texts)
 
 
 class Reader:
-    """Reads and analyzes the texts (StableHLO, HLO) of the programs of a run, each once.
+    """Reads and analyzes the texts (StableHLO, HLO) of the programs of a run. ``texts`` keeps its results.
 
     Args:
       warnings: XLA's warnings of the run by program; None: they are not needed.

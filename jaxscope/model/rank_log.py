@@ -88,7 +88,8 @@ class Rank(msgspec.Struct, eq=False):
       code: the exit code, negative for a signal; None: unknown.
       cut: whether a signal ended the process before its program came to its end.
       died, died_at: class and line of the uncaught exception; None: there was none, or unknown.
-      steps: the number of steps that the rank counted; None: steps are not counted.
+      steps: the number of steps marked by ``jaxscope.step()``, or else of calls of the watched function with
+        the most calls; None: neither is counted.
       trace_seconds, lower_seconds, compile_seconds: sums over all compilations of the rank.
       memory: bytes that the largest program of the rank needs on one device; None: unknown.
       compiled: number of compilations.
@@ -558,8 +559,8 @@ class RankLog:
 
     def _seen(self, main: _Process, names: _Names) -> Iterator[Seen]:
         """Yield the compilations of programs for the devices of several processes, in order of time, those in
-        progress last. ``main`` is the process of the rank that the user started; ``names`` finds the names of
-        functions."""
+        progress last (of these, only programs for all devices). ``main`` is the process of the rank that the
+        user started; ``names`` finds the names of functions."""
         if main.process_of is None:
             return
         of_devices = functools.partial(_processes, process_of=main.process_of)

@@ -50,7 +50,10 @@ _METADATA = re.compile(r", metadata=\{[^}]*\}")
 
 
 class Divergence(NamedTuple):
-    """The first difference of some ranks from the majority, in the sequence of programs that they compiled.
+    """The first difference of some ranks from the majority, in the programs that they compiled.
+
+    From ``Job.rest``, which ignores the order, ``position`` is 0, and ``here`` or ``there`` is a program that
+    the other side lacks.
 
     Attributes:
       kind: OTHER (a different program), EXTRA (a program that the majority lacks), MISSING (a program is
@@ -73,7 +76,7 @@ class Divergence(NamedTuple):
 
 
 class _Alike(NamedTuple):
-    """Ranks (processes of a job) that compiled the same programs in the same steps. ``seen`` has the
+    """Ranks (processes of a job) that compiled the same programs in the same steps. ``seen`` has the compared
     compilations of the first of these ranks."""
 
     ranks: list[Rank]
@@ -102,8 +105,8 @@ class Job:
         self._found: list[Divergence] | None = None
 
     def sequence(self, rank: Rank) -> tuple[str, ...]:
-        """Return the names of the programs that the main thread of ``rank`` (a process of the job) called, in
-        order. Equal programs have the same name in all ranks."""
+        """Return the names of the programs that were compiled for calls in the main thread of ``rank`` (a
+        process of the job), in order. Equal programs have the same name in all ranks."""
         return tuple(self.name(s) for s in rank.seen if s.ordered)
 
     def name(self, seen: Seen) -> str:
@@ -118,8 +121,8 @@ class Job:
         return [n for n in range(min(self.size or 0, 1 << 20)) if n not in have]
 
     def groups(self) -> list[list[Rank]]:
-        """Return groups of ranks (processes of the job) that compiled equal programs, the largest group
-        first. Of groups of equal size, the one with the lowest rank comes first."""
+        """Return groups of ranks (processes of the job) that compiled equal programs, those of the main
+        thread in the same order. The largest group comes first; of several, the one with the lowest rank."""
         if self._groups is None:
             found: dict[object, list[Rank]] = {}
             for rank in self.ranks:
@@ -199,8 +202,9 @@ class Job:
         yet).
 
         It is certain if both the differing ranks and the majority compiled a program at the position. If only
-        one side did, it is certain if a rank of the other side has ended in an orderly way, and likely if one
-        was alive WAITED_NS nanoseconds after the program was compiled."""
+        one side did, it is certain if a rank of the other side has the exit code 0 or has waited long after
+        its end (``Rank.left``), and likely if one was alive WAITED_NS nanoseconds after the program was
+        compiled."""
         shown, behind = (d.there, d.ranks) if d.here is None else (d.here, d.most)
         if (d.here is not None and d.there is not None) or any(r.code == 0 or r.left for r in behind):
             return True
@@ -284,8 +288,8 @@ class Job:
         return found
 
     def _equal_programs(self) -> dict[str, str]:
-        """Return {program id: common name} for programs that differ only in the addresses of Python
-        callbacks, which are different in each process."""
+        """Return {program id: name} for programs with custom calls that some rank lacks. Programs have equal
+        names if they differ only in what depends on the process, such as addresses of Python callbacks."""
         # A text is read only if some rank does not have the program.
         have = Counter(p for r in self.ranks for p in {s.program for s in r.seen})
         known: dict[str, str] = {}
@@ -474,8 +478,8 @@ class Following:
         return self._tail.run
 
     def poll(self) -> Job:
-        """Read what the ranks have recorded since the last call, and return the job as recorded now. If no
-        rank was added or has compiled anything since then, the returned job is the same object as before."""
+        """Read what the ranks have recorded since the last call, and return the job as recorded now. It is
+        the same object as before, unless a rank was added, compiled anything or got another number."""
         self._polls += 1
         places = self._places()
         changed = self._job is None or len(places) != len(self._job.ranks)

@@ -97,7 +97,8 @@ class Process(msgspec.Struct, eq=False):
       snapshots: the recorded lists of its live arrays, in order of time.
       transfers: the latest event about the transfers (copies between host and devices) of each line, by
         (direction, kind, file, line).
-      rounded: the conversions of host arrays that lost differences between their numbers.
+      rounded: the conversions of host arrays to a smaller dtype that made different numbers equal, or changed
+        them; at most one for each line and argument.
       first_seconds: seconds of the first transfer of each line, if known, by the same key.
     """
 
@@ -193,8 +194,8 @@ class Compilation(msgspec.Struct, eq=False):
 
     @property
     def lines(self) -> list[Frame]:
-        """Return the user's lines on the stack of the call, the line that made the call first. Empty if they
-        were not recorded."""
+        """Return the user's lines on the stack of the call, the line that made the call first. Empty if none
+        were recorded."""
         frames = [self.missed.site, *self.missed.stack] if self.missed is not None else []
         return [at for at in frames if at is not None]
 
@@ -214,8 +215,8 @@ class Compilation(msgspec.Struct, eq=False):
         return self.missed.step if self.missed else None
 
     def ended_phases(self) -> Iterator[tuple[str, int, float]]:
-        """Yield (phase, end in ns since the epoch, seconds) of each phase that has ended, if its seconds are
-        known and not 0. They include phases of other calls that ran inside this phase."""
+        """Yield (phase, end in ns since the epoch, seconds) of each phase that has ended or failed, if its
+        seconds are known, positive and not absurdly many. They include phases of other calls inside it."""
         for phase, event in (("trace", self.traced), ("lower", self.lowered), ("compile", self.compiled)):
             failed = self.failed if self.failed is not None and self.failed.phase == phase else None
             ended = event or failed
@@ -240,8 +241,8 @@ class Compilation(msgspec.Struct, eq=False):
 
     @property
     def goes_on(self) -> bool:
-        """Return whether the call is under a transform (``jax.grad``) and traced nothing: it compiled what
-        another ``Compilation`` of its function had traced."""
+        """Return whether the call is under a transform (``jax.grad``) and completed no trace. Mostly, it then
+        compiled what another ``Compilation`` of its function had traced."""
         return self.entry == "transform" and not self.reached_phases & 1
 
     @property
@@ -289,15 +290,15 @@ def cached_until_changed(compute: Callable[Concatenate[A, P], T]) -> Callable[Co
 
 
 class Function(msgspec.Struct, eq=False):
-    """A function of the program, and its calls that missed JAX's C++ fast path.
+    """A function of the program, and its recorded calls (see ``Compilation``).
 
     Its seconds are sums over these calls. What is compiled inside the trace of another function counts for
     the compiled function alone.
 
     Attributes:
-      id: the id in the log: qualified name, file and first line, then the wrappers around it.
+      id: the id in the log: usually qualified name, file and first line, then the wrappers around it.
       seen: the event that describes the function: names, file, line.
-      compilations: its calls that missed the fast path, in order of time, even if they compiled nothing.
+      compilations: its recorded calls, in order of time, even if they compiled nothing.
       watched: whether jaxscope counts all calls of the function.
       step: whether its calls count as steps of the training loop.
       traces, lowerings, compiled: how often each phase succeeded. ``compiled`` includes loads from the
@@ -431,7 +432,7 @@ class Program(msgspec.Struct, eq=False):
       texts: names of the files with its texts, by stage: ``stablehlo``, ``hlo``.
       text_bytes: sizes of these texts, by stage.
       compilations: the calls that lowered or compiled it, in order of time.
-      of: the program from the same trace for the machine on which the process ran; None: unknown.
+      of: the program from the same trace for the machine on which the process ran; None: none, or unknown.
       target_lowered: the event about its lowering for the target.
       target_compiled: the event about its compilation for the target; None: it is not finished.
       compiling: whether the target's compiler has begun.
@@ -505,7 +506,7 @@ class Program(msgspec.Struct, eq=False):
 
 class Comparison(msgspec.Struct, frozen=True):
     """The comparison of a call's cache key with an earlier key of the same function in the same process: the
-    one that differs least.
+    most similar one.
 
     Attributes:
       level: the first cache in which the call was not found: trace, lower, compile or fast_path.

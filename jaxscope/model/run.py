@@ -108,8 +108,8 @@ class Run(Fold):
 
     @property
     def compiling_seconds(self) -> float | None:
-        """Return the seconds during which the main process traced, lowered or compiled, including phases in
-        progress. None if nothing was recorded."""
+        """Return the seconds during which the main process traced, lowered or compiled, including phases that
+        still last (``lasting``). None if nothing was recorded."""
         main, last = self.main, self.last_ns
         if main is None or last is None:
             return None
@@ -119,8 +119,8 @@ class Run(Fold):
 
     @property
     def recorded_seconds(self) -> float | None:
-        """Return the seconds of the program, or only those until the recording of the main process stopped
-        early (its files were too large). None if unknown."""
+        """Return the seconds of the program. If the recording of the main process stopped early, return the
+        seconds from its begin until then. None if unknown."""
         main, begin = self.main, self.began_ns
         if main is None or main.stopped is None or begin is None:
             return self.seconds
@@ -188,8 +188,9 @@ class Run(Fold):
         return self._calls.get((process.id, call))
 
     def in_progress(self) -> list[InProgress]:
-        """Return the phases (trace, lower, compile) that have begun and not ended, the outermost first. Such
-        a phase still runs, or the program was killed during it, or the log lacks its end."""
+        """Return the phases (trace, lower, compile) that have begun and not ended, the earliest first. Such a
+        phase still runs, or the program was killed during it, or the log lacks its end. Processes whose
+        recording has ended are left out."""
         found = [
             InProgress(c, c.phase, c.phase_ns)
             for c in list(self._open.values())
@@ -198,8 +199,8 @@ class Run(Fold):
         return sorted(found, key=lambda p: (p.since_ns, p.compilation.id))
 
     def lasting(self) -> list[InProgress]:
-        """Return the phases of ``in_progress`` if the program was killed by a signal or is not known to have
-        ended: they count as lasting until ``last_ns``. Otherwise return an empty list."""
+        """Return the phases of ``in_progress`` if the program was killed by a signal or may still run: they
+        count as lasting until ``last_ns``. Otherwise return an empty list."""
         # If the program ended by itself, the log lacks the ends of these phases, perhaps long before the end.
         killed = self.exited is not None and self.exited.signal is not None
         lasts = self.exited is None and self.going_on is not False

@@ -42,8 +42,8 @@ def latest(run: Run, f: Function) -> tuple[Compilation, list[Intent]] | None:
     """Return (last compilation of ``f``, an Intent for each argument and result as in ``of_compilation``).
     None if ``f`` was never compiled.
 
-    A compilation for an ordinary call is preferred to a later one made ahead of time. The actual shardings
-    are those of the latest recorded ordinary call, if it has the same argument paths."""
+    A compilation for an ordinary call is preferred to later ones of other kinds. The actual shardings are
+    those of the latest recorded ordinary call, if it has the same argument paths."""
     compiled = [c for c in f.compilations if c.compiled is not None]
     if not compiled:
         return None
@@ -246,7 +246,7 @@ def _from_type(leaf: OutLeaf, compiled: Sharding | None) -> Sharding | None:
 
 def _from_jit(c: Compilation, side: str, k: int) -> Sharding | None:
     """Return the sharding that the user requested with jit for an argument or a result of the function of
-    ``c``. None if the user requested none.
+    ``c``. None if the user requested none, or if this is unknown.
 
     Args:
       side: ``asked_in`` (jit's in_shardings, for an argument) or ``asked_out`` (jit's out_shardings, for a

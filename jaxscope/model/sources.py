@@ -69,7 +69,7 @@ def _of_project(path: Path, here: Path) -> bool:
 
 def _root(here: Path) -> Path:
     """Return the project's directory: the nearest one from ``here`` upwards with a pyproject.toml or .git. If
-    there is none below the home directory, return ``here``."""
+    there is none, return ``here``. The home directory and all above it do not count."""
     home = Path.home().resolve()
     for folder in (here, *here.parents):
         if folder == home or folder == folder.parent:

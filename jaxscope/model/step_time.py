@@ -34,7 +34,7 @@ class Spent(msgspec.Struct, frozen=True):
     Attributes:
       cause: wait (for a value of a device), copy (to or between devices) or compile (trace, lower, compile).
       line: the line; None: unknown.
-      text: the expression in the source; None: the line has several, or it is unknown.
+      text: the expression in the source; None: the line has several, it is unknown, or ``cause`` is compile.
       caller: the line that calls the function in which ``line`` is; None: unknown, or not needed to find the
         place.
       seconds: mean seconds in one step.

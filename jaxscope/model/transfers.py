@@ -30,14 +30,14 @@ NOT_ASKED = ("constant", "debug_nans", ARGUMENT)
 
 
 class Transfer(msgspec.Struct, frozen=True):
-    """All transfers of one direction and kind that one line of the user caused in one process. A field that
-    is None is unknown.
+    """All transfers of one direction and kind that one line of the user, or the same arguments of one jitted
+    function, caused in one process. A field that is None is unknown.
 
     Attributes:
       direction: TO_HOST, TO_DEVICE or BETWEEN (devices).
       kind: the function that caused the transfers (``float``, ``np.asarray``, ``device_put``), or ARGUMENT
         for arguments of a jitted call.
-      source: the user's line.
+      source: the user's line; for ARGUMENT, that of the first recorded call.
       text: the expression in the source.
       count: number of transfers; None: not counted.
       bytes: bytes of all these transfers, or of one call's transfers if ``count`` is None. None: unknown.
@@ -53,7 +53,8 @@ class Transfer(msgspec.Struct, frozen=True):
         work.
       ahead: number of these checks that found work: the program had queued later work before it waited.
       caller: the user's line that called the function of ``source``; None: several lines, or unknown.
-      first_ns, last_ns: time of the first and of the last transfer, in nanoseconds since the epoch.
+      first_ns, last_ns: time of the first and of the last transfer, in nanoseconds since the epoch; for
+        ARGUMENT, of the recorded calls.
       function, paths: for arguments of a jitted call, the function and the paths of the arguments.
     """
 

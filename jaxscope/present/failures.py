@@ -65,8 +65,9 @@ def alive(snapshot: Snapshot) -> list[Span]:
 
 
 def memory_needed(run: Run, site: Frame | None) -> list[list[Span]]:
-    """Return at most one line about the program that ran out of memory, or may have, at the user's line
-    ``site``: its name, and if known the bytes of its arguments, results and so on, on each device."""
+    """Return at most one line about the program that ran out of memory, or may have: the one that the error
+    names, else the latest at the user's line ``site``, else the largest of the run. The line has its name,
+    and if known the bytes of its arguments, results and so on, on each device."""
     at = None if site is None else (site.file, site.line)
 
     def here(c: Compilation) -> bool:

@@ -120,7 +120,7 @@ def largest(found: Fit, texts: Texts, most: int | None) -> list[list[Span]]:
     buffers, then its arguments and results. Empty if the program fits, or if that is unknown.
 
     Args:
-      found: whether the program fits, and the buffers that the compiler's error names.
+      found: whether the program fits, and its largest buffers or values.
       texts: the parsed StableHLO and HLO of the program.
       most: the number of buffers, and of arguments and results, that are listed; None: all.
     """

@@ -103,7 +103,7 @@ class Figures(contract.Entry):
 
 
 class BriefFinding(contract.Entry):
-    """One finding without its evidence, otherwise as in ``findings`` of the JSON report.
+    """One finding, with some of the keys that it has in ``findings`` of the JSON report.
 
     Attributes:
       path: the path of the whole finding: ``jaxscope show RUN PATH``.

@@ -98,9 +98,8 @@ def _broken(name: str) -> list[str]:
 
 
 def _shortened(values: list[str]) -> list[str]:
-    """Return ``values``, each cut to WIDEST characters. If one is longer than NAME, they lose the words with
-    which all of them begin: ``policy=full``, ``policy=none`` -> ``…full``, ``…none``; but not if all are
-    equal."""
+    """Return ``values``, each cut to WIDEST characters. If one is longer than NAME, ``…`` replaces the words
+    with which all of them begin, unless all are equal."""
     if max(map(len, values)) <= NAME or len(set(values)) < 2:
         return [escape(v, WIDEST) for v in values]
     # All values begin with what the first and the last in alphabetical order have in common.
@@ -209,8 +208,8 @@ def _bound_over(b: Bounds, axes: str) -> tuple[float | None] | None:
 
 
 def _bound(name: str, found: Sequence[tuple[float | None] | None]) -> Row:
-    """Return the row with a lower bound on the time of one call, for each column. If all known bounds are 0,
-    its cells are empty.
+    """Return the row with a lower bound on the time of one call, for each column. If each bound is 0 or
+    missing, its cells are empty.
 
     Args:
       name: what the bound is about: ``compute``, ``memory``, or mesh axes.

@@ -54,8 +54,8 @@ def tolerant(stream: TextIO) -> None:
 
 def wants_color(stream: TextIO) -> bool:
     """Return whether text printed to ``stream`` should have ANSI color codes. The environment variable
-    NO_COLOR forbids them; otherwise FORCE_COLOR demands them, unless it is 0. If both are empty or not set,
-    return whether ``stream`` is a terminal with colors."""
+    NO_COLOR forbids them; otherwise FORCE_COLOR demands them, unless it is 0. In all other cases, return
+    whether ``stream`` is a terminal with colors."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):

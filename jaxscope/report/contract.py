@@ -51,7 +51,8 @@ class Stop(Entry):
 
 
 class RemovedName(Entry):
-    """A name or argument that the user's program used, and that this version of JAX does not have.
+    """A name or argument that the user's program used, and that this version of JAX does not have or has
+    deprecated.
 
     Attributes:
       name: the name: ``jax.tree_map``.
@@ -77,8 +78,8 @@ class Death(Entry):
       stack: the user's lines on the stack, the innermost first.
       library: the package, other than JAX, whose code raised the exception or made the failed call into JAX;
         null: the user's code did, or this is unknown.
-      removed_name: the name that caused the exception, if this version of JAX does not have that name; else
-        null.
+      removed_name: the name that caused the exception, if this version of JAX does not have or has deprecated
+        it; else null.
     """
 
     error: str
@@ -90,7 +91,8 @@ class Death(Entry):
     @classmethod
     def of(cls, died: Died, removed: object | None) -> Death:
         """Return the entry for ``died``, the exception that ended the program. ``removed`` is an object with
-        the fields of RemovedName, if a name that JAX does not have caused the exception; else None."""
+        the fields of RemovedName, if a name that JAX does not have or has deprecated caused the exception;
+        else None."""
         return cls.copy_of(died, removed_name=None if removed is None else RemovedName.copy_of(removed))
 
 
@@ -161,8 +163,8 @@ class WallTime(Entry):
       seconds: wall time of the program.
       before_compiling: seconds until the first trace, lowering or compilation began: imports and set-up.
       compiling: seconds in which JAX traced, lowered or compiled something.
-      waiting: seconds in which the program waited for the devices, after the first trace began; null:
-        unknown, these seconds are then part of ``rest``.
+      waiting: seconds in which the program waited for the devices, as far as measured; null: unknown, these
+        seconds are then part of ``rest``.
       rest: the other seconds.
     """
 
@@ -184,7 +186,7 @@ class RunFacts(Entry):
       started: when the recording of the program began: ISO 8601, UTC.
       seconds: wall time of the program; up to its last sign of life if its end is not recorded.
       complete: true if the main process ended its recording in an orderly way, and no recording stopped
-        early.
+        early; if no process was recorded, true if the program ended without a signal.
       recording_stopped: processes whose recording stopped early.
       died: the exception that ended the program; null: none was recorded.
       state: ``exited``, ``stopped`` (an orderly end, exit code unknown), ``running`` or ``lost`` (no end in
@@ -225,7 +227,7 @@ class RunFacts(Entry):
 
 
 class Function(Entry):
-    """A function that JAX traced.
+    """A function of the user or of a library, or an operation that the program applied outside jit.
 
     Attributes:
       id: made from the qualified name, the file and first line, ``wrappers`` and what the function captures.
@@ -355,7 +357,8 @@ class Cause(Entry):
       kind: what differs: ``shape``, ``static_value``, ``new_function``, ...
       level: the first of JAX's caches that missed: trace, lower, compile, or fast_path (the cache in C++ that
         makes repeated calls quick).
-      path: the argument that differs, or the name of the setting; null: the cause has no single path.
+      path: the argument that differs, or the name of the setting or option; ``context``: the mesh around the
+        call; null: the cause has no single path.
       before, after: the value in the earlier call and in the call that missed, as text; null: there is none.
       certainty: certain or likely.
       text: the cause as a clause of a sentence.
@@ -399,7 +402,7 @@ class Intent(Entry):
       asked_at: the user's line with the with_sharding_constraint; null: none, or unknown.
       compiled: the sharding in the compiled program.
       actual: the sharding of the array that the caller passed; null: it is a result, or unknown.
-      agrees: true if those of ``asked``, ``compiled`` and ``actual`` that are known are equal; null: unknown.
+      agrees: true if ``compiled`` equals ``asked`` and ``actual``, as far as these are known; null: unknown.
       difference: ``not_as_asked``: ``compiled`` differs from ``asked``. ``moved``: ``actual`` differs from
         ``compiled``, so each call copies the array. null: no difference is known.
       reason: why they differ; null: unknown, or there is no difference.
@@ -502,8 +505,8 @@ class Prediction(Entry):
 
 
 class Total(Entry):
-    """The number and the seconds of calls that missed JAX's caches: those of one function, at one line of
-    code, with the same cause.
+    """The number and the seconds of calls for which JAX traced, lowered or compiled something: those of one
+    function, at one line of code, with the same cause. Traces inside other traces are left out.
 
     Attributes:
       cause: the kind of the cause: ``shape``, ``static_value``, ..., or ``first`` (the first call of a
@@ -530,9 +533,9 @@ class PayingLine(Entry):
     """A line of the user's code that made JAX compile operations outside jit or functions of libraries.
 
     Attributes:
-      library: the package that the line calls most often; null: unknown, or the line calls only JAX.
+      library: the package that the line called for most of the compilations; null: none, or unknown.
       compilations: number of compilations of such operations and functions.
-      recompiles: those of ``compilations`` whose operation or function the same line had compiled before.
+      recompiles: number of those among ``compilations`` that repeat an earlier compilation of the same line.
     """
 
     source: Frame
@@ -543,13 +546,14 @@ class PayingLine(Entry):
 
 
 class StaleCapture(Entry):
-    """A value that a jitted function uses without taking it as an argument, and that the program changed
+    """A value that a watched function uses, that is not part of JAX's cache key, and that the program changed
     after the function was traced.
 
     Attributes:
       function: id of the function.
       name: the value's name in the code: ``scale``, ``config['lr']``, ``self.width``.
-      where: where the function finds the value: closure, global or static (part of a static argument).
+      where: where the function finds the value: closure, global or static (part of a static argument);
+        ``closure of g``: ``g``, which the function calls, reads the value.
       how: how the program changed the value: rebound (a new object), or in place (the contents of a NumPy
         array).
       before, after: the value at the trace, and the value when jaxscope noticed the change, as shortened
@@ -557,7 +561,7 @@ class StaleCapture(Entry):
       read: the line of the function that reads the value.
       after_compilation: id of the compilation that traced the function with the old value.
       seen: when jaxscope noticed the change: call (of the function), step (of the training loop) or exit.
-      seen_at: the user's line at which jaxscope noticed the change.
+      seen_at: the user's line at which jaxscope noticed the change; null at exit.
       status: stale (the function still uses the old value); ended (a call used the old value, then a new
         trace replaced it); withdrawn (a new trace replaced it, and no call is known to have used it).
       ended_by: id of the compilation with the new trace; null: none.
@@ -597,11 +601,11 @@ class Bucket(Entry):
 
     Attributes:
       function: id of the function.
-      path: the argument.
+      path: the argument, or the beginning that the paths of several such arguments have in common.
       axis: the axis, from 0.
       observed: [size, number of calls with this size] for each size. If calls were not counted: [size, number
         of compilations with this size].
-      calls: number of all calls; null: not counted.
+      calls: number of the calls in ``observed``; null: not counted.
       choices: the proposals, of which the user can take one.
     """
 
@@ -635,7 +639,7 @@ class Fusion(Entry):
 
     Attributes:
       kind: XLA's kind of fusion: ``loop``, ``input``, ``output``, ``custom``.
-      ops: opcode -> number of instructions with this opcode in the fusion.
+      ops: opcode -> number of instructions with this opcode in the fusion, without parameters.
       bytes_in, bytes_out: bytes of the fusion's operands, and of its result, in one execution.
       executions: how often the fusion runs in one call of the program; null: unknown.
       sources: the user's lines of its instructions, the most frequent first; at most eight.
@@ -895,12 +899,14 @@ class Memory(Entry):
         buffers.
       alias_bytes: bytes of the arguments whose memory the results reuse.
       code_bytes: bytes of the program itself.
-      peak_bytes: the most bytes in use at the same time; null: unknown.
+      peak_bytes: arguments, results and temporary buffers, less ``alias_bytes``, or for a target the peak
+        that the compiler states; null: unknown.
       capacity_bytes: memory of the device.
       by_path: arguments and results by the user's names, largest first.
       fits: true if the program fits into the memory of the target (a machine given with ``--target``) for
         which it was compiled; null: unknown, or it was not compiled for a target.
-      used_bytes: bytes that the program needs on the target; null as for ``fits``.
+      used_bytes: bytes that the program needs on the target, or only its temporary buffers if the compiler
+        failed early; null as for ``fits``.
       parts: the compiler's breakdown of ``used_bytes``: name -> bytes; null as for ``fits``.
       largest: the program's largest buffers; null as for ``fits``.
     """
@@ -996,8 +1002,9 @@ class Texts(Entry):
 
 
 class Program(Texts):
-    """One compiled program, either for this machine or for a target (a machine given with ``--target``, which
-    need not be present). If it is for this machine, the fields from ``state`` on are null.
+    """One lowered program, mostly compiled too, either for this machine or for a target (a machine given with
+    ``--target``, which need not be present). If it is for this machine, the fields from ``state`` on are
+    null.
 
     Attributes:
       of: if the program is for a target, the id of the program for this machine that was compiled in the same
@@ -1006,7 +1013,7 @@ class Program(Texts):
         kept.
       target: the name of the target; if the program is for this machine, the platform: ``cpu``; null:
         unknown.
-      compilations: ids of the calls that compiled the program.
+      compilations: ids of the calls that lowered or compiled the program.
       state: where the compilation for the target stands: skipped, waiting, compiling, abandoned (the process
         that compiled has ended), or the compiler's outcome (``ok``, ``exhausted``, ...).
       error: the compiler's error message; null: there was no error.
@@ -1149,7 +1156,7 @@ class Transfer(Entry):
     Attributes:
       direction: device_to_host, host_to_device or device_to_device.
       kind: the function that copies: float, item, np.asarray, device_get, device_put, ..., or ``argument``: a
-        call of a jitted function copies its arguments.
+        call of a jitted function copies its arguments; ``constant``, ``debug_nans``: JAX itself copies.
       count: number of copies; null: not counted.
       bytes: bytes of all these copies, or of those of one call if ``count`` is null; null: unknown.
       blocked_seconds: seconds for which these copies made the program wait, including the time until the
@@ -1188,7 +1195,8 @@ class MeasuredLine(Entry):
     Attributes:
       source: the line; null: unknown.
       seconds: mean seconds of one step of the training loop, on one device.
-      opcodes: HLO opcode -> the part of ``seconds`` that the instructions with this opcode took.
+      opcodes: HLO opcode, or if unknown, the instruction's or kernel's name -> the part of ``seconds`` that
+        the instructions took.
     """
 
     source: Frame | None
@@ -1237,8 +1245,8 @@ class LineTime(Entry):
         file.
       callers: the user's lines that called the function of ``source``, innermost first; of several different
         stacks, the one with the most time.
-      library: the installed package whose Python code took most of the time; null: none, or ``doing`` is not
-        ``python``.
+      library: the installed package whose Python code ran in the stack with the most time; null: none, or
+        ``doing`` is not ``python``.
     """
 
     doing: str
@@ -1259,8 +1267,9 @@ class LineTimes(Entry):
       seconds: the wall time that was measured. The sum over ``lines`` is smaller if the thread also ran code
         that no line of the user had called, or if there were too many lines to record.
       lines: the lines of the user's code, the longest time first.
-      traced: the lines of functions that JAX traced, with the seconds of tracing, the longest time first. The
-        same seconds also count in ``lines``, for the line that made JAX trace.
+      traced: the lines of functions that JAX traced, with the seconds of tracing, the longest time first;
+        their ``callers`` begin with the line that made JAX trace. The same seconds also count in ``lines``,
+        for that line.
     """
 
     seconds: float
@@ -1437,7 +1446,8 @@ class Fit(Entry):
     """Whether a program fits into the memory of a device.
 
     Attributes:
-      used_bytes: bytes that the program needs on one device.
+      used_bytes: bytes that the program needs on one device, or only its temporary buffers if the compiler
+        failed early; null: unknown.
       capacity_bytes: memory of the device; null: unknown, or the program was not compiled for a target.
       fits: whether the program fits; null: unknown, or the program was not compiled for a target (another
         machine).
@@ -1550,11 +1560,11 @@ class Report(Entry):
     Attributes:
       schema: the version of the format.
       jaxscope: the version of jaxscope.
-      ledger: the number and the seconds of calls that missed JAX's caches, summed for each cause, function
-        and source line.
+      ledger: the number and the seconds of calls for which JAX traced, lowered or compiled something, summed
+        for each cause, function and source line.
       outside_jit: the user's lines that made JAX compile operations outside jit or functions of libraries.
-      stale_captures: values that traced functions use without taking them as arguments, and that changed
-        after the trace.
+      stale_captures: values that watched functions use, that are not part of JAX's cache key, and that
+        changed after the trace.
       buckets: sizes to which inputs of varying size can be padded.
       arrays: snapshots of the live arrays; null: none was taken.
       transfers: copies between host and devices, and between devices; null: they were not counted.

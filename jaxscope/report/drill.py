@@ -48,8 +48,8 @@ class Collection:
 
     Args:
       names: the names of the entries, in the order of the report.
-      entry: takes the name of an entry and returns the entry; None if there is none. It may accept other
-        texts than those in ``names``, such as the id of a function.
+      entry: takes the name of an entry and returns the entry; if there is none, it returns None or raises
+        UsageError. It may accept other texts than those in ``names``, such as the id of a function.
     """
 
     def __init__(self, names: Sequence[str], entry: Callable[[str], Any]) -> None:

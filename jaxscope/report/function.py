@@ -40,10 +40,10 @@ Groups = list[tuple[str, list[str]]]  # label, and the names of the rows that it
 def render_function(
     run: Run, name: str, to: Console, directory: RunDir | None = None, *, everything: bool = False
 ) -> None:
-    """Print everything about one function to the console ``to``.
+    """Print everything about the functions called ``name`` (mostly one) to the console ``to``.
 
     Args:
-      name: the name of the function (``step``), or of one of its compilations (``step#3``).
+      name: the name of a function (``step``), or of one of its compilations (``step#3``).
       directory: the directory of the run; None: unknown. The output then lacks the comparison with other
         settings of ``run --vary``.
       everything: print all rows and longer texts (``--all``).

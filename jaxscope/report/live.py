@@ -36,8 +36,9 @@ class Follower:
         return self._tail.run
 
     def poll(self) -> list[str]:
-        """Read what the program has logged since the last call of ``poll``. Return a line for each new
-        recompile, and a line for each recompile to be expected."""
+        """Read what the program has logged since the last call of ``poll``. Return a line for each recompile
+        that has ended with a compilation or a failure since then, and a line for each recompile to be
+        expected."""
         lines = []
         for event, c in self._tail.poll():
             if c is None or not isinstance(event, (Compiled, PhaseFailed)) or c.id in self._reported:

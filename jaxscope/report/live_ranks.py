@@ -38,8 +38,8 @@ class Comparison:
       clock: a function that returns the present time in ns since the epoch.
 
     Attributes:
-      agreed: the calls whose program all ranks have compiled, so that they may run it: name of a rank's
-        directory -> numbers of the latest of these calls in that rank's log, ascending. Empty unless
+      agreed: the calls whose program all ranks that run it have compiled, so that they may run it: name of a
+        rank's directory -> numbers of the latest of these calls in that rank's log, ascending. Empty unless
         ``holds`` is set.
       diverged: the line about ranks that certainly run different programs; None: no such ranks were found.
     """
@@ -70,7 +70,7 @@ class Comparison:
         ranks that differ, end, hang or have caught up. After MOST_LINES lines, return none.
 
         Args:
-          last: whether this is the last call. Differences are then reported at once.
+          last: whether this is the last call. Only certain differences are then reported, at once.
         """
         job = self._following.poll()
         if self._holds:

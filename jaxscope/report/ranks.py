@@ -73,8 +73,8 @@ def section(job: Job, places: Places) -> Iterator[Line]:
 
 
 def _where(job: Job) -> Iterator[Line]:
-    """Yield lines that say at which line of code each rank (process) waits or runs. Yield nothing unless a
-    rank still runs, or was killed while it waited."""
+    """Yield lines that say at which line of code ranks (processes) wait or run. Yield nothing unless a rank
+    still runs, or was killed while it waited."""
     killed = any(
         r.code is not None and r.code < 0 and waiting_ranks.blocked_since(r) is not None for r in job.ranks
     )

@@ -29,7 +29,7 @@ class Row(msgspec.Struct):
       peak_bytes: the most memory on one device that a program compiled in this step needs; null: unknown, or
         none was compiled.
       live_bytes: bytes of the live arrays on all devices of the program's process, in the largest snapshot of
-        the step; null: the step has no snapshot.
+        the step; null: unknown, or the step has no snapshot.
     """
 
     step: int | None

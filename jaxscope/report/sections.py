@@ -153,9 +153,9 @@ def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
 
 
 def each_step(run: Run, places: Places) -> Iterator[Line]:
-    """Yield a line for each loop that runs operations outside jit: how many jitted programs and at least how
-    many such operations one iteration runs. Loops with a finding (rule JX605) are not listed. ``places``
-    shortens file names."""
+    """Yield a line for each of a few loops that run operations outside jit: how many jitted programs and at
+    least how many such operations one iteration runs. Loops with a finding (rule JX605) are not listed.
+    ``places`` shortens file names."""
     found = {f.subject for f in registry.findings(run)}
     steps = [s for s in payers.steps(run) if line_times.subject("JX605", s.loop) not in found]
     for n, step in enumerate(steps):
@@ -177,8 +177,8 @@ def inside_others(f: Function) -> bool:
 
 
 def ranked(run: Run, wanted: Callable[[Function], bool]) -> list[Function]:
-    """Return the functions of ``run`` that were called or compiled, slowest first. ``wanted(f)`` says whether
-    to include the function ``f``."""
+    """Return the functions of ``run`` that were called or compiled, those with the longest compilations
+    first. ``wanted(f)`` says whether to include the function ``f``."""
     active = [
         f for f in run.functions.values() if wanted(f) and (f.compilations or f.calls or f.fast_path_misses)
     ]

@@ -66,13 +66,13 @@ def _entry(i: Intent, found: Disagreement | None) -> contract.Intent:
 
 
 def section(intents: Sequence[Intent], places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Yield a line for each argument and result of a program with its requested, compiled and actual
-    sharding, first those whose shardings differ, with the reason. A long table has only these.
+    """Yield a line for each argument and result that has a requested or a compiled sharding, with these and
+    the actual one: first those whose shardings differ, with the reason. A long table has only these.
 
     Args:
       intents: the shardings of each argument and result.
       places: shortens file names.
-      everything: list all arguments and results (``--all``).
+      everything: list all these arguments and results (``--all``).
     """
     audited = [(i, disagreement(i)) for i in intents if not i.dropped and (i.asked or i.compiled)]
     shown = (

@@ -82,8 +82,7 @@ def drawing(s: Sharding, shape: Sequence[int]) -> Iterator[Line]:
 
 def _labels(axes: Sequence[tuple[str, int]]) -> list[str]:
     """Return a heading for each combination of coordinates on mesh axes, (name, size) each: ``["data 0, fsdp
-    0", "data 0, fsdp 1", ...]``. The last axis changes fastest. There are at most a few more than a table
-    shows."""
+    0", "data 0, fsdp 1", ...]``. The last axis changes fastest. There are at most 4 * MOST_ROWS."""
     names = [escape(name, 30) for name, _ in axes]
     every = itertools.product(*(range(size) for _, size in axes))
     return [

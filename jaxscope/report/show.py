@@ -33,8 +33,9 @@ class Shown(contract.Entry):
 
     Attributes:
       path: the path from the top of the report: ``findings/JX101/0``.
-      value: the part at the path. Without ``--all``, it has at most a few kilobytes.
-      complete: true if ``value`` is the whole part; false if it lacks keys, entries or the ends of texts.
+      value: the part at the path. Without ``--all``, it has at most a few kilobytes, and of entries with
+        names, such as functions, only the paths and short values.
+      complete: false if ``value`` lacks more than that: keys, entries or the ends of texts.
       entries: the number of entries, if the part is a list; else null.
       left_out: paths of the parts that ``value`` lacks, at least the first ones. ``jaxscope show`` accepts
         each of them.
@@ -113,7 +114,8 @@ def _value(part: Any, path: str, room: int, left_out: list[str]) -> Any:
 
 def _listed(part: Collection, path: str) -> Iterator[dict[str, Any]]:
     """Yield a dict for each entry of ``part``, a list in the report: the entry's path, and those of its
-    values that are numbers or texts. For an entry that is itself a list, it has path and length."""
+    values that are numbers or texts, shortened to 400 bytes. For an entry that is itself a list, it has path
+    and length."""
     for name in part.names:
         at = f"{path}/{escaped(name)}"
         entry = part.entry(name)

@@ -52,8 +52,8 @@ def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:
 
 def devices(run: Run) -> Iterator[Line]:
     """Yield warnings that the program saw this machine instead of its targets (machines to compile for): its
-    number of devices, and its values of ``jax.process_count()`` and the like. Yield nothing if there are no
-    targets, or if the devices of this machine are unknown."""
+    number of devices, if it differs, and its values of ``jax.process_count()`` and the like. Yield nothing if
+    there are no targets, or if the devices of this machine are unknown."""
     have = len(run.devices)
     for t in run.targets:
         if have and have != t.devices:
@@ -152,7 +152,7 @@ def bounds_json(found: Bounds | None) -> contract.Bounds | None:
 
 
 def program_json(run: Run, p: Program) -> contract.Program:
-    """Return the entry of the list ``programs`` in the JSON report for a program that was compiled for a
+    """Return the entry of the list ``programs`` in the JSON report for a program that was lowered for a
     target (a machine to compile for, ``v5e:4x4``)."""
     texts = run.texts_of(p)
     result, found = p.target_compiled, fit(run, p)

@@ -56,7 +56,7 @@ def print_report(
     run: Run, *, file: TextIO | None = None, directory: RunDir | None = None, everything: bool = False
 ) -> None:
     """Print the text report of ``run`` to ``file``; None: to stdout. The whole text is written at once.
-    ``everything`` (``--all``) prints lists in full."""
+    ``everything`` (``--all``) shortens fewer lists."""
     stream = file or sys.stdout
     to, buffer = console(stream), io.StringIO()
     to.file = buffer  # a notebook shows each written piece separately
@@ -77,7 +77,7 @@ def render(
     Args:
       directory: the directory of the run; None: unknown. The report then lacks the settings of ``run --vary``
         (the values that it gave the program) and the runs with other settings.
-      everything: shorten no lists (``--all``).
+      everything: shorten fewer lists (``--all``).
       job: all processes that were recorded together, if there are several; ``run`` is then one of these
         processes, and the report also compares them. None: the report is about ``run`` alone.
     """

@@ -157,8 +157,8 @@ def _counted(part: Recorded) -> _Counted:
 
 
 def _steps(counted: Sequence[tuple[int, int]]) -> Iterator[Slice]:
-    """Yield a bar for each training step. If the end of a step has no recorded time, one bar covers several
-    steps. ``counted`` has (time in ns, number of steps so far), in order of time."""
+    """Yield a bar for each training step but the first. If the end of a step has no recorded time, one bar
+    covers several steps. ``counted`` has (time in ns, number of steps so far), in order of time."""
     for (begin, before), (end, after) in itertools.pairwise(counted):
         if after > before and end > begin:
             name = f"step {after:,}" if after == before + 1 else f"steps {before + 1:,} to {after:,}"

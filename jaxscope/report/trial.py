@@ -145,8 +145,9 @@ class Trial(contract.Entry):
     its source.
 
     Attributes:
-      verdict: better, worse, equal or mixed (some figures are better, some worse); ``failed``: the changed
-        program failed; ``outputs differ``: it prints something else.
+      verdict: better (also if only the program before the change failed), worse, equal or mixed (some figures
+        are better, some worse); ``failed``: the changed program failed; ``outputs differ``: it prints
+        something else.
       outputs: the comparison of what the program printed before and after the change.
       facts: the figures of the whole run, then those of the user's functions that both runs have. Without
         ``--all``, a figure of a function is listed only if it is better or worse.

@@ -38,7 +38,7 @@ class Variant(NamedTuple):
 
 class Column(NamedTuple):
     """A column of the table that compares programs: the program that a function has in one run. ``target`` is
-    the machine for which it was compiled (``v5e:4x4``); None: it ran on the devices of this machine."""
+    the machine for which it was compiled (``v5e:4x4``); None: this machine."""
 
     variant: Variant
     program: Program
@@ -78,9 +78,10 @@ def one(run: Run, directory: RunDir | None) -> Variant:
 
 
 def by_function(variants: Sequence[Variant]) -> list[tuple[Function, list[Column]]]:
-    """Return the user's functions, slowest first, each with its latest programs to compare: those for each
-    target (a machine to compile for, ``v5e:4x4``) in each run, or if no run has any, those that ran in each
-    of several runs. Functions of different runs are the same if they have the same id.
+    """Return the user's functions, those with the longest compilations first, each with its latest programs
+    to compare: those for each target (a machine to compile for, ``v5e:4x4``) in each run, or if no run has
+    any, those for this machine in each of several runs. Functions of different runs are the same if they have
+    the same id.
 
     ``variants`` are the run, then its sub-runs (the same program with other settings or numbers of devices).
     """
@@ -121,9 +122,9 @@ def groups(variants: Sequence[Variant]) -> dict[str, list[Variant]]:
 
 
 def findings(variants: Sequence[Variant]) -> list[Finding]:
-    """Return the findings of all rules in all runs, errors first, then by seconds. A finding that several
-    runs have is returned once. ``variants`` are the run, then its sub-runs (the same program with other
-    settings or numbers of devices)."""
+    """Return the findings in all runs, in the order of reports; in runs with other numbers of devices, only
+    those about targets. A finding that several runs have is returned once. ``variants`` are the run, then its
+    sub-runs (the same program with other settings or numbers of devices)."""
     return of_each(variants, lambda runs: merging.findings(runs[0].run, [v.run for v in runs[1:]]))
 
 

@@ -46,7 +46,7 @@ def groups(job: Job) -> dict[Doing, list[Rank]]:
 def sentences(job: Job, now_ns: int | None = None) -> list[Message]:
     """Return a message for each group of ranks that do the same at the same line (the MOST smallest groups):
     which ranks, at which line, since when, the step and the last program. ``now_ns`` is the present time;
-    None: for each rank, use the time at which it was last known to be alive."""
+    None: use the time at which the first rank of the group ended or was last known to be alive."""
     return [_sentence(job, each, ranks, now_ns) for each, ranks in list(groups(job).items())[:MOST]]
 
 

@@ -49,8 +49,8 @@ def called_by_scipy(source: str | None, line: int) -> ast.Call | None:
 
 
 def without_gradient(call: ast.Call) -> bool:
-    """Return whether ``call`` calls ``scipy.optimize.minimize`` with a method that uses a gradient, but
-    passes no gradient."""
+    """Return whether ``call`` calls ``scipy.optimize.minimize`` with a method that uses a gradient (or is
+    unknown), but passes no gradient."""
     given = {k.arg: k.value for k in call.keywords}
     method = given.get("method")
     named = isinstance(method, ast.Constant) and str(method.value).lower()

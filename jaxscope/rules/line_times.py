@@ -82,7 +82,8 @@ def _is_small(c: Compilation, texts: Texts) -> bool:
 @cached_until_changed
 def _operations(run: Run) -> list[Loop]:
     """Return the loops that spend at least the share OPERATIONS_SHARE of the measured time in operations
-    outside jit."""
+    outside jit, or in copies of small arrays at their lines. The time that rule JX603 reports does not
+    count."""
     reads = element_reads.lines(run)  # JX603 reports their time
     copies = element_reads.small_copies(run)  # jnp.stack of NumPy arrays copies them one at a time.
     entries = line_times.entries(run)

@@ -58,7 +58,7 @@ def growing(run: Run) -> Iterator[Finding]:
 
 def _appended(run: Run, reported: Collection[str]) -> Iterator[Finding]:
     """Yield findings about lists that have many arrays in one snapshot, and that a loop in the source only
-    adds to. ``reported`` are the names of containers that have a finding already."""
+    adds to. ``reported`` are the names of variables that are left out."""
     lists: dict[str, list[Group]] = {}  # in the snapshot in which a list has the most bytes
     for snapshot in arrays.of_main(run):
         here: dict[str, list[Group]] = {}

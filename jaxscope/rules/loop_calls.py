@@ -168,8 +168,8 @@ def _dtype(c: Compilation, rows: tuple[int, ...]) -> str | None:
 
 def _again(run: Run, c: Compilation, call: LoopCall) -> bool:
     """Return whether the loop around ``call`` runs several times: another loop of its function is around it,
-    or a loop is around a line that calls this function. ``c`` is a recorded call of the same jitted function,
-    with the call stack."""
+    or a loop is around a line that leads to the call of this function. ``c`` is a recorded call of the same
+    jitted function, with the call stack."""
     text, stack = sources.of(run), c.missed.stack if c.missed is not None else []
     last = call.loop.end_lineno or call.loop.lineno
     outside = [

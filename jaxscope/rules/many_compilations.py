@@ -159,9 +159,9 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
 
 
 def _in_functions(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
-    """Yield findings about functions of the user in which many lines, each with few compilations outside jit,
-    take much of the time together. ``left`` are the lines that have no finding yet. A function that calls
-    jitted functions is not reported."""
+    """Yield findings about functions of the user in which several lines together make JAX compile many
+    operations outside jit, which takes much of the time of all compilations. ``left`` are the lines that have
+    no finding yet. A function that calls jitted functions is not reported."""
     least, calls = TOGETHER * payers.total_seconds(run), dict[_Part, dict[str, _Applied]]()
     calling = {
         (c.site.file, c.site.function)
@@ -345,7 +345,7 @@ def _with_conditions(run: Run, p: Payer, fix: Fix, initializes: bool, creates: b
 
     Args:
       initializes: whether the line calls a method that creates parameters (``init``).
-      creates: whether the line mostly draws random numbers, as for parameters.
+      creates: whether the line seems to create parameters by random draws (``outside_jit.creates``).
     """
     if initializes or creates:
         fix = msgspec.structs.replace(fix, arguments={**fix.arguments, "parameters": True})
@@ -499,8 +499,8 @@ class Iteration(NamedTuple):
     that this loop calls.
 
     Attributes:
-      function: the function that a line of the loop calls, with the lines that the finding is about. None:
-        these lines are in the loop itself.
+      function: the function that a line of the loop calls; the lines that the finding is about are in it, or
+        in functions that it calls. None: these lines are in the loop itself.
     """
 
     file: str
@@ -541,7 +541,7 @@ def _iteration(run: Run, p: Payer) -> Iteration | None:
 
 def _of_iteration(run: Run, iteration: Iteration, found: Sequence[Avoidable]) -> Finding:
     """Merge the findings of ``found``, which are about lines of the loop ``iteration``, into one finding. The
-    advice is to jit the body of the loop, or that of the first finding if it is to keep sizes equal."""
+    advice is to jit the repeated code, or that of the first finding if it is to keep sizes equal."""
     lines, first = [one.payer for one in found], found[0].finding
     repeats = Count(sum(len(p.again) for p in lines), *RECOMPILES)
     sizes = slug_of(first) == ONE_SIZE

@@ -217,7 +217,7 @@ def _iterated(run: Run, p: Payer, unstacked: Sequence[Compilation]) -> str | Non
 
 
 def lengthened(run: Run) -> list[Growth]:
-    """Return the arrays that are longer in each snapshot of the live arrays than in the one before."""
+    """Return the arrays that became longer from snapshot to snapshot of the live arrays."""
     return [g for g in arrays.growing(run) if not g.more_arrays]
 
 

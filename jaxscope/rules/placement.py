@@ -50,9 +50,9 @@ def kept(function: Function, path: str | None, cause: Cause) -> Fix:
 
 
 def _for_pmap(function: Function, path: str | None, cause: Cause) -> Fix | None:
-    """Return the advice to place the argument ``path`` of ``function`` like a result of ``jax.pmap`` that it
-    later gets, with the sharding ``cause.after``. Return None if there is no such sharding, or if
-    ``place_for_pmap`` returns None."""
+    """Return the advice to place the whole argument that contains ``path`` like a result of ``jax.pmap`` that
+    ``function`` later gets, with the sharding ``cause.after``. Return None if there is no such sharding, or
+    if ``place_for_pmap`` returns None."""
     now = cause.after
     return place_for_pmap(function, path, now.mesh, now.spec) if isinstance(now, Placement) else None
 
@@ -63,10 +63,10 @@ def place_for_pmap(
     mesh: tuple[tuple[str, int, str | None], ...] | None,
     spec: str | None,
 ) -> Fix | None:
-    """Return the advice to give the argument ``path`` of ``function`` (None: unknown) the sharding that
-    results of ``jax.pmap`` have: ``spec`` over ``mesh`` (a tuple for each axis, which begins with its name
-    and size). Return None if ``function`` is not under pmap, or if the mesh does not have exactly one axis
-    whose name is an identifier."""
+    """Return the advice to give the whole argument of ``function`` that contains ``path`` (None: unknown) the
+    sharding that results of ``jax.pmap`` have: ``spec`` over ``mesh`` (a tuple for each axis, which begins
+    with its name). Return None if ``function`` is not under pmap, or if the mesh is unknown or has other axes
+    than one whose name is an identifier."""
     if PMAP not in function.seen.wrappers or mesh is None or len(mesh) != 1 or not mesh[0][0].isidentifier():
         return None
     top = root(path) if path is not None else None

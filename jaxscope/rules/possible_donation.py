@@ -108,8 +108,9 @@ def _finding(
     shared: Shared | None,
     mostly: float,
 ) -> tuple[Hashable, Finding]:
-    """Return (value, finding) about the arrays ``free``, which ``f`` could donate to its program ``p``. The
-    value is equal for the same finding in another program.
+    """Return (value, finding) about the arrays ``free``, which ``f`` could donate to its program ``p``.
+    Arguments with few of their bytes are left out. The value is equal for the same finding in another
+    program.
 
     Args:
       now: the arguments that ``f`` donates already.
@@ -157,8 +158,8 @@ def _finding(
 
 def _copied_share(p: Program, free: Sequence[Donation]) -> float:
     """Return the share of the bytes that the program reads and writes for the arrays ``free`` and their
-    changed copies. Return 0 if the share is less than ``MOSTLY``, if the arrays are small, or if the program
-    computes much."""
+    changed copies. Return 0 if the share is unknown or less than ``MOSTLY``, if the arrays are small, or if
+    the program computes much."""
     compiled = p.compilations[-1].compiled
     cost, size = compiled.cost if compiled is not None else {}, _bytes(free)
     if size < COPIED or "flops" not in cost or cost["flops"] > size / COMPUTES:
@@ -190,7 +191,8 @@ def _on_several_devices(p: Program) -> bool:
 
 def _needed(run: Run, f: Function, possible: Sequence[Donation]) -> set[str]:
     """Return the names of those arguments in ``possible`` that the program needs after a call of ``f``: one
-    of its arrays was alive after a recorded call, or the source reads the variable after the call."""
+    of its arrays was alive after a recorded call, or the source reads the variable after the call. The source
+    does not count for objects that ``nnx.jit`` updates."""
     alive = {path for c in f.compilations if c.fate is not None for path in c.fate.kept}
     needed = {root(d.path or "") for d in possible if d.path in alive}
     for name in dict.fromkeys(root(d.path or "") for d in possible):
@@ -289,8 +291,9 @@ def _copy_first(shared: Shared, donate: Words) -> Message:
 
 def _shared(run: Run, f: Function) -> Shared | None:
     """Return the two variables through which calls of ``f`` are passed the same arrays twice, if it is enough
-    to copy the arrays once: each of these calls is in a loop and assigns both variables anew, or both are
-    objects into which ``nnx.jit`` puts the new arrays. Else return None."""
+    to copy the arrays once: each of these calls is in a loop, and its statement assigns both variables anew,
+    or both are objects into which ``nnx.jit`` puts the new arrays. Return None otherwise, or if ``f`` has a
+    wrapper other than ``nnx.jit`` and ``eqx.filter_jit``."""
     found = set[tuple[str, str, bool]]()
     for c in f.compilations:
         if c.fate is None or not c.fate.twice:
@@ -321,9 +324,9 @@ def _shared(run: Run, f: Function) -> Shared | None:
 
 
 def _places(c: Compilation) -> tuple[str, str] | None:
-    """Return the paths of two arguments, or of two containers in arguments, with the same arrays in the same
-    positions in the call ``c``: ``("params", "target")``. Return None if there are none, or if that is
-    unknown."""
+    """Return the paths of two parts of the arguments that have the same arrays in the same positions in the
+    call ``c``: ``("params", "target")``. Return None if no two parts contain all arrays that were passed
+    twice, or if that is unknown."""
     fate = c.fate
     if fate is None or not fate.twice or fate.twice_arrays is None or c.key is None:
         return None

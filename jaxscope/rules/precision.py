@@ -80,9 +80,8 @@ def _is_requested_here(run: Run, u: Upcast) -> bool:
 
 def _spread(f: Function, texts: Texts, upcasts: Sequence[Upcast]) -> tuple[Message, Upcast] | None:
     """Return (title, conversion) about matrix products of ``f`` that run in a wider dtype because an operand
-    is converted on their line. The conversion is the one that makes them wider: the largest of ``upcasts`` on
-    other lines, or the largest of all if there is none on another line. Return None if the products are on
-    fewer than SPREADS lines."""
+    is converted on their line. The conversion is the one of ``upcasts`` that probably makes them wider; on
+    another line, if possible. Return None if the products are on fewer than SPREADS lines."""
     converted = {u.source: u for u in upcasts if u.source is not None}
     wide = {short_dtype(u.after) for u in upcasts}
     products = [
@@ -108,7 +107,8 @@ def _spread(f: Function, texts: Texts, upcasts: Sequence[Upcast]) -> tuple[Messa
 
 def _in_both(f: Function, texts: Texts, upcasts: Sequence[Upcast]) -> tuple[Message, Upcast] | None:
     """Return (title, conversion) about lines of ``f`` that multiply matrices both in half precision and in a
-    wider dtype. The conversion is the largest of ``upcasts``. Return None if there are no such lines."""
+    wider dtype. The conversion is the largest of ``upcasts``; its own line does not count. Return None if
+    there are no such lines, or if the line of the conversion is unknown."""
     begins = max(upcasts, key=lambda u: u.bytes or 0, default=None)
     found = texts.stablehlo.products if texts.stablehlo is not None else ()
     if begins is None or begins.source is None:
@@ -309,7 +309,7 @@ def _has_float64(p: Program, texts: Texts) -> bool:
 
 def _relative_tolerance(call: ast.Call) -> tuple[str, float] | None:
     """Return (parameter, value) of the relative tolerance that ``call`` passes as a number: ``("rtol",
-    1e-9)``. Return None if it passes none."""
+    1e-9)``. Return None if it passes none, or only compares arrays (``allclose``)."""
     name = last_name(call.func)
     if name in COMPARISONS:
         return None

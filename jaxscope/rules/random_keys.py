@@ -1,5 +1,6 @@
 """Rules about keys of jax.random: JX134, JX136 and JX139 (random numbers that are the same in each call, on
-each device, or for each element of a vmap) and JX137 (several draws from one key)."""
+each device, or for each element of a vmap), JX137 (several draws from one key) and a part of JX135 (the same
+draws in each iteration of a loop)."""
 
 from __future__ import annotations
 
@@ -70,9 +71,10 @@ def _draws_nothing(run: Run, c: Compilation) -> bool:
 
 
 def _drawn_while_traced(run: Run, f: Function, last: Compilation) -> Finding | None:
-    """Return a finding if the body of ``f`` draws random numbers with NumPy or with Python's ``random``. None
-    if it draws none, if ``f`` has no arguments, or if its source is unknown. ``last`` is the latest call that
-    traced ``f``."""
+    """Return a finding if the body of ``f``, or a function of the same file that it uses, draws random
+    numbers with NumPy or with Python's ``random``. None if they draw none or call back into Python, if ``f``
+    has no arguments, or if its source or arguments are unknown. ``last`` is the latest call that traced
+    ``f``."""
     if f.seen.file is None or f.seen.line is None or last.key is None or not last.key.arguments:
         return None
     found = numpy_draws.find(sources.of(run)(f.seen.file), f.seen.name, f.seen.line)

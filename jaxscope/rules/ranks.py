@@ -73,8 +73,9 @@ def _left_orderly(rank: Rank) -> bool:
 
 
 def differs(job: Job, d: Divergence) -> Finding:
-    """Return the finding that some ranks of ``job`` did not compile the same programs in the same order as
-    the majority. ``d`` has the ranks, and the first position at which the programs differ."""
+    """Return the finding that some ranks of ``job`` did not compile the same programs in the same order, or
+    not in the same training step, as the majority. ``d`` has the ranks, and the position of the difference in
+    their sequences of programs."""
     shown = d.here or d.there
     assert shown is not None
     title, evidence = _title(job, d), list(_evidence(job, d))
@@ -278,7 +279,7 @@ def _published_name(group: RankGroup) -> Message | str:
 
 def _settings(here: Seen, there: Seen) -> list[tuple[str, str, str]]:
     """Return (name, value in ``here``, value in ``there``) for each setting of JAX, such as
-    ``jax_enable_x64``, that differs between two compilations."""
+    ``jax_enable_x64``, that both compilations have with different values."""
     one, other = here.settings or {}, there.settings or {}
     both = [name for name in one if name in other]
     return [(name, one[name], other[name]) for name in both if one[name] != other[name]]
@@ -286,7 +287,8 @@ def _settings(here: Seen, there: Seen) -> list[tuple[str, str, str]]:
 
 def _arguments(here: Key | None, there: Key | None) -> list[tuple[str, str, str]]:
     """Return (path, value in ``here``, value in ``there``) for each argument that differs between two cache
-    keys: ``("x", "f32[8]", "f32[16]")``. The value is ``nothing`` if one key does not have the argument."""
+    keys: ``("x", "f32[8]", "f32[16]")``. The value is ``nothing`` if one key does not have the argument.
+    Return an empty list if one of the keys is unknown."""
     if here is None or there is None:
         return []
     values = [

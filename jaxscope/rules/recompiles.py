@@ -62,18 +62,19 @@ OF_AN_ARRAY = frozenset(
 class Group(msgspec.Struct, frozen=True):
     """Calls of one function that recompiled for the same reason.
 
-    The reason is the decisive cause: the difference from an earlier call that made the cache miss. In a
-    group, the decisive causes have the same kind (such as ``shape``) and the same path (the argument).
+    The reason is the decisive cause: the difference from an earlier call that made the cache miss. The
+    decisive causes of a group mostly have the same kind (such as ``shape``) and the same path (the argument).
 
     Attributes:
       compilations: the calls, in order of time.
       causes: the decisive cause of each call.
-      came_back: whether the array whose dtype, sharding or mesh changed is a result of the function itself.
+      came_back: whether the array whose dtype, sharding or mesh changed in the latest call is a result of the
+        function itself.
       lengthened: whether the array whose size changed is a result of the function itself, in most of the
         latest calls.
       of_leaves: whether the program makes one call for each leaf of a pytree: with ``jax.tree.map``, or in a
-        loop over the layers of a model.
-      of_layers: whether the calls are in a loop over the layers of a model.
+        loop over the layers of a model. Only for changes of shape or dtype.
+      of_layers: whether ``of_leaves`` is True because of a loop over the layers of a model.
       source: returns the text of one of the user's files, or None if it is not available.
     """
 
@@ -153,10 +154,10 @@ def is_deep_weak_type(cause: Cause) -> bool:
 
 
 def groups(run: Run, kinds: tuple[str, ...], *, fast_path: bool = False) -> list[Group]:
-    """Return the calls of the user's functions that missed a cache because of one of ``kinds`` (such as
-    ``shape``), as groups of calls with the same function and cause. With ``fast_path``, return the calls that
-    only missed the fast path (the C++ cache of earlier calls), instead of those that traced, lowered or
-    compiled."""
+    """Return the avoidable calls of the user's functions that missed a cache because of one of ``kinds``
+    (such as ``shape``), as groups of calls with the same function and cause. With ``fast_path``, return the
+    calls that only missed the fast path (the C++ cache of earlier calls), instead of those that traced,
+    lowered or compiled."""
     by_kind = _of_fast_path(run) if fast_path else _of_recompiles(run)
     found = [pair for kind in kinds for pair in by_kind.get(kind, [])]
     return [group for _, group in sorted(found, key=itemgetter(0))]
@@ -179,8 +180,9 @@ def _of_fast_path(run: Run) -> ByKind:
 
 def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, Cause]]]) -> ByKind:
     """Return a dict: kind of cause (``shape``) -> pairs of (position of the function in the run, a group of
-    its calls that missed a cache for the same cause). Only the user's functions are included. ``misses``
-    returns the calls of a function to group, each with the cause that made the cache miss."""
+    its calls that missed a cache for the same cause). Only the user's functions, and misses that the user can
+    avoid, are included. ``misses`` returns the calls of a function to group, each with the cause that made
+    the cache miss."""
     found: ByKind = {}
     for n, f in enumerate(run.functions.values()):
         members: dict[tuple[object, ...], list[tuple[Compilation, Cause]]] = {}
@@ -243,8 +245,8 @@ def _changed_inputs(run: Run, calls: Sequence[Compilation]) -> list[tuple[Compil
 
 
 def _advice_about_inputs(run: Run, changed: Sequence[tuple[Compilation, Cause]]) -> Fix | None:
-    """Return the advice about the change that most of the calls in ``changed`` have: how to keep the shape,
-    dtype or value of an argument. Return None if there are no calls, or if no rule has advice."""
+    """Return the advice about the most frequent change in ``changed``: how to keep the shape, dtype or value
+    of an argument. Return None if there are no calls, or if no rule has advice."""
     found: dict[tuple[str, str | None], list[tuple[Compilation, Cause]]] = {}
     for c, why in changed:
         found.setdefault((why.kind, why.path), []).append((c, why))
@@ -262,8 +264,8 @@ def recompile_rule(
 
     The decorated function is passed a group of calls that recompiled for the same reason. It returns the
     advice, or None if there is nothing to report. ``code``, ``name`` and ``severity`` are those of the rule.
-    ``severity_of`` returns the severity of the finding about a group; if it is None, all findings have
-    ``severity``.
+    ``severity_of`` returns the severity of the finding about a group; None: it is ``severity``. (If the cause
+    is unknown, the finding is a note.)
     """
 
     def decorate(advise: Advise) -> Advise:
@@ -316,7 +318,8 @@ def finding(
     also: Change | None = None,
 ) -> Finding:
     """Return the finding about ``group``, calls of one function that recompiled for the same reason, with the
-    advice ``fix``. ``code`` is the code of the rule.
+    advice ``fix``. ``code`` is the code of the rule. If the cause is unknown, the finding is a note, whatever
+    ``severity`` is.
 
     Args:
       title: replaces the usual title (``train_step recompiled 3 times, ...``).
@@ -540,7 +543,7 @@ def _call(run: Run, c: Compilation, cause: Cause) -> Message:
 
 def than(run: Run, c: Compilation) -> Message | None:
     """Return a clause that names the earlier compilation with which ``c`` is compared: ``compared with
-    compilation #9``. Return None if there is none, or if it is the compilation right before ``c``, which
-    needs no clause."""
+    compilation #9``. Return None if there is none, if it has no number, or if it is the compilation right
+    before ``c``, which needs no clause."""
     number = causes.further_back(run, c)
     return message("compared-with", number=number) if number is not None else None

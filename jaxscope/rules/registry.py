@@ -283,8 +283,8 @@ def _share(f: Finding) -> float:
 
 
 def _bytes(f: Finding) -> float:
-    """Return the largest number of bytes that the title of the finding ``f`` names, by which findings are
-    ordered; 0 if there is none."""
+    """Return the largest number of bytes among the fields of the title of the finding ``f``, by which
+    findings are ordered; 0 if there is none."""
     fields = f.title.fields.values() if isinstance(f.title, Message) else ()
     return max((v.bytes for v in fields if isinstance(v, Bytes)), default=0.0)
 

@@ -309,9 +309,10 @@ def _of_both(fix: Fix, running: Finding) -> Fix:
 
 
 def _with_time_to_run(findings: list[Finding]) -> list[Finding]:
-    """Return ``findings``, but merge a finding about the compilations of operations outside jit (JX133) with
-    a finding about the time of a loop that runs these operations (JX605), if jit solves both, or if the loop
-    takes at least MORE times as long as the compilations."""
+    """Return ``_with_time_of_line(findings)``, but merge a finding about the compilations of operations
+    outside jit (JX133) with a finding about the time of a loop that runs these operations (JX605), if jit
+    solves both, or if the loop takes at least MORE times as long as the compilations. Findings about the
+    creation of parameters are not merged."""
     kept = _with_time_of_line(findings)
     for running in [f for f in kept if f.code == "JX605"]:
         lines = _lines(running)
@@ -417,8 +418,9 @@ def _with_what_was_passed_on(run: Run, findings: list[Finding]) -> list[Finding]
 
 
 def _of_one_class(run: Run, findings: list[Finding]) -> list[Finding]:
-    """Return ``findings``, but merge those about static arguments that are objects of one class and were
-    created again (JX108). The title of the merged finding is that of the function that cost most."""
+    """Return ``findings``, but merge those about static arguments of several functions that are objects of
+    one class without ``__eq__`` and were created again (JX108). The title of the merged finding is that of
+    the function that cost most."""
     classes: dict[str, list[Finding]] = {}
     for f in findings:
         type = _class_compared_by_identity(run, f) if f.code == "JX108" else None
@@ -489,8 +491,8 @@ def _other_functions(run: Run, first: Finding, rest: Sequence[Finding]) -> list[
 
 
 def _from_the_start(first: Finding, change: Hashable) -> Fix | None:
-    """Return the advice for several functions that recompiled because of one ``change`` (see ``_passed_on``).
-    ``first`` is the finding about the function that recompiled first."""
+    """Return the advice for several functions that recompiled because of one ``change``: (process id, result
+    of ``_passed_on``). ``first`` is the finding about the function that recompiled first."""
     match change:
         case (_, ("JX102", str() | None as before, str() as after)):
             words = message(

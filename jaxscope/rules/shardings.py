@@ -332,8 +332,8 @@ def moved_argument(run: Run) -> Iterator[Finding]:
 
 
 def _recompiled_for(run: Run, c: Compilation, path: str) -> bool:
-    """Return whether ``c`` was compiled because the argument ``path`` was on other devices, or sharded
-    otherwise, than in an earlier call."""
+    """Return whether ``c`` was compiled because the argument ``path`` was on other devices, sharded otherwise
+    or committed otherwise than in an earlier call."""
     cause = causes.of(run, c)[0]
     of = cause.path if cause.kind in ("sharding", "mesh", "committed", "device") else None
     return of is not None and (path == of or below(path, {of}))

@@ -87,8 +87,8 @@ def _modes(group: Group) -> bool:
 
 
 def _values(group: Group) -> int:
-    """Return the number of different values of the static argument that made ``group`` recompile, compared by
-    their texts: the int 10 and NumPy's int 10 count as one. A missing value counts as one, too."""
+    """Return the number of different values of the static argument that made ``group`` recompile. Values with
+    equal texts count as one. A missing value counts as one, too."""
     values = {v.repr for c in group.causes for v in (c.before, c.after) if isinstance(v, StaticValue)}
     missing = any(not isinstance(v, StaticValue) for c in group.causes for v in (c.before, c.after))
     return len(values) + missing

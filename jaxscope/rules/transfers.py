@@ -65,8 +65,8 @@ SMALL = 1 << 20  # bytes: a smaller copy between devices is only worth a note, u
 
 @rule("JX601", "host-copy-each-step", WARNING)
 def host_copy(run: Run) -> Iterator[Finding]:
-    """Yield findings about lines at which the program waits in each step for a value from the device. Lines
-    of one loop with similar advice have one finding together."""
+    """Yield findings about lines at which the program waits in each step or in a loop for a value from the
+    device, and need not. Lines of one loop with similar advice have one finding together."""
     loops: dict[tuple[Hashable, ...], list[Finding]] = {}
     for at, found in sorted(_waiting(run), key=lambda pair: pair[0].place):
         loop = loop_around(sources.of(run)(at.file), at.line)
@@ -95,8 +95,8 @@ def _is_whole(at: tuple[Hashable, ...], members: list[Finding]) -> bool:
 
 
 def _of_several_lines(members: list[Finding]) -> Finding:
-    """Return one finding for ``members``, findings about lines of one loop with the same or similar
-    advice."""
+    """Return one finding for ``members``, findings about lines of one loop that ``_by_advice`` put
+    together."""
     first = members[0]
     if len(members) == 1:
         return first
@@ -121,8 +121,8 @@ def _of_several_lines(members: list[Finding]) -> Finding:
 
 
 def _waiting(run: Run) -> Iterator[tuple[Frame, Finding]]:
-    """Yield (line, finding) for each line at which the program waits for a value from the device in each step
-    or in a loop."""
+    """Yield (line, finding) for each line at which the program waits in each step or in a loop for a value
+    from the device, and need not."""
     for t in model.transfers(run):
         if t.direction != TO_HOST or t.kind in NOT_ASKED or not t.count or t.share is None:
             continue
@@ -261,8 +261,8 @@ def _saved(t: Transfer, avoidable: float) -> Message | None:
 
 def _loop_of_calls(run: Run, t: Transfer) -> str | None:
     """Return the name of the user's jitted function that is called in the same loop as the line of ``t``,
-    which copies between host and device. If there are several, return the one with the most seconds; None if
-    there is none."""
+    which copies between host and device, or as the line that calls the function of this line. If there are
+    several, return the one with the most seconds of compilation; None if there is none."""
     for at in (t.source, model.called_at(run, t)):
         loop = loop_around(sources.of(run)(at.file), at.line) if at is not None else None
         if at is None or loop is None:

@@ -17,17 +17,18 @@ class ArrayGroup(msgspec.Struct, frozen=True, omit_defaults=True):
       path: the variable that leads to the arrays, with ``[*]`` instead of container indices:
         ``state.params[*]``. None: no variable was found. If the path ends with ``…``, the group has arrays of
         several paths below it.
-      shape, dtype: shape and dtype of each array; None: they differ (a path with ``…``).
+      shape, dtype: shape and dtype of each array; None: unknown, or they differ, because jaxscope has merged
+        the smallest groups.
       bytes: bytes of all arrays of the group. Equal copies on several devices count once. None: unknown.
       device_bytes: bytes that all arrays of the group take on each device that has a part of them, with tiles
         and padding; None: unknown.
-      sharding: an index into the snapshot's list of shardings (``ArraysSeen.shardings``); None: unknown, or
-        the arrays have several shardings.
+      sharding: an index into the snapshot's list of shardings (``ArraysSeen.shardings``); None: the arrays
+        have none.
       committed: whether the arrays are committed to their devices; None: they differ, or unknown.
       layout: the order of the axes in memory; None: they differ, or unknown.
       origin: the user's line that created the arrays; None: unknown, or several lines.
       held: the Python objects that refer to the arrays and so keep them alive, in words: ``a list of 40``.
-        None: jaxscope did not search for them. It searches if the arrays have no path and their number grows.
+        None: unknown. jaxscope searches for them if the arrays have no path and their number grows.
       shared: number of these arrays that use the memory of another array in the snapshot: they are shards of
         it, or have the same buffer. Their bytes are contained in ``bytes`` and ``device_bytes``.
     """

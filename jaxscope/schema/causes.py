@@ -86,8 +86,8 @@ class MemoryKind(_Value, tag="memory_kind", frozen=True, gc=False):
 
 
 class Layout(_Value, tag="layout", frozen=True, gc=False):
-    """The order of an array's axes in memory, before or after the change that made a call miss JAX's caches,
-    as JAX prints it; None: unknown."""
+    """The order of an array's axes in memory, before or after the change that made a call miss JAX's caches:
+    ``(1, 0)``; None: unknown."""
 
     layout: str | None
 
@@ -106,7 +106,7 @@ class StaticValue(_Value, tag="static", frozen=True, gc=False):
     Attributes:
       repr: the value as text, shortened.
       type: the name of its class.
-      serial: a number that identifies the object within its process; None: unknown.
+      serial: a number that identifies the object within its process; None: unknown, or a number or string.
     """
 
     repr: str
@@ -253,8 +253,8 @@ class AheadOfTime(_Detail, tag="ahead_of_time", frozen=True, gc=False):
 
 
 class Cleared(_Detail, tag="cleared", frozen=True, gc=False):
-    """The cause is that JAX's caches were cleared (``jax.clear_caches``) between the two compared calls,
-    ``times`` times."""
+    """The cause is that JAX's caches were cleared (``jax.clear_caches``) between the two compared calls, at
+    least ``times`` times."""
 
     times: int
 

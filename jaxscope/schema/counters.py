@@ -1,4 +1,4 @@
-"""Events with a count that continues to grow after the event is written.
+"""Events with counts of steps and calls. Most counts continue to grow after the event is written.
 
 The current value is in the counts file, a memory-mapped array of integers beside the log of the process
 (``log.counts``). The field ``cell`` of the event is the index of the count in that file.

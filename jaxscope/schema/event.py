@@ -13,7 +13,8 @@ class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True, tag_field="kind
       t_ns: when the event was written, in nanoseconds since the epoch (wall clock).
       pid, thread: the process and the thread that wrote the event; ``thread`` is the result of
         ``threading.get_ident()``.
-      process_index: ``jax.process_index()`` of the process; None until JAX's backend is initialized.
+      process_index: ``jax.process_index()`` of the process; None: unknown, as before JAX's backend is
+        initialized.
     """
 
     seq: int = 0

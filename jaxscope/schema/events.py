@@ -1,9 +1,9 @@
-"""The events that a recorded process writes to its log, one type for each kind of event.
+"""The events in the logs of a run, one type for each kind of event.
 
 ``AnyEvent`` is the union of all types. An event of a kind that this version does not know is read as
 ``Unknown``. Every field has a default, so that the log of an older jaxscope can be decoded. Fields that a
-newer version added are ignored. A field that could not be read is None, never 0 or an empty list. Causes of
-recompiles and findings are not events, because they can be derived from events.
+newer version added are ignored. A field that could not be read is usually None, not 0 or an empty list.
+Causes of recompiles and findings are not events, because they can be derived from events.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class FunctionSeen(Event, frozen=True, tag="FunctionSeen"):
     """A function was recorded for the first time. Later events refer to it by its id.
 
     Attributes:
-      function: the id: qualified name, file and first line, then the wrappers around the function.
+      function: the id: usually qualified name, file and first line, then the wrappers around the function.
       name, qualname, module: names of the function in Python.
       file, line: where the function is defined; None: unknown.
       form: def, lambda, partial, method, callable (an object with ``__call__``) or primitive.
@@ -154,7 +154,7 @@ class Missed(Event, frozen=True, tag="Missed"):
       step: the step of the training loop; None: steps are not counted.
       inside: number of the call during whose trace this call was made; None: not inside a trace.
       effects: names of the effects of the function's jaxpr; None: unknown.
-      cleared: how often the program had cleared JAX's caches by then; None: unknown.
+      cleared: how often jaxscope had found JAX's caches cleared by then; None: unknown.
       full: (number of entries, capacity) of JAX's bounded caches that are nearly full, by name of the cache.
       made: the user's lines that created arrays among the arguments.
       made_by: for each of ``key.arguments``, the index in ``made`` of the line that created the array; -1:
@@ -398,9 +398,9 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
 
     Attributes:
       why: the occasion: step (a step ended), growth (there are more arrays), asked (requested by the user),
-        exit or exhausted (memory ran out). If steps are not counted, also miss (a call of the user's function
-        missed JAX's fast path) and time (a transfer or a call of a library's function, some time after the
-        last snapshot).
+        exit (the recording ends) or exhausted (memory ran out). If steps are not counted, also miss (a call
+        of the user's function missed JAX's fast path) and time (a transfer or a call of a library's function,
+        some time after the last snapshot).
       step: the step that ended last, 0 if none has; None: steps are not counted.
       count: number of live arrays in ``groups``.
       shardings: the shardings to which the groups refer.
@@ -471,7 +471,8 @@ class Died(Event, frozen=True, tag="Died"):
 
 class RunEnded(Event, frozen=True, tag="RunEnded"):
     """The process stopped recording in an orderly way. ``how`` is exit (the process ended) or stop (the
-    program ended the recording)."""
+    program ended the recording). Events may follow if a program itself ran its exit handlers before its
+    end."""
 
     how: str = "exit"
 
@@ -511,7 +512,8 @@ class CaptureChanged(Event, frozen=True, tag="CaptureChanged"):
       where: closure, global or static (an attribute of a static argument). If a function g reads the value,
         which the watched function calls, `` of g`` follows.
       how: rebound (the name refers to another object), or in place (the contents of a NumPy array changed).
-      before, after: the value at the trace and now, as text, shortened.
+      before, after: the value at the trace and now, as text, shortened. If the texts are equal, ``another``
+        precedes the second.
       read: the line that reads the value.
       site: the user's line at which jaxscope noticed the change: a call that used the old value if ``seen``
         is call, or the end of a step. None at exit.
@@ -602,8 +604,8 @@ class RankGroup(msgspec.Struct, frozen=True):
 
     Attributes:
       ranks: the numbers of these ranks.
-      program: id of the program, or if it has callbacks a checksum of its module's name. None: these ranks
-        have not compiled so many programs yet. Empty: unknown.
+      program: id of the program, or if it has callbacks or no known id, a checksum of its module's name.
+        None: these ranks have not compiled so many programs yet. Empty: unknown.
       function: id of the function that was compiled, perhaps shortened; None, empty: as for ``program``.
     """
 

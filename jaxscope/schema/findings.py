@@ -119,8 +119,8 @@ class Finding(msgspec.Struct, frozen=True):
       path: the argument or array, by the user's names; None: the finding is about none.
       contexts: the targets (machines, ``--target``) and settings (values of ``run --vary``) whose programs
         have the finding.
-      subject: a value that differs between findings of the same rule and function; None: path, line and title
-        do.
+      subject: a value that differs between findings of the same rule and function; None: path, line and the
+        template of the title do.
       at_most: whether the fix may save less than ``seconds``.
       timed: whether the finding is reported because of measured seconds. Another run of the same program may
         then not have it.

@@ -70,7 +70,7 @@ class Leaf(msgspec.Struct, frozen=True, gc=False):
         no sharding.
       committed: whether the array is committed to its devices; None for a value that is not a jax.Array.
       memory_kind: ``device``, ``pinned_host``, ...; None: unknown.
-      layout: the order of the axes in memory, from major to minor, as JAX prints it; None: unknown.
+      layout: the order of the axes in memory, from major to minor, as text: ``(1, 0)``; None: unknown.
     """
 
     path: str
@@ -92,10 +92,11 @@ class Static(msgspec.Struct, frozen=True, gc=False):
       path: the path in the call: ``config``, ``model.activation``.
       repr: the value as text, shortened.
       type: the name of its class.
-      compares: how the value is compared: ``"value"``; ``"identity"`` (its class defines no ``__eq__``);
-        ``"parts"`` (it contains an object that is compared by identity). None: unknown.
-      serial: a number that identifies the object in its process; for a container, the number of its newest
-        part that is compared by identity. None: unknown.
+      compares: how the value is compared: ``"value"``; ``"identity"`` (a function, a bound method, or an
+        object whose class defines no ``__eq__``); ``"parts"`` (it contains an object that is compared by
+        identity). None: unknown.
+      serial: a number that identifies the object in its process; for a container or bound method, the number
+        of its newest part that is compared by identity. None: unknown, or a number or string.
       hash: the result of ``hash(value)``; None: unknown.
       unstable_hash: whether the value, or a part of it, is equal to the value in the call before, but has
         another hash.
@@ -120,7 +121,7 @@ class Key(msgspec.Struct, frozen=True, gc=False):
       nodes: the containers of the arguments by path: ``dict``, ``list``, ``None``, or the name of a class.
       call_form: which arguments were passed by position and which by keyword: ``2 positional, keywords:
         mask``.
-      options: the options of jit by name, as text.
+      options: those options of jit that differ from the defaults, by name, as text.
       context: the id of the settings of JAX at the time of the call; the ContextSeen event with this id has
         the settings. None: unknown.
       shardings: the shardings to which the leaves refer (``Leaf.sharding``).

@@ -31,13 +31,13 @@ class Retargeted(Event, frozen=True, tag="Retargeted"):
       target: name of the target.
       program: id of the program for the target: a hash of the lowered text, the compile options and the
         target. None: there is no program to compile.
-      of: id of the program that JAX compiled from the same trace for the machine on which the process runs;
-        None: there is none.
+      of: id of the program that JAX lowered from the same trace for the machine on which the process runs;
+        None: there is none, or it is unknown.
       seconds: seconds for which the user's program waited for this second lowering; None: unknown.
-      module: name of the MLIR module; None: unknown.
+      module: name of the MLIR module; None: unknown, or there is no program.
       stablehlo, stablehlo_bytes: the hash under which the run stores the lowered text, and the size of the
-        text in bytes; None: no text.
-      partitions: number of devices that the program runs on; None: unknown.
+        text in bytes; None and 0: no text.
+      partitions: number of devices that the program runs on; None: unknown, or there is no program.
       in_order: whether these devices are the first ones of the target, in the target's order; None: there is
         no program, or the log is from an older version.
       donated: paths of the arguments that the call donates.
@@ -79,7 +79,7 @@ class TargetCompiled(Event, frozen=True, tag="TargetCompiled"):
       seconds: seconds until the compiler ended, crashed or was stopped; None: it did not run, or this is
         unknown.
       text, text_bytes: the hash under which the run stores the compiled HLO text, and its size in bytes;
-        None: no text.
+        None and 0: no text.
       memory: the memory that the program needs on one device, according to the compiler; None: unknown.
       peak_bytes: peak memory on one device, in bytes; None: the compiler does not state it.
       cost: XLA's cost analysis: ``{"flops": ..., "bytes accessed": ...}``.

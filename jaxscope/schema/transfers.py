@@ -14,7 +14,8 @@ class Transferred(Event, frozen=True, tag="Transferred"):
       direction: device_to_host, host_to_device or device_to_device.
       via: the function that caused the transfers: float, int, bool, item, tolist, print, format, np.asarray,
         device_get, device_put, ...
-      site: the user's line; None: no line of the program caused the transfers, or there were too many lines.
+      site: the user's line, or if there is none, a line of an installed package; None: neither caused the
+        transfers, or there were too many lines.
       text: the expression in the source, shortened; None: the line has several expressions, or its source is
         unknown.
       count: number of transfers. For device_to_host, only the first read of each array counts, because JAX

@@ -142,8 +142,9 @@ class Compiler:
 
 def environment(given: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables for the compiler's process: ``given``, those of the user's program,
-    with changes. jaxscope's own variables are removed, JAX is limited to the CPU, and libtpu asks no metadata
-    server. Unless ``given`` says otherwise, libtpu writes no log files, and only fatal errors to stderr."""
+    with changes such as these: jaxscope's own variables are removed, JAX is limited to the CPU, and libtpu
+    asks no metadata server. Unless ``given`` says otherwise, libtpu writes no log files, and only fatal
+    errors to stderr."""
     env = {k: v for k, v in given.items() if k not in _NOT_OURS}
     flags = [f for f in env.get("XLA_FLAGS", "").split() if "xla_force_host_platform_device_count" not in f]
     env["XLA_FLAGS"] = " ".join(flags)

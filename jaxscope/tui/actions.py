@@ -214,8 +214,8 @@ def _together(a: str, b: str) -> bool:
 
 
 def bindings(scope: str) -> list[Binding]:
-    """Return Textual's key bindings for the actions with the given ``scope`` (see ``Action``). Actions
-    without a key get no binding."""
+    """Return Textual's key bindings for the actions with the given ``scope`` (see ``Action``), with the
+    default keys. Actions without a key get no binding."""
     from textual.binding import Binding  # late: reading the configuration needs only the ids
 
     return [
@@ -263,7 +263,7 @@ def namespaced(action: Action) -> str:
 
 def footer(scopes: Iterable[str], width: int, table: Sequence[Action] = ACTIONS) -> list[Action]:
     """Return the actions to show in a footer of ``width`` columns, in the order of ``scopes``. By priority
-    (``Action.footer``), each action is added that still fits.
+    (``Action.footer``), each action with a key is added that still fits.
 
     Args:
       scopes: only actions with one of these scopes are added.

@@ -32,7 +32,7 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
 
     Attributes:
       trail: names of the screens visited before, the latest last; the action ``back`` returns to them.
-      leaving: whether the app is closing; then no action may open a screen any more.
+      leaving: whether the app is closing; then all actions are ignored.
       actions: all actions with the keys that the user configured.
       function, compilation: ids of the selection; None: nothing is selected.
     """

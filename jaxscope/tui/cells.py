@@ -39,7 +39,7 @@ class Column(NamedTuple, Generic[T]):
 
     Attributes:
       cell: returns the text of a cell, from the item and the width of the column in characters.
-      width: width in characters; 0: the remaining width, divided among all columns with width 0.
+      width: least width in characters; 0: the remaining width, divided among all columns with width 0.
       right: whether the text is aligned to the right.
       order: returns the number or text of an item by which the table is sorted; None: the table cannot be
         sorted by this column.
@@ -75,7 +75,7 @@ def number_column(
       title: the heading of the column.
       value: returns the number of an item, or something else that can be sorted.
       text: returns the text of a cell, from the result of ``value``.
-      width: width in characters.
+      width: least width in characters.
       wide: the column is shown only if the table is at least this many characters wide; 0: always.
       unknown: why a cell is ``?``; shown in the footer while the cursor is on a row with such a cell.
     """

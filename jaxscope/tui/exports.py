@@ -62,7 +62,8 @@ class RankGroup(NamedTuple):
       directory: the run directory of that rank.
       programs: number of compilations in each rank of the group, of programs that run on several ranks.
       state: the states of these ranks: running, exited, stopped or lost, separated by commas.
-      lane: a time line of the lowest rank, LANE characters wide: ``·`` while it ran, ``█`` where it compiled.
+      lane: a time line of the lowest rank, at most LANE characters wide: ``·`` while it ran, ``█`` where it
+        compiled.
     """
 
     name: str

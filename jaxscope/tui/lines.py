@@ -29,7 +29,7 @@ class Lined(Protocol):
     implement it.
 
     Attributes:
-      longest: characters of the longest line.
+      longest: characters of the longest line, perhaps a few more.
     """
 
     longest: int

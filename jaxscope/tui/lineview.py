@@ -128,8 +128,8 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
     # -- drawing ----------------------------------------------------------------------------------
 
     def entitle(self, title: str, subtitle: str = "") -> None:
-        """Set the title and the subtitle of the pane's border. Both are escaped, because they may contain
-        names from the program."""
+        """Set the title of the pane's border to ``title`` and, after it, ``subtitle``. Both are escaped,
+        because they may contain names from the program."""
         text = escape(f"{title}  {subtitle}" if subtitle else title)
         if text != self._title:
             self._title = text

@@ -35,7 +35,7 @@ class Stage(msgspec.Struct):
 
     Attributes:
       places: line of the text -> the source lines from which it comes, as (file, line from 1). Lines of the
-        text that come from no source line are no keys.
+        text that come from no source line, and parameters and constants of HLO, are no keys.
       names: line of the text -> the name of its StableHLO operation or HLO instruction.
     """
 

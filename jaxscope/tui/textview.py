@@ -66,9 +66,9 @@ class TextView(LineView):
         return (len(str(max(1, self.line_count))) + 3) if self._numbers else 2
 
     def show(self, text: Lined, spans: tokens.Tokens = tokens.plain, *, name: object = None) -> None:
-        """Show ``text`` instead of the previous text. If both have the same ``name``, the cursor and the
-        scroll position stay. ``spans`` is a function that takes a line and returns its colored parts, as
-        (start, end, name of the color)."""
+        """Show ``text`` instead of the previous text. If both have the same ``name``, other than None, the
+        cursor and the scroll position stay. ``spans`` is a function that takes a line and returns its colored
+        parts, as (start, end, name of the color)."""
         same = name is not None and name == self.name_of_text
         self.text, self.spans, self.name_of_text = text, spans, name
         self.linked = frozenset()

@@ -95,7 +95,7 @@ def differences(line: str) -> list[Span]:
 
 def matches(line: str, needle: str) -> Iterator[tuple[int, int]]:
     """Yield (begin, end) of each occurrence of ``needle`` in ``line``. Upper and lower case are distinguished
-    only if the needle has a capital."""
+    only if the needle has a capital, or if ``line`` has another length in lower case."""
     if not needle:
         return
     if needle == needle.lower():

@@ -56,8 +56,9 @@ def op_name(instruction: Instruction) -> str | None:
 
 
 class Attribution:
-    """Find lines of the user's code for the instructions of one module. In the methods, ``computation`` is
-    the computation that contains ``instruction``."""
+    """Find Python lines for the instructions of one module: the innermost line of the user's code, or the
+    innermost of all if all are in libraries. In the methods, ``computation`` is the computation that contains
+    ``instruction``."""
 
     def __init__(self, module: Module, graph: CallGraph) -> None:
         self._frames = module.frames
@@ -77,9 +78,9 @@ class Attribution:
         return _printed(instruction)
 
     def line(self, computation: Computation, instruction: Instruction) -> Frame | None:
-        """Return the line of the user's code for an instruction in ``computation``, or None if no line is
-        found. An instruction without a line in its metadata gets the most frequent line in the computations
-        that it calls, else the line of the instruction that calls ``computation``."""
+        """Return the Python line for an instruction in ``computation``, or None if no line is found. An
+        instruction without a line in its metadata gets the most frequent line in the computations that it
+        calls, else the line of the instruction that calls ``computation``."""
         found = self._here(computation, instruction)
         if found is not None:
             return found
@@ -100,8 +101,8 @@ class Attribution:
         return found
 
     def _here(self, computation: Computation, instruction: Instruction) -> Frame | None:
-        """Return the line of the user's code in the instruction's metadata, else the most frequent line in
-        the computations that the instruction calls, else None."""
+        """Return the Python line in the instruction's metadata, else the most frequent line in the
+        computations that the instruction calls, else None."""
         found = self.own(instruction)
         if found is not None:
             return found
@@ -109,8 +110,8 @@ class Attribution:
         return inside[0] if inside else None
 
     def near(self, computation: Computation, instruction: Instruction) -> tuple[Frame | None, bool]:
-        """Return (line of the user's code for an instruction in ``computation``, whether the line is a
-        guess). The line is None if none is found.
+        """Return (Python line for an instruction in ``computation``, whether the line is a guess). The line
+        is None if none is found.
 
         The line in the instruction's own metadata is no guess. A guess is the line of the nearest operand
         that has one, else of the nearest instruction that uses the result, else of the instruction that calls
@@ -138,8 +139,8 @@ class Attribution:
         return guess, guess is not None
 
     def at(self, file: str, line: int) -> list[tuple[str, str]]:
-        """Return (computation name, instruction name) of all instructions whose own metadata has this line of
-        the user's code."""
+        """Return (computation name, instruction name) of all instructions for which ``own`` returns this
+        line."""
         return [
             (computation.name, instruction.name)
             for computation in self._module.computations.values()
@@ -148,8 +149,8 @@ class Attribution:
         ]
 
     def sources(self, computations: Iterable[Computation]) -> list[Frame]:
-        """Return the lines of the user's code in the metadata of all instructions in the computations, and in
-        the computations that these call. The most frequent line comes first."""
+        """Return the Python lines in the metadata of all instructions in the computations, and in the
+        computations that these call, each line once, the most frequent first."""
         found = list(computations)
         if len(found) == 1 and found[0].name in self._sources:
             return self._sources[found[0].name]
@@ -174,8 +175,8 @@ class Attribution:
         return frames
 
     def _numbers(self, computation: Computation) -> dict[int, int]:
-        """Count the instructions of a computation by line of the user's code: index of the line in
-        ``Frames.lines`` -> number of instructions."""
+        """Count the instructions of a computation by Python line: index of the line in ``Frames.lines`` ->
+        number of instructions."""
         counts = self._counts.get(computation.name)
         if counts is None:
             counts = self._counts[computation.name] = {}

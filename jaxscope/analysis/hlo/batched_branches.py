@@ -46,9 +46,9 @@ class FunctionWork(msgspec.Struct, frozen=True):
       file: the file of the function.
       function: the function's qualified name: ``step.<locals>.<lambda>``.
       line: the line of a lambda, because one scope can have several; None if the function has a name.
-      operations: the elements of the results of elementwise operations, the elements that reductions read, 20
-        n log2(n) for a sort of n numbers, and the flops of matrix products. A loop with an unknown trip count
-        is counted for one iteration.
+      operations: for a matrix product its flops, for a reduction the elements that it reads, for a sort of n
+        numbers 20 n log2(n), for any other operation the elements of its result. A loop with an unknown trip
+        count is counted for one iteration.
       unknown: the number of instructions in loops with an unknown trip count.
     """
 

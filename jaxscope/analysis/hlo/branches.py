@@ -36,8 +36,8 @@ N = TypeVar("N", int, float)
 
 
 def paths(graph: CallGraph) -> dict[str, Path]:
-    """Return for each reachable computation the branches of conditionals that contain it: computation name ->
-    (outermost branch, ..., innermost branch). ``()``: the computation runs in each call.
+    """Return for each computation in ``graph.in_call_order`` the branches of conditionals that contain it:
+    computation name -> (outermost branch, ..., innermost branch). ``()``: it is in no branch.
 
     If it is called from several places, the branches are those that all places have in common. If some place
     is in a further branch, or the nesting is too deep, a ``Branch`` of an invented conditional with two

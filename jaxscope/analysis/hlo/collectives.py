@@ -52,8 +52,8 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
 
     Attributes:
       kind: one of KINDS: ``all-gather``, ``all-reduce``, ...
-      name, computation: the names of the instruction and of its computation. If several instructions form the
-        collective, it is the one that starts it.
+      name, computation: the names of the collective instruction and of its computation. If several collective
+        instructions form the collective, it is the first.
       is_async: whether the collective has a start and a done.
       overlap: whether anything computes between start and done; False: nothing does, or the collective is not
         asynchronous; None if the schedule does not show it.
@@ -74,7 +74,7 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
       origin: ``asked`` (by the user's program), ``inserted`` (by the SPMD partitioner) or None (module
         ``origin``).
       op_name: JAX's name of the operation: ``jit(f)/dot_general``; None: the HLO has none.
-      source: the line of the user's code; None: unknown.
+      source: the Python line, the user's own if one is known; None: unknown.
       source_certainty: how certain ``source`` is: CERTAIN from the instruction's own metadata, LIKELY from
         its neighbors.
       transfer: for a send or recv between TPU slices, the kind of collective that the transfer is a part of;
@@ -117,7 +117,7 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
     @property
     def conditional(self) -> str | None:
         """The innermost conditional (``computation/name``) that has the collective in one of its branches.
-        None if the collective is in no conditional, so that it runs in each call."""
+        None if the collective is in no conditional."""
         return self.branches[-1].conditional if self.branches else None
 
     @property

@@ -147,13 +147,13 @@ def _work(graph: CallGraph) -> Iterator[tuple[Computation, Instruction, int | No
 
 
 class LineFlops(msgspec.Struct, frozen=True):
-    """The flops of the dots and convolutions that come from one line of the user's code, in one call of a
+    """The flops of the dots, convolutions and custom calls that come from one Python line, in one call of a
     program on one device.
 
     Attributes:
       source: the line.
-      flops: the sum, with only the largest branch of each conditional; None: the flops of one of the products
-        are unknown.
+      flops: the sum, with only the largest branch of each conditional; None: the flops of one of them are
+        unknown.
     """
 
     source: Frame
@@ -166,8 +166,8 @@ def by_line(
     executions: Mapping[str, int | None],
     paths: Mapping[str, branches.Path],
 ) -> list[LineFlops]:
-    """Return the flops of each line of the user's code that has dots or convolutions, in the order of the
-    text. Dots and convolutions without a known line are ignored.
+    """Return the flops of each Python line that has dots, convolutions or custom calls that may compute, in
+    the order of the HLO. Those without a known line are ignored.
 
     Args:
       graph: the calls of the module; created with ``also=(*WORK, *CUSTOM_CALLS)``, the opcodes of dots,

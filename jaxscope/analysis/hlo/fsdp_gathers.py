@@ -331,7 +331,8 @@ class Weights:
         self, computation: Computation, instruction: Instruction
     ) -> list[tuple[Computation, str] | None]:
         """Return (computation, name) of each value that a get-tuple-element may select; None for an unknown
-        value. For the state of a loop these are the initial value and the value after an iteration."""
+        value. For the state of a loop these are the initial value and the value after an iteration, for an
+        unknown tuple the tuple."""
         at, inputs = number(attribute(instruction.tail, "index")), operands(instruction.tail)
         carried = computation.find(inputs[0]) if inputs else None
         if at is None or carried is None:

@@ -41,9 +41,9 @@ class Fusion(msgspec.Struct, frozen=True, gc=False):
       ops: opcode -> number of instructions in the fusion, including nested fusions. Parameters and the
         ``fusion`` instructions themselves are not counted.
       bytes_in, bytes_out: bytes of the fusion's parameters and of its result on one device; None: unknown.
-      sources: lines of the user's code from which the fused instructions come, the most frequent first, at
-        most eight.
-      executions: executions in one call of the program; None if a trip count is unknown.
+      sources: Python lines from which the fused instructions come, the most frequent first, at most eight.
+      executions: executions in one call of the program, an upper bound in a branch of a conditional; None if
+        a trip count is unknown.
     """
 
     name: str
@@ -57,8 +57,8 @@ class Fusion(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def moved_bytes(self) -> int | None:
-        """The bytes that the fusion reads and writes in one call of the program, on one device. None if they
-        are unknown."""
+        """``bytes_in + bytes_out``, times ``executions``; None if unknown. The fusion may read only parts of
+        its parameters."""
         if self.bytes_in is None or self.bytes_out is None or self.executions is None:
             return None
         return (self.bytes_in + self.bytes_out) * self.executions
@@ -113,8 +113,8 @@ def read(graph: CallGraph, attribution: Attribution, executions: dict[str, int |
 
 
 def _lines(attribution: Attribution, fusion: Instruction, body: Computation | None) -> list[Frame]:
-    """Return the lines of the user's code of the instructions in a fusion, the most frequent first. If none
-    is known, return only the line of the fusion, or an empty list. ``body`` is None if the text is
+    """Return the Python lines of the instructions in a fusion, the most frequent first, at most eight. If
+    none is known, return only the line of the fusion, or an empty list. ``body`` is None if the text is
     truncated."""
     found = attribution.sources([body])[:MAX_SOURCES] if body else []
     own = None if found else attribution.own(fusion)
@@ -152,7 +152,8 @@ def _is_scalar(instruction: Instruction) -> bool:
 
 
 def custom_calls(graph: CallGraph) -> dict[str, int]:
-    """Return how many custom calls run, also inside of fusions: target -> number."""
+    """Return the number of custom calls, also inside of fusions: target -> number of instructions, not of
+    executions. Those in computations that do not run are not counted."""
     found: dict[str, int] = {}
     for _, instruction in graph.all(*CUSTOM_CALLS):
         target = unquote(attribute(instruction.tail, "custom_call_target") or "?")

@@ -22,7 +22,7 @@ _CALLED = re.compile(r"\bcalls=%?([\w.-]+)")
 
 
 class Located(msgspec.Struct, frozen=True):
-    """An instruction of a compiled program: its opcode and the line of the user's code (None: unknown)."""
+    """An instruction of a compiled program: its opcode and its Python line (None: unknown)."""
 
     opcode: str
     line: Frame | None

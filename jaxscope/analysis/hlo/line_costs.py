@@ -9,14 +9,15 @@ from jaxscope.analysis.hlo.program import Program
 
 
 class LineCost(msgspec.Struct):
-    """The work that comes from one line of the user's code in one call of a program, on one device.
+    """The work that comes from one Python line in one call of a program, on one device. ``fusions`` and
+    ``collectives`` count instructions in the text, not executions.
 
     Attributes:
       fusions: number of fusions that have the line in ``Fusion.sources``.
-      moved_bytes: bytes read and written by the fusions in which this line has the most instructions; None:
+      moved_bytes: ``Fusion.moved_bytes`` of the fusions in which this line has the most instructions; None:
         unknown.
       collectives: kind -> number of the line's collectives.
-      sent_bytes: bytes that the line's collectives send; None: unknown.
+      sent_bytes: the most bytes that the line's collectives send; None: unknown.
       flops: the flops of the dots and convolutions of the line; None: unknown.
     """
 
@@ -31,8 +32,8 @@ Place = tuple[str, int]  # (file, line), lines counted from 1
 
 
 def of_program(program: Program) -> dict[Place, LineCost]:
-    """Return the work of each line of the user's code in one call of the program: (file, line) -> cost. Only
-    lines with a fusion, a collective or flops are in the result."""
+    """Return the work of each Python line in one call of the program: (file, line) -> cost. Only lines with a
+    fusion, a collective, or an entry in ``flops_by_line`` are in the result."""
     found: dict[Place, LineCost] = {}
 
     def at(file: str, line: int) -> LineCost:

@@ -36,7 +36,8 @@ class Loop(msgspec.Struct, frozen=True):
       trip_count: iterations each time the loop is entered; None: the number depends on data or is unknown.
       how: ``printed`` or ``inferred``, the origin of ``trip_count``; None: there is no count.
       body: the computation that the loop repeats; None: unknown.
-      executions: how often the whole loop is entered in one call of the program; None: unknown.
+      executions: how often the whole loop is entered in one call of the program, an upper bound in a branch
+        of a conditional; None: unknown.
     """
 
     name: str
@@ -92,8 +93,8 @@ class Inside(NamedTuple):
 
 def find(graph: CallGraph) -> tuple[list[Loop], dict[str, int | None]]:
     """Return (loops, executions). ``loops`` are all loops that run, in the order of the text. ``executions``
-    is name of a computation -> how often it runs in one call of the program; None: a trip count is
-    unknown."""
+    is name of a computation -> how often it runs in one call of the program, as in
+    ``CallGraph.executions``; None: unknown."""
     found: list[Loop] = []
     left = MAX_STEPS_IN_ALL
     for computation, instruction in graph.all("while", "while-start"):

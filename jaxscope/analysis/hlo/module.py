@@ -16,11 +16,11 @@ from jaxscope.analysis.hlo.lexing import operands
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """A line of a compiled text that could not be read.
+    """Something in a compiled text that could not be read or analyzed.
 
     Attributes:
-      line: the number of the line, counted from 1.
-      text: the reason, with a part of the line.
+      line: the number of the line, counted from 1; 1 also if it concerns no single line.
+      text: what is wrong, often with a part of the line.
     """
 
     line: int
@@ -107,7 +107,7 @@ class Module(msgspec.Struct, eq=False):
       frames: the tables that translate a ``stack_frame_id`` into Python frames.
       computations: name -> computation, in the order of the text.
       entry: the computation with which the program begins; None: the text is truncated.
-      problems: the lines that could not be read.
+      problems: what could not be read.
       mentions_maps: whether the text contains ``/shard_map``, ``pmap(`` or ``xmap(`` anywhere, so that the
         program may have a shard_map or pmap.
     """

@@ -43,7 +43,7 @@ class Program(msgspec.Struct, frozen=True):
       instructions, computations: their number in the whole text; 0: the text could not be read.
       unfused_elementwise: number of elementwise operations outside of fusions, without scalars.
       wrapped_elementwise: number of loop fusions with a single elementwise operation.
-      custom_calls: target of a custom call -> how many run.
+      custom_calls: target of a custom call -> number of such instructions that run, not of executions.
       memory: the inputs and outputs, and which outputs reuse the memory of inputs.
       wire_by_axes: axes joined with a comma (``?``: unknown axes) -> bytes that one device sends along them
         in one call.
@@ -55,7 +55,7 @@ class Program(msgspec.Struct, frozen=True):
       flops_unknown: why ``flops`` is not exact; None if it is exact, or if the text was not read.
       moved_bytes: bytes that one call certainly moves between memory and cores (module ``traffic``); None:
         unknown.
-      flops_by_line: the flops of each line of the user's code, without those whose line is unknown.
+      flops_by_line: the flops of each Python line, without those whose line is unknown.
       recomputed: matrix products that ``jax.checkpoint`` computes again; None: there are none, they are
         unknown, or they are in a differentiated loop (``recomputed.find``).
       batched_branches: selections that may be conditionals under ``vmap``; None: there are none.
@@ -194,8 +194,8 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
 
 
 def _problems(graph: CallGraph, reading: collectives.Collectives) -> Iterator[Problem]:
-    """Yield a problem for each thing that could not be analyzed in a parsed module. ``reading`` has read its
-    collectives."""
+    """Yield the problems of the calls and of the collectives in a parsed module, at most one each.
+    ``reading`` has read its collectives."""
     for name in sorted(graph.circular)[:1]:
         line = graph.module.computations[name].line
         yield Problem(line, f"computation {name} calls itself, directly or through others")

@@ -18,8 +18,8 @@ MAX_UPDATES = 1_000
 
 
 def computes(instruction: Instruction) -> bool:
-    """Return whether an instruction keeps the device busy. Return False for an instruction that only names,
-    groups or views values (``tuple``, ``bitcast``), and for the start and the end of a transfer (``-start``,
+    """Return whether an instruction keeps the device busy. Return False for an instruction that takes no time
+    of its own, such as ``tuple`` and ``bitcast``, and for the start and the end of a transfer (``-start``,
     ``-done``)."""
     opcode = instruction.opcode
     return opcode not in _NO_WORK and not opcode.endswith(("-start", "-done", "-update"))

@@ -200,15 +200,14 @@ def total(sizes: Sequence[int | None]) -> int | None:
 
 def of_result(opcode: str, text: str) -> Shape | None:
     """Return the shape of an instruction's result. ``text`` is the shape that XLA prints for the instruction.
-    Return None if the shape cannot be read.
-
-    The printed shape of an instruction that starts a transfer contains more than the result::
-
-        copy-start                          (result, operand, context)
-        all-reduce-start                    the result alone; since JAX 0.12 ((operands), result)
-        send, recv                          (payload, u32[], token[])
-        every other NAME-start              (operand, result, context...); operand and result may be tuples
+    For a ``-start`` opcode, a send or a recv, it contains more than the result. Return None if the shape
+    cannot be read.
     """
+    # What XLA prints for an instruction that starts a transfer:
+    #     copy-start                (result, operand, context)
+    #     all-reduce-start          the result alone; since JAX 0.12 ((operands), result)
+    #     send, recv                (payload, u32[], token[])
+    #     every other NAME-start    (operand, result, context...); operand and result may be tuples
     shape = parse(text)
     if not isinstance(shape, tuple) or not shape:
         return shape

@@ -34,7 +34,7 @@ FORMS = frozenset(
 )
 BANDS = 8  # diagonals: products with more are not listed
 DRAW = 100  # operations for a random number of Threefry
-LEAST = 1 << 20  # operations in one call: products with fewer are not listed
+LEAST = 1 << 20  # operations that the cheaper form saves in one execution; others are not listed
 SAME_PLACES = frozenset(
     f"stablehlo.{name}"
     for name in (
@@ -64,7 +64,7 @@ DEPTH = 40  # through how many operations a value is followed
 
 
 class CheaperForm(msgspec.Struct, frozen=True):
-    """A product of matrices or a Fourier transform that has a cheaper form.
+    """A product of matrices, a Fourier transform or another costly operation that has a cheaper form.
 
     Attributes:
       kind: which cheaper form there is.
@@ -85,8 +85,8 @@ class CheaperForm(msgspec.Struct, frozen=True):
       operations: arithmetic operations of one execution.
       cheaper: arithmetic operations of one execution of the cheaper form.
       share: the share of ``operations`` in all of the program's operations, from 0 to 1. If the user's code
-        has loops, the share in the operations in loops; then None if the product or transform is in no loop.
-      in_loop: whether the product or transform is in a loop of the program.
+        has loops, the share in the operations in loops; then None if the operation is in no loop.
+      in_loop: whether the operation is in a loop of the program.
       source: the line of the user's code; None if it is unknown.
       exponent: the exponent of a ``costly-power``; None for other kinds.
     """
@@ -101,9 +101,10 @@ class CheaperForm(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[CheaperForm]:
-    """Return the products and Fourier transforms for which a cheaper form saves at least ``LEAST``
-    operations, the costliest first. Of several with the same source line and kind, only the costliest is
-    returned. Operations that differentiation created are ignored, except powers."""
+    """Return the operations for which a cheaper form saves at least ``LEAST`` (1,048,576) arithmetic
+    operations in one execution, the costliest first. Of several with the same source line and kind, only the
+    costliest is returned. Ignored are operations that differentiation created, except powers, and powers in
+    libraries."""
     search = _Search(module, sources)
     largest: dict[object, CheaperForm] = {}
     shares = work.Shares(module, sources)
@@ -183,7 +184,7 @@ class _Search:
         return list(dict.fromkeys(self.flow.users.get(index, ())))
 
     def forms(self, index: int) -> list[tuple[str, int, int]]:
-        """Return (kind, operations, operations of the cheaper form) for the product or transform at
+        """Return (kind, operations, operations of the cheaper form) for each cheaper form of the operation at
         ``index``."""
         op = self.ops[index]
         if op.name == "stablehlo.convolution":
@@ -292,8 +293,8 @@ class _Search:
         return [(TRIDIAGONAL, 2 * n**2 + factors, 10 * n)]
 
     def _structured(self, index: int, p: _Product) -> tuple[str, int] | None:
-        """Return (kind, operations for each element of the result) if one factor of the matrix product at
-        ``index`` is known to be a diagonal, banded or one-hot matrix, else None."""
+        """Return (kind, operations for each element of the result) if the matrix product at ``index`` has a
+        cheaper form because one factor is known to be a diagonal, banded or one-hot matrix; else None."""
         for side in (0, 1):
             made = self.flow.operand(Value(index), side)
             mask = self._mask(made, DEPTH) if made is not None else None

@@ -30,7 +30,8 @@ class Constant(msgspec.Struct, frozen=True):
       source: the line of the user's code that first uses the constant; None: unknown.
       name: the user's variable, if only one has this shape and dtype, or the name of the program's argument;
         None: unknown.
-      names: all variables with this shape and dtype whose arrays the traced function closed over.
+      names: all variables with this shape and dtype whose arrays the traced function closed over; empty if
+        one of these arrays has no name.
       splat: whether all elements are equal, so that XLA stores only one.
       argument: the position of the argument by which the program gets the array; None if the array is a
         constant in the text.

@@ -46,7 +46,7 @@ class Uneven(msgspec.Struct, frozen=True):
     Attributes:
       asked: the sharding that the constraint requests.
       shape, dtype, bytes: those of the global value; None: unknown.
-      dimension, parts: the number of the dimension that is split, and the number of parts.
+      dimension, parts: the number of the first dimension that is split unevenly, and the number of parts.
       of: ``argument`` or ``result`` of the program; None if the value is computed and used inside the
         program.
       count: number of such constraints at this line, with called functions inlined.
@@ -80,7 +80,8 @@ class Constraint(msgspec.Struct, frozen=True):
       made_at: (file, line) of the operation that computes the value, and of elementwise operations between
         that operation and the constraint, the nearest first.
       used_at: (file, line) of the operations that read the constrained value.
-      argument: the name of the program's argument that is constrained; None if the value is computed.
+      argument: the name of the program's argument that is constrained; None: the value is computed, or it is
+        unknown.
       backward: whether differentiation created the constraint; None: unknown.
     """
 
@@ -101,8 +102,8 @@ class Constraints:
       arguments: position of an argument of the program -> (requested sharding, line of the user's code or
         None).
       results: position of a result of the program -> (requested sharding, line of the user's code or None).
-      also_without: positions of the program's arguments that are read not only by sharding constraints, but
-        also by other operations, without the constraint.
+      also_without: positions of the program's arguments that an operation other than a sharding constraint
+        reads.
     """
 
     def __init__(self, module: Module, sources: Sources, meshes: Mapping[str, Mesh]) -> None:
@@ -122,8 +123,8 @@ class Constraints:
         return None if spec is None else (spec, self._sources.frame(index))
 
     def _read_arguments(self, main: Function) -> None:
-        """Fill ``self.arguments``: find the sharding constraints on the program's arguments. An argument with
-        several different constraints is left out."""
+        """Fill ``self.also_without`` and ``self.arguments``: find the sharding constraints on the program's
+        arguments. An argument with several different constraints is left out of ``self.arguments``."""
         found: dict[int, list[int]] = {}
         waiting: list[tuple[Function, tuple[int | None, ...]]] = [(main, tuple(range(len(main.arguments))))]
         seen: set[tuple[str, tuple[int | None, ...]]] = set()

@@ -124,8 +124,9 @@ class _Outputs:
                 self.free.setdefault(_slot(result, result.sharding is None), []).append(result)
 
     def take(self, value: Value) -> Value | None:
-        """Remove and return the first output that could reuse the memory of the argument ``value``. Return
-        None if there is none. An output without a sharding is compared by its global shape."""
+        """Remove and return the first output with a sharding that could reuse the memory of the argument
+        ``value``, else the first one without a sharding, which is compared by its global shape. Return None
+        if there is none."""
         for whole in (False, True):
             waiting = self.free.get(_slot(value, whole))
             if waiting:

@@ -127,7 +127,8 @@ class Flow:
         return inner is not None and self.spreads(inner, at.index(dimension))
 
     def is_constant(self, value: Value | None) -> bool:
-        """Return whether ``value`` is a constant of the program, possibly repeated or in another order."""
+        """Return whether ``value`` is a constant of the program, possibly converted, repeated or in another
+        order."""
         for _ in range(FOLLOWED):
             op = self.module.ops[value.at] if value is not None else None
             if value is None or op is None or op.name not in SAME_NUMBERS:

@@ -26,8 +26,8 @@ DEPTH = 8  # how many operations between a constant and the power are followed
 
 def find(flow: Flow, index: int) -> list[tuple[str, int, int]]:
     """Return [(COSTLY, operations, operations of the other form)] if the operation at ``index`` is a power of
-    floating-point numbers that XLA computes slowly, with an exponent that is a multiple of 0.5, from -16 to
-    16. Return an empty list for other operations."""
+    floating-point numbers (not of converted integers) that XLA computes slowly, with an exponent that is a
+    multiple of 0.5, from -16 to 16. Return an empty list for other operations."""
     op = flow.module.ops[index]
     result = types.tensor(op.outputs[0])
     number = exponent(flow, index) if op.name == POWER and "float" in (result.dtype or "") else None

@@ -227,12 +227,10 @@ class _Reader:
     def _operands(
         self, head: str, name: str
     ) -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """Parse the operands of the operation ``name``. Return (number of operands, indices of the operations
-        that produce them, their numbers among the results of these operations: 2 for ``%5#2``, their
-        positions). ``head`` is the line behind the name, without types and location.
+        """Parse the operands of the operation ``name``. Return (number of operands, ``Op.operands``,
+        ``Op.picks``, ``Op.places``). ``head`` is the line behind the name, without types and location.
 
-        Operands that are arguments of regions are counted, but are in none of the tuples. The third item is
-        empty except for a return with such numbers. The last one is empty if the tuples have all operands.
+        Operands that are arguments of regions are counted, but are in none of the tuples.
         """
         values = lexing.OPERAND.findall(lexing.STRING.sub('""', head) if '"' in head else head)
         names = self.names

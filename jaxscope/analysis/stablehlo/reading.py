@@ -73,7 +73,7 @@ class Reading(msgspec.Struct, frozen=True):
       shifted: gradients that the program estimates by finite differences.
       cheaper_forms: products of matrices and Fourier transforms that have a cheaper form.
       partial_sorts: sorts of which only few elements are used.
-      frozen: parameters to which the program adds zeros; None: there are none.
+      frozen: parameters to which the program adds zeros; None: none were found.
       captures_key: whether the program has a constant of the type of a random key (or, in JAX 0.12, an
         argument for such a constant).
       row_gradients: steps of gradient descent for whole tables of which few rows are used.
@@ -83,7 +83,7 @@ class Reading(msgspec.Struct, frozen=True):
       loop_draws: random draws in a loop from a key that is the same in all iterations.
       shared_draws: random draws under ``vmap`` from one key for all elements.
       donation: donated arguments and arguments that could be donated.
-      problems: the lines that could not be read.
+      problems: what could not be read: lines, locations, the main function.
     """
 
     module: str | None = None
@@ -247,7 +247,7 @@ def _op_counts(operations: Sequence[Op], sources: Sources) -> dict[str, int]:
 
 def _captures_key(module: Module, arguments: Sequence[values.Value]) -> bool:
     """Return whether the program has a constant of the type of a random key or, in JAX 0.12, an argument for
-    such a constant."""
+    such a constant. Threefry's own constants do not count."""
     return any(
         _is_key(op.outputs) and not _ROTATIONS.search(op.detail) for op in module.ops if op.name in CONSTANTS
     ) or any(a.role == "constant" and _is_key((a.type,)) for a in arguments)

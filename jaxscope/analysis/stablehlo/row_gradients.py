@@ -97,8 +97,8 @@ def _operand(module: Module, index: int, k: int) -> tuple[object, ...]:
 
 
 def _rows(flow: Flow, index: int) -> int | None:
-    """Return the number of rows that the scatter at ``index`` adds to an array of zeros with at least LEAST
-    elements. Return None for other scatters."""
+    """Return the number of rows that the scatter at ``index`` writes into a constant array, such as zeros,
+    with at least LEAST elements. Return None for other scatters."""
     op = flow.module.ops[index]
     sizes: Sequence[int | None] = types.tensor(op.inputs[0]).shape or () if len(op.inputs) == 3 else ()
     if len(sizes) < 2 or None in sizes or not flow.is_constant(flow.operand(Value(index), 0)):

@@ -43,7 +43,7 @@ class StackedResult(msgspec.Struct, frozen=True):
 
 def find(module: Module, sources: Sources) -> list[StackedResult]:
     """Return the arrays that loops of the program fill and of which the program reads little, those with the
-    most unread bytes first, at most MOST (20).
+    most unread bytes first, at most MOST (20). Loops inside other loops are left out.
 
     Results of one loop with the same type are taken together. Only slices and gathers may read them.
     """

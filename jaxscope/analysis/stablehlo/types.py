@@ -38,8 +38,8 @@ class Tensor(msgspec.Struct, frozen=True):
 
 @functools.lru_cache(maxsize=8192)
 def tensor(text: str) -> Tensor:
-    """Parse a type: ``tensor<4x?xbf16>`` -> shape (4, None), dtype ``bfloat16``. A type that cannot be read,
-    or is not a tensor, gives a ``Tensor`` with only its text."""
+    """Parse a type: ``tensor<4x?xbf16>`` -> shape (4, None), dtype ``bfloat16``. A type that is not a tensor
+    of known rank gives a ``Tensor`` with only its text."""
     if not (text.startswith("tensor<") and text.endswith(">")):
         return Tensor(text)
     body = text[7:-1]

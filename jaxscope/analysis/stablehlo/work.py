@@ -87,9 +87,10 @@ class Shares:
         self._total = sum(self.counts) + (self.rounds - 1) * sum(self.counts[i] for i in looped)
 
     def kinds(self, module: Module) -> tuple[int, int, int] | None:
-        """Return the number of arithmetic operations of one call of the program: of matrix products, of
-        operations that take long for each element (SLOW), and of all others. None if the program has loops of
-        the user's code, whose iterations are not counted."""
+        """Return the number of arithmetic operations of one call of the program: of matrix products and
+        convolutions, of operations that take long for each element (SLOW, and custom calls), and of all
+        others. None if the program has loops of the user's code, whose iterations are not counted, or has no
+        operations."""
         if self._looped or not module.ops:
             return None
         sums = [0, 0, 0]

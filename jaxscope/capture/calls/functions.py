@@ -37,8 +37,9 @@ class Layers(NamedTuple):
     """The user's function, and its wrappers: what it was wrapped in before it was passed to jit.
 
     Attributes:
-      function: the user's function.
-      wrappers: the names of the wrappers, outermost first: ``["jax.vmap", "functools.partial"]``.
+      function: the innermost function that was found; it may be a library's.
+      wrappers: the names of the wrappers, outermost first: ``["jax.vmap", "functools.partial"]``. A name that
+        repeats the one before it is left out.
       form: partial if one of the layers is a partial, else method if one is a bound method. If there is
         neither, the kind of ``function``: def, lambda or callable (an object with ``__call__``).
       bound: the values that the wrappers add to a call. Of a partial: ``{"0": model, "lr": 0.1}``. Of a
@@ -259,9 +260,9 @@ def _place(code: Any, line: int | None) -> int | str | None:
 
 
 def is_jitted_where_defined(function: Any) -> bool:
-    """Return whether the name of ``function`` in its module, class or object refers to a jitted function, as
-    after ``@jax.jit``: the author of ``function`` has jitted it, and not its caller. False for a function
-    defined inside another function."""
+    """Return whether the name of ``function`` in its module, class or object refers to a jitted function (or
+    a ufunc of JAX), as after ``@jax.jit``: the author of ``function`` has jitted it, and not its caller.
+    False for a function defined inside another function."""
     if isinstance(function, MethodType):
         own = vars(function.__self__) if hasattr(function.__self__, "__dict__") else {}
         if not frames.is_library(type(function.__self__).__module__):

@@ -32,9 +32,9 @@ class Read(NamedTuple):
 
     Attributes:
       key: the cache key.
-      refs: (position in ``key.arguments``, weak reference) of each jax.Array.
-      narrowed: (position in ``key.arguments``, NumPy array) of each array that JAX converts from 64 to 32
-        bits.
+      refs: (position in ``key.arguments``, weak reference) of each jax.Array that is no tracer.
+      narrowed: (position in ``key.arguments``, NumPy array) of arrays that JAX converts from 64 to 32 bits;
+        empty if only the flat arguments are known.
     """
 
     key: Key
@@ -62,7 +62,7 @@ def type_name(value: Any) -> str:
 
 def leaf(path: str, value: Any, shardings: Shardings) -> Leaf:
     """Return one leaf of a call's arguments as data: type, shape, dtype, sharding and so on. Fields that
-    cannot be read are None.
+    cannot be read are None. So are sharding, layout and committed of a tracer.
 
     Args:
       path: where the leaf is: ``state.params['w']``.

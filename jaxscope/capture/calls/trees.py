@@ -34,9 +34,9 @@ class Nodes:
     """The containers in the arguments of a call, and the static data of custom pytree nodes.
 
     Attributes:
-      kinds: path of a container -> the name of its class: ``dict``, ``list``, ``None``, ``optax.EmptyState``.
+      kinds: path of a container -> the full name of its class: ``dict``, ``None``, ``carry.State``.
       static: the static data of the custom nodes: one entry for each named part, and one for the whole of
-        each node.
+        each node that has such data. Also the ``default_factory`` of each defaultdict.
     """
 
     def __init__(self, serials: Serials) -> None:

@@ -165,7 +165,7 @@ def _wrapper_call(frame: FrameType, module: str) -> UserCall | None:
 
 
 def _librarys(call: UserCall | None) -> object:
-    """Return the function of ``call`` if an installed package defines it. Return None if the user does, or if
+    """Return the function of ``call`` if an installed package or a library defines it; else None, also if
     ``call`` is None."""
     code = getattr(functions.unwrap(call.function).function, "__code__", None) if call is not None else None
     return call.function if call is not None and code and frames.is_library_file(code.co_filename) else None
@@ -245,7 +245,7 @@ class Hashed:
 
     def whole(self, value: Any) -> bool:
         """Return whether ``value`` is a static value of the call that JAX compares without its contents, such
-        as a function."""
+        as a function. False for a number or a string."""
         return id(value) in self._objects and _whole(value)
 
 

@@ -131,8 +131,9 @@ def attribute(value: Any, name: str) -> Any:
 
 
 def dictionary(value: Any) -> dict[str, Any] | None:
-    """Return the ``__dict__`` of ``value``; None if there is none, or if the class of ``value`` defines
-    ``__dict__`` as a property. Reading a property would run code of the program."""
+    """Return the ``__dict__`` of ``value``, an object that is no class and no module. Return None if there is
+    none, or if the class of ``value`` defines ``__dict__`` as a property: reading it would run code of the
+    program."""
     descriptor = of_class(type(value), "__dict__")
     if type(descriptor) is not GetSetDescriptorType:
         return None

@@ -203,7 +203,8 @@ class _Walk:
         self.queue.append((function, place, {names[0]: receiver} if names else {}))
 
     def _leaf(self, found: Found, depth: int) -> None:
-        """Collect the value ``found``. If it is a function or a callable object, also collect what its code
+        """Collect the value ``found``, unless it is a bound method or of a kind that programs do not change
+        (``_is_code``). If it is a function, method or callable object of the user, also collect what its code
         reads. ``depth`` is the number of containers around the value."""
         value, kind = found.value, type(found.value)
         if found.place in self.found or _is_code(value):
@@ -276,13 +277,13 @@ def _ends_here(value: Any) -> bool:
 
 
 def _is_users(function: FunctionType) -> bool:
-    """Return whether the user's program defines ``function``, and not a library or Python's standard
+    """Return whether ``function`` is defined neither in JAX, in a library around JAX nor in Python's standard
     library."""
     return _belongs_to_user(functions.defined_in(function))
 
 
 def _belongs_to_user(module: object) -> bool:
-    """Return whether the module named ``module`` is part of the user's program, and not of a library or
+    """Return whether the module named ``module`` is part neither of JAX, of a library around JAX nor of
     Python's standard library."""
     return module == "__main__" or not (frames.is_library(module) or frames.root(module) in _STDLIB)
 
@@ -323,8 +324,8 @@ def reads_of(function: FunctionType) -> bytecode.Reads:
 
 
 def walk(function: FunctionType, bound: dict[str, Any]) -> list[Found]:
-    """Return the values that ``function`` reads and that are not its arguments. Values that its own code
-    assigns are not among them.
+    """Return the values that ``function``, or a function of the user that it calls, reads and that are not
+    its arguments. Values that the code of these functions assigns are not among them.
 
     Args:
       bound: name -> a function that returns the value, for arguments that stay the same from call to call: a

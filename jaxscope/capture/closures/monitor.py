@@ -55,7 +55,7 @@ class Guard:
       snapshots: what the traces read: ``id()`` of a value of the argument at ``static`` -> (reference to this
         value, Snapshot of the newest trace for it). If ``static`` is None, the only key is 0.
       pending: a trace that has begun and not ended; None: there is none.
-      interval: the number of calls until the next check.
+      interval: the present number of calls between two checks.
     """
 
     def __init__(self, monitor: ClosureMonitor, counter: Counter, inside: bool) -> None:
@@ -129,8 +129,9 @@ class Guard:
             self.take(pending, set())
 
     def take(self, pending: Pending, constants: set[paths.Identity]) -> None:
-        """Remember, in a Snapshot, the values that the finished trace ``pending`` read. ``constants``
-        identifies the arrays that the trace captured as constants (``paths.identity``)."""
+        """Remember, in a Snapshot, the values that the finished trace ``pending`` read. If values of the
+        trace before it have changed, log ``CaptureRenewed``. ``constants`` identifies the arrays that the
+        trace captured as constants (``paths.identity``)."""
         if self.pending is pending:
             self.pending = None
         function = pending.function()

@@ -20,7 +20,7 @@ MAX_TOTAL = 16 << 20  # bytes of the contents of NumPy arrays that are compared 
 
 
 class Read:
-    """One value that a trace read and that is not an argument.
+    """One value that a trace read and that is no traced argument.
 
     Attributes:
       found: where the code reads the value. Its field ``value`` is None, so that the value is not kept alive.
@@ -44,8 +44,8 @@ class Read:
 
 
 class Snapshot:
-    """The values that one trace read and that are not arguments. A snapshot may keep the function alive, so
-    refer to it only from objects that refer to the function anyway.
+    """The values that one trace read and that are no traced arguments. A snapshot may keep the function
+    alive, so refer to it only from objects that refer to the function anyway.
 
     Args:
       bound: name -> a function that returns the value, for arguments that stay the same from call to call.

@@ -102,7 +102,7 @@ class Look:
         Args:
           frame: the variables of this frame and of its callers are searched for the arrays.
           why: the reason for the snapshot, one of those in ``capture.sampler``, such as ``step``.
-          step: the training step that has ended; None: steps are not counted.
+          step: the training step that ended last; 0: none yet; None: steps are not counted.
           trace: a traceback whose frames are searched too; None: there is none.
           suspects: (shape, dtype, origin) of arrays that may be a leak because no variable leads to them, as
             from ``unnamed_key``. The objects that refer to these arrays are searched, which is slow.
@@ -184,8 +184,7 @@ class _Kinds:
       shared: which of the arrays share memory.
       parts: the number of arrays to which no variable leads and whose memory is counted with other arrays.
         They are in no group.
-      lengths: path of a container that leads to arrays -> the number of its items.
-      bounded: the paths of those containers that have a largest length, such as ``deque(maxlen=...)``.
+      lengths, bounded: the result of ``VariablePaths.lengths`` for these arrays.
     """
 
     def __init__(self) -> None:

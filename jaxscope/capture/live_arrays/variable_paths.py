@@ -103,9 +103,9 @@ class VariablePaths:
         """Count the arrays with the ids (``id()``) ``arrays`` by path. Return (path -> number of arrays, the
         ids of the arrays without a path); None if there are more than ``most`` paths.
 
-        In the returned paths, ``*`` stands for each index: ``cache[*]``. If ``most`` is None, there is no
-        limit, and ``*`` stands for each number (``['block*']['w']``) and for most keys of a dict with more
-        than MANY_KEYS keys.
+        In the returned paths, ``*`` stands for each index or integer key: ``cache[*]``. If ``most`` is None,
+        there is no limit, and ``*`` stands for each number (``['block*']['w']``) and for most keys of a dict
+        with more than MANY_KEYS keys.
         """
         counts: dict[str, int] = {}
         unnamed: list[int] = []
@@ -131,7 +131,7 @@ class VariablePaths:
 
         Args:
           node: the chain of steps to the object; None: the text is empty.
-          short: whether each number is replaced by ``*``.
+          short: whether the path is shortened as by ``count`` without a limit.
         """
         texts = self._texts[short]
         unwritten: list[Node] = []
@@ -273,7 +273,7 @@ class VariablePaths:
         depth: int,
     ) -> None:
         """Go through the children of one object. Record the path of each child that is one of the arrays to
-        find, and append every other child to ``queue``.
+        find, and append the others to ``queue``, but no plain values and no objects seen before.
 
         Args:
           queue: what is still to be searched: (node, object, depth).
@@ -297,8 +297,8 @@ class VariablePaths:
 
     def _children(self, node: Node | None, value: Any) -> Iterable[tuple[Any, Any]]:
         """Return (step of the path, child) for each object to which ``value`` refers; for a dict, (key,
-        value). Return nothing for what ``_search_later`` remembers, such as a function, and for a large
-        container of plain values. ``node``: the chain of steps to ``value``."""
+        value). Return nothing for a module, for what ``_search_later`` remembers, such as a function, and for
+        a large container of plain values. ``node``: the chain of steps to ``value``."""
         kind = type(value)
         length = _length(value, kind)
         if length is not None:

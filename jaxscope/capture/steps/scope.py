@@ -76,11 +76,11 @@ class RecordingScope:
       alarm: a function that checks the calls which missed the fast path (JAX's C++ cache). After such calls,
         it is called at the end of a step and before a call of a watched function (``jaxscope.watch``). It
         returns whether it could check, and may raise RecompileError. None: nothing is checked.
-      own: whether only calls inside this block count. If False, all calls made while it is open count, also
-        those in other blocks and in other asyncio tasks.
+      own: whether calls in other blocks and in other asyncio tasks are left out. If False, all calls made
+        while the block is open count.
 
     Attributes:
-      calls: number of each call that missed the fast path -> the counts at that time.
+      calls: number of each call in this block that missed the fast path -> the counts at that time.
       first: the counter of the watched function that was called first in this block; None: none was called.
     """
 
@@ -130,8 +130,9 @@ class RecordingScope:
 
     @property
     def counting(self) -> Counting:
-        """What has been counted in this block so far: the calls of ``jaxscope.step()``, the calls of each
-        watched function (``jaxscope.watch``), and which of these functions are watched with ``step=True``."""
+        """What has been counted since this block was created: the calls of ``jaxscope.step()``, the calls of
+        each watched function (``jaxscope.watch``) that was called, and which of these functions are watched
+        with ``step=True``."""
         counters = [*([self.first] if self.first is not None else []), *self._tracker.counters]
         calls = {c.function: c.value - self._before.get(c, 0) for c in counters}
         called = {function: n for function, n in calls.items() if n > 0}

@@ -28,7 +28,8 @@ class StepFunction:
     wrapped by ``jaxscope.watch`` are the steps already.
 
     Args:
-      name: the name or the qualified name of the function.
+      name: the name or the qualified name of the function. If several functions have it, only the one that
+        is called first counts.
       tracker: counts the training steps of the recording.
       introductions: writes each function to the log when it first occurs.
     """
@@ -42,8 +43,8 @@ class StepFunction:
         self._given_up = False
 
     def missed(self, seen: FunctionSeen) -> None:
-        """Count a call that missed the fast path (the C++ cache), if the called function has the name of the
-        step function. ``seen`` is the event that describes the called function."""
+        """Count a call that missed the fast path (the C++ cache), if the called function is the step
+        function. ``seen`` is the event that describes the called function."""
         if self._name in (seen.name, seen.qualname):
             self._count(seen)
 
@@ -70,9 +71,9 @@ class StepFunction:
                 self._count(self._introductions.describe(jax_internals.given_to_jit(jitted)))
 
     def began(self, code: CodeType) -> bool:
-        """Count a call of a plain Python function with the code ``code``, if it has the name of the step
-        function and JAX is not tracing. Return False if it has another name: this method need not be called
-        again for this code."""
+        """Count a call of a plain Python function with the code ``code``, if it is the step function and is
+        not called through JAX. Return False if it has another name: this method need not be called again for
+        this code."""
         if self._name not in (code.co_name, code.co_qualname):
             return False
         if any(jax_internals.in_jax(f) for f in frames.walk(sys._getframe(1))):
@@ -89,16 +90,17 @@ class StepFunction:
         return True
 
     def ended(self) -> None:
-        """At the end of the recording, report it if no training steps were counted, neither here nor for a
-        watched function."""
+        """At the end of the recording, report it if no call of the step function was counted, unless the
+        calls of a watched function are the steps or the reason was reported before."""
         if self._own is None and self._tracker.stepper is None and not self._given_up:
             shield.switch_off(
                 "step_function", f"no call of a function named {self._name!r} was counted{_JITTED_ONLY}"
             )
 
     def _count(self, seen: FunctionSeen) -> None:
-        """Count a call of the step function. ``seen`` is the event that describes it. If some calls of this
-        function cannot be counted from outside, because a library wraps it, report this and stop counting."""
+        """Count a call of the function that the event ``seen`` describes, if it is the step function. If some
+        of its calls cannot be counted from outside, because a library wraps it, report this and stop
+        counting."""
         if self._given_up or self._tracker.stepper is not self._own:
             return  # a watched function counts the steps
         if self._own is not None and self._own.function != seen.function:
@@ -129,8 +131,8 @@ _TOOLS = (3, 4)  # the tool numbers that sys.monitoring does not suggest for a p
 
 def listen(began: Callable[[CodeType], bool]) -> Callable[[], None]:
     """From now on, call ``began`` with the code of each Python function that begins to run. If it returns
-    False, it is not called again for this code, and further calls cost no time. Return a function that ends
-    this.
+    False or fails, it is not called again for this code, and further calls cost no time. Return a function
+    that ends this.
 
     Raises:
       RuntimeError: other tools use all tool numbers of ``sys.monitoring``, or Python has no

@@ -39,7 +39,7 @@ class Counter(Count):
       step: whether each call is a training step (``watch(step=True)``).
       rings: whether the checks of blocks such as ``no_recompiles`` may run before a call, and raise an
         exception.
-      each: is called with the arguments of every call; None: nothing is called.
+      each: is called with the arguments of each finished call; None: nothing is called.
     """
 
     __slots__ = (
@@ -88,8 +88,9 @@ class Counter(Count):
         return value >= self.due and self.came_due(value)
 
     def look_in(self, calls: int) -> None:
-        """Let ``add`` return True for the ``calls``-th call from now on. After that call, jaxscope checks
-        whether values that the function read from outside during its trace have changed."""
+        """Let ``add`` return True from the ``calls``-th call after now until this method is called again.
+        After such a call, jaxscope checks whether values that the function read from outside during its trace
+        have changed."""
         self.look_at = self.value + calls
         self.set_due()
 
@@ -99,9 +100,9 @@ class Counter(Count):
         self.set_due()
 
     def set_due(self) -> None:
-        """Store in ``due`` the number of the next call that needs more than counting: a check of the values
-        that the function read from outside, the end of a step, or a check for a block such as
-        ``no_recompiles``."""
+        """Store in ``due`` from which call on (0: at once) calls need more than counting: a check of the
+        values that the function read from outside, the end of a step, a check for a block such as
+        ``no_recompiles``, or a call of ``each``."""
         alarmed = self.tracker.alarmed and self.rings
         self.next = 0 if alarmed else min(self.look_at, self.step_at, self.tell_at)
         # Most calls only compare the count with this. Reading more memory would miss the CPU's caches after a
@@ -111,7 +112,7 @@ class Counter(Count):
     def missed(self, given: tuple[Any, Any], numpy_leaves: int) -> None:
         """Record the bytes of the NumPy arguments of the latest call, which missed the fast path (the C++
         cache). ``given`` is (its positional arguments, its keyword arguments), and ``numpy_leaves`` the
-        number of NumPy arrays among their leaves."""
+        number of NumPy arrays in its cache key."""
         if self.arguments is not None:
             self.arguments.missed(given, numpy_leaves, self.value)
             self.each = self.arguments.each
@@ -353,7 +354,7 @@ class StepTracker:
         Args:
           function: the id of the called function.
           given: (positional arguments, keyword arguments) of the call.
-          numpy_leaves: the number of NumPy arrays among the leaves of the arguments.
+          numpy_leaves: the number of NumPy arrays in the cache key of the call.
         """
         counter = self._counters.get(function)
         if counter is not None:

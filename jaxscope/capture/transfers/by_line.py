@@ -70,7 +70,8 @@ class Row:
     Args:
       direction: TO_HOST, TO_DEVICE or BETWEEN.
       via: the kind of the copies, such as ``item``.
-      site: the program's line; None: no line of the program.
+      site: the program's line, or else a line of an installed package; None: there is none, or too many lines
+        have copies.
       text: the expression on this line; None: unknown.
 
     Attributes:
@@ -79,7 +80,7 @@ class Row:
       close: how many of the ``waits`` took more than 1/CLOSE of the time since the line's previous copy.
       checks: how many of the ``waits`` were followed by a check of whether a device was still computing.
       ahead: how many of the ``checks`` found a device computing.
-      caller: the line that called the function of ``site``; None: unknown, or several lines.
+      caller: the line of the program that called the function of ``site``; None: there is none, or several.
       step_ns: how long those copies took that were made in the thread that ends the training steps.
       steps: the number of training steps in which the line made a copy.
     """
@@ -179,7 +180,7 @@ class Transfers:
         Args:
           frame: the innermost frame of JAX.
           direction: TO_HOST, TO_DEVICE or BETWEEN.
-          via: the kind of the copy, if no function of JAX on the stack shows it.
+          via: the kind of the copy, if it is ``CONSTANT`` or no function of JAX on the stack shows the kind.
           in_calls: whether copies made for a call of a jitted function count.
         """
         installed: FrameType | None = None
@@ -305,7 +306,7 @@ class Transfers:
         return max(0, ns - inside)
 
     def flush(self) -> None:
-        """Write an event ``Transferred`` for each line that has had copies since its last event."""
+        """Write an event ``Transferred`` for each line whose figures have changed since its last event."""
         with self._lock:
             # No event repeats the figures of the line's event before it.
             rows = [row for row in self._rows.values() if row.count and row.written != self._figures(row)]
@@ -368,9 +369,9 @@ class Transfers:
         direction and kind.
 
         Args:
-          site: the program's line; None: no line of the program.
+          site: the line; None: no line is known.
           text: the expression on this line; None: unknown.
-          caller: the line that called the function of this line; None: unknown.
+          caller: the program's line that called the function of this line; None: there is none.
         """
         key = (direction, via, site.file if site is not None else "", site.line if site is not None else 0)
         with self._lock:

@@ -129,7 +129,8 @@ class HostCopies:
 
     def _item_called(self, row: Row, array: Any, before: int, began: int) -> None:
         """Count a finished call of ``array.item`` in ``row``, the totals of the source line that called it,
-        unless another replaced method that ``item`` called has counted the copy.
+        as a reading without a copy. Do nothing if this memory was read before, or if another replaced method
+        that ``item`` called has handled the copy.
 
         Args:
           before: the number of copies counted in this thread when the call began.

@@ -57,8 +57,8 @@ def extract_run(run: Run, chosen: Filter, roots: Sequence[str] = ()) -> Extracte
 
 def findings(baseline: Baseline, now: Extracted, chosen: Filter) -> list[Finding]:
     """Return the findings of a comparison of ``now``, the figures of a run, with ``baseline``: errors about
-    figures that became worse, findings that the baseline does not have, and notes. ``chosen`` removes
-    findings that comments or options exclude."""
+    figures that became worse, findings that the baseline does not have, and notes. ``chosen``, with which
+    ``now`` was extracted, removes findings that comments or options exclude."""
     # A finding whose code is not selected is not computed for the run. That does not mean that it is gone.
     saved = {key: n for key, n in baseline.findings.items() if chosen.takes(key.partition(" ")[0])}
     found = compare(msgspec.structs.replace(baseline, findings=saved), now)
@@ -280,8 +280,8 @@ def _new_function(entry: FunctionEntry) -> Finding:
 
 def _recompiled(f: Function, surplus: Sequence[tuple[Compilation, Cause]], total: Message | None) -> Finding:
     """Return an error about ``surplus``, recompiles of ``f`` with a cause that the baseline does not have, or
-    has less often. They are in order of time. ``total`` is a message with the counts now and in the baseline;
-    None if no count grew."""
+    has less often. They are in order of time. ``total`` is a message with a count that grew, now and in the
+    baseline; None if no count grew."""
     last, cause = surplus[-1]
     times = message("baseline-times", n=len(surplus)) if len(surplus) > 1 else None
     return Finding(
@@ -306,8 +306,9 @@ def _recompiled(f: Function, surplus: Sequence[tuple[Compilation, Cause]], total
 
 
 def _counts(old: schema.Function, entry: FunctionEntry) -> Iterator[Finding]:
-    """Yield errors if a function was traced, lowered or compiled more often than in the baseline, or for
-    other causes. If there is no error and one of the counts fell, yield a note.
+    """Yield errors if a function was traced, lowered or compiled more often than in the baseline, or
+    recompiled more often for one of the causes. If there is no error and one of the counts fell, yield a
+    note.
 
     Args:
       old: the function in the baseline.

@@ -36,7 +36,8 @@ class FunctionEntry(msgspec.Struct):
 
     Attributes:
       saved: the figures as a baseline file keeps them.
-      programs: the function's compiled programs, in the order in which they were compiled.
+      programs: the function's programs (compiled, or only lowered), in the order in which they first
+        occurred.
       recompiles: cause as in ``saved.causes`` (``shape of batch['x'] (trace)``) -> the recompiles with this
         cause, as (compilation, cause).
     """
@@ -53,7 +54,8 @@ class Extracted(msgspec.Struct):
     Attributes:
       baseline: the figures as a baseline file keeps them.
       run: the run.
-      names: gives each function of the run a name that stays the same when lines move: ``train.py::step``.
+      names: gives each of the user's functions in the run a name that stays the same when lines move:
+        ``train.py::step``.
       functions: name (``train.py::step``) -> function.
       eager: name of the calling function -> operation outside jit -> its compilations.
       findings: key in a baseline file (``JX101 train.py::step batch['x']``) -> findings of the rules with
@@ -116,7 +118,8 @@ def minor(version: str | None) -> str | None:
 
 def finding_key(names: Names, run: Run, f: Finding) -> str:
     """Return the key of the finding ``f`` in a baseline file: ``JX101 train.py::step batch['x']``. Its parts
-    are the code, the function as ``names`` calls it, and the argument. They stay the same when lines move."""
+    are the code, the user's function (or else the function that contains the line of ``f``), and the
+    argument; without those that ``f`` does not have. They stay the same when lines move."""
     where = names.function(run.functions.get(f.function or ""))
     if where is None and f.source is not None:
         where = f"{names.file(f.source.file)}::{clean(f.source.function)}"

@@ -49,7 +49,8 @@ def loads(data: bytes, name: str = NAME) -> Baseline:
     """Parse ``data``, the bytes of a baseline file. Error messages call the file ``name``.
 
     Raises:
-      BaselineError: the file is damaged, has another format version, or contains impossible figures.
+      BaselineError: the file is no baseline, is damaged, has another format version, or contains impossible
+        figures.
     """
     if any(line.startswith((b"<<<<<<< ", b">>>>>>> ")) for line in data.splitlines()):
         raise BaselineError(
@@ -126,7 +127,7 @@ def read(path: Path) -> Baseline:
     """Read the baseline file ``path``.
 
     Raises:
-      BaselineError: the file is missing or too large, or ``loads`` cannot parse it.
+      BaselineError: the file cannot be read or is too large, or ``loads`` cannot parse it.
     """
     try:
         if not path.is_file():  # reading a pipe would block
@@ -167,8 +168,8 @@ def looks_like_one(path: Path) -> bool:
 
 
 def permitted(environ: Mapping[str, str]) -> None:
-    """Raise BaselineError if the environment variable CI is set, and not to ``0`` or ``false``, because
-    nobody would review a baseline written in CI."""
+    """Raise BaselineError if the environment variable CI is not empty, ``0`` or ``false``, because nobody
+    would review a baseline written in CI."""
     if environ.get("CI", "").casefold() not in ("", "0", "false"):
         raise BaselineError(
             f"the baseline is not updated in CI (CI={environ['CI']})",
@@ -182,7 +183,7 @@ def write(path: Path, baseline: Baseline, environ: Mapping[str, str]) -> None:
     variables.
 
     Raises:
-      BaselineError: the environment variable CI is set, or ``path`` cannot be written.
+      BaselineError: the environment variable CI forbids it (``permitted``), or ``path`` cannot be written.
     """
     permitted(environ)
     try:

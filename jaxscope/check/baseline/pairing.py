@@ -76,8 +76,8 @@ class Pair(NamedTuple):
 
     @property
     def resized(self) -> bool:
-        """Return whether shapes of arguments differ between the two programs of the pair. If so, larger
-        figures do not mean a worse program."""
+        """Return whether arguments that both programs of the pair have differ in shape, or their arguments
+        differ and none is in both. If so, larger figures do not mean a worse program."""
         return bool(self.changed) and not _same_shapes(self.old.arguments, self.new.arguments)
 
     def finding(

@@ -164,8 +164,8 @@ def _together(
     metric: Metric, code: str, advice: Message, per_device: bool = False, shown: int = 1
 ) -> Callable[..., Result]:
     """Return a check of the figures of ``metric`` in one program. If some grew, it returns a single
-    regression with ``code`` and ``advice``, whose title has the first ``shown`` figures, with ``per_device``
-    as bytes per device."""
+    regression with ``code`` and ``advice``, whose title has at most ``shown`` of them, with ``per_device`` as
+    bytes per device."""
 
     def check(pair: Pair, tolerance: float) -> Result:
         grew, fell = _sorted(metric, pair, tolerance)
@@ -219,8 +219,9 @@ def _first_source(pair: Pair, items: str, key: Callable[[Any], str], name: str) 
 
 
 def _products(pair: Pair, _: float) -> Result:
-    """Return a regression if matrix products of a kind (dtypes and precision) are new, or replace products of
-    another kind. More products of a known kind only mean a larger program. The tolerance is not used."""
+    """Return a regression if matrix products of a kind (dtypes and precision) are new in a program that had
+    others, or replace products of another kind. More products of a known kind only mean a larger program. The
+    tolerance is not used."""
     grew, fell = _sorted(metrics.PRODUCTS, pair)
     changed = [d for d in grew if fell or not d.before]
     if not changed or (not fell and not pair.old.products):

@@ -20,7 +20,8 @@ class Function(Saved, frozen=True):
         from the persistent cache.
       causes: main cause of a recompile (``shape of batch['x'] (trace)``) -> number of recompiles with this
         cause.
-      programs: the figures of the function's programs, in the order in which they were compiled.
+      programs: the figures of the function's programs (compiled, or only lowered), in the order in which they
+        first occurred.
     """
 
     traces: int = 0

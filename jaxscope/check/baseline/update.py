@@ -21,8 +21,9 @@ def update(path: Path, run: Run, state: str, chosen: Filter) -> int:
     findings that comments or options exclude. The tolerances in an existing file are kept.
 
     Raises:
-      BaselineError: the environment variable CI is set, or the file cannot be read or written.
-      JaxscopeError: the run is not complete, or compiled nothing.
+      BaselineError: the environment variable CI forbids it (``file.permitted``), or ``path`` is another file
+        than a baseline or cannot be written.
+      JaxscopeError: the run failed, is not complete, or compiled none of the user's functions.
     """
     file.permitted(os.environ)
     _require_complete(run, state)

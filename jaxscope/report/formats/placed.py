@@ -1,5 +1,5 @@
-"""Findings with their file and line, for other programs. File names are relative to the directory in which
-the check runs."""
+"""Findings with their file and line, for other programs. File names are relative to directories that the
+caller gives, such as that in which the check runs."""
 
 from __future__ import annotations
 

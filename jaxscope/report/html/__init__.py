@@ -1,8 +1,8 @@
 """Write the report of a run as one HTML document that needs no network, because its styles and its script are
 part of it.
 
-The document has the same sections as the text report. It is complete without JavaScript; the script adds
-zooming, filters and keyboard shortcuts.
+The document has the sections of the text report, a timeline and the compiled programs. It is complete without
+JavaScript; the script adds zooming, filters and keyboard shortcuts.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def _paragraph(line: Line, heading: str, below: str | None) -> Iterator[Html]:
 
 
 def _indented(line: Line) -> str:
-    """Return the CSS class that indents ``line`` as in the text report: ``in2`` for two spaces."""
+    """Return the CSS class that indents ``line`` as in the text report: ``in1`` for two spaces."""
     return f"in{min(line.indent // 2, 6)}"
 
 

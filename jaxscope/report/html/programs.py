@@ -35,8 +35,8 @@ STEP, RADIUS = 44, 13
 
 def section(run: Run, places: Places, *, everything: bool) -> Html | None:
     """Return the HTML report's section on the programs of the user's functions, those of the slowest function
-    first. Return None if none was recorded. ``places`` shortens file names. ``everything`` (``--all``) lists
-    all rows about each program."""
+    first. Return None if none was recorded. ``places`` shortens file names. ``everything`` (``--all``)
+    shortens fewer lists."""
     found: dict[str, list[Compilation]] = {}
     for f in sections.ranked(run, lambda f: f.user):
         for _, c in run.numbered(f):
@@ -62,7 +62,7 @@ def entry(
       compilations: the compilations that produced the program.
       places: shortens file names.
       open_: whether the program is unfolded when the reader opens the page.
-      everything: shorten no lists (``--all``).
+      everything: shorten fewer lists (``--all``).
     """
     c = compilations[0]
     texts = run.texts_of(run.programs[id])
@@ -85,8 +85,8 @@ def entry(
 
 
 def _memory(memory: Memory) -> Html | None:
-    """Return a bar (SVG) that shows a program's memory on one device: arguments, results, temporaries. None
-    if there is nothing to draw."""
+    """Return a bar (SVG) that shows a program's memory on one device: arguments, results, temporaries, code.
+    None if there is nothing to draw."""
     shared = MEMORY_PARTS["alias_bytes"]  # counted twice: as arguments and as results
     parts = [(name, n) for name, n in memory_parts(memory) if name != shared]
     total = sum(n for _, n in parts)
@@ -126,7 +126,8 @@ def _memory(memory: Memory) -> Html | None:
 
 def _meshes(hlo: Compiled) -> Iterator[Html]:
     """Yield HTML with a drawing of the device mesh for each set of mesh axes over which collectives
-    communicate. It shows how much each device sends. Large meshes are not drawn."""
+    communicate. It shows how much each device sends. A mesh that is large, or has more than two axes, is not
+    drawn."""
     mesh = hlo.mesh or []
     large = [(name, n) for name, n in mesh if n > 1]
     drawable = (

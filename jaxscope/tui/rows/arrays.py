@@ -302,8 +302,8 @@ def _growing(snapshots: Snapshots, r: Row) -> bool:
 
 
 def growth(snapshots: Snapshots, prefix: str, shown: int, width: int) -> str:
-    """Draw the bytes of the arrays below the name ``prefix`` as bars, one for each of the last ``width``
-    snapshots up to the snapshot with the index ``shown``. The largest value has the highest bar."""
+    """Draw the bytes of the arrays with the name ``prefix`` or below it as bars, one for each of the last
+    ``width`` snapshots up to the snapshot with the index ``shown``. The largest value has the highest bar."""
     return sparkline([sums.get(prefix, 0) for sums in snapshots.sums[max(0, shown + 1 - width) : shown + 1]])
 
 

@@ -47,8 +47,8 @@ def rows(programs: Mapping[str, Program], texts: Mapping[str, Texts]) -> list[Ro
 
 
 def _look(c: Collective) -> tuple[object, ...]:
-    """Return the properties of a collective that its table row shows, without its name. Collectives of a
-    program with equal properties share one row."""
+    """Return the properties by which the table distinguishes collectives of a program. Those with equal
+    properties share one row."""
     axes = None if c.axes is None else tuple(c.axes)
     line = (c.source.file, c.source.line) if c.source is not None else None
     return (
@@ -191,8 +191,8 @@ def _origin_columns(run: Run, places: Places) -> list[Column[Row]]:
 def mesh(r: Row, texts: Mapping[str, Texts], width: int) -> list[list[Part]]:
     """Draw the mesh of the program of ``r``, a row of collectives: bars for the bytes that each device sends
     over each axis in one call of the program, and below them the devices, with thick lines along the axes
-    over which the row's collectives communicate. A large mesh has no drawing of the devices. Return an empty
-    list if the mesh is unknown.
+    over which the row's collectives communicate. The devices are not drawn for a large mesh or one of many
+    axes. Return an empty list if the mesh is unknown.
 
     Args:
       texts: the analyzed texts by program id.

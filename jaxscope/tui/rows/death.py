@@ -28,7 +28,8 @@ def why(run: Run, output: Sequence[str], places: Places, *, brief: bool = False)
     Args:
       output: the last lines that the program printed.
       places: shortens file names.
-      brief: show only the innermost frame and the total of the live arrays.
+      brief: show only the innermost frame and the total of the live arrays; without effect if only ``output``
+        shows the error.
     """
     main = run.main
     died = main.died if main is not None else None

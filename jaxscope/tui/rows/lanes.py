@@ -15,7 +15,7 @@ SHORTEST_S = 1e-3  # the shortest part of the run that can be drawn
 
 class Axis(msgspec.Struct, frozen=True):
     """The part of the run that is drawn: it lasts ``length`` seconds and begins ``begin`` seconds after the
-    run."""
+    start of the run."""
 
     length: float
     begin: float = 0.0

@@ -67,7 +67,8 @@ class Machine(NamedTuple):
     compiled), under one setting of ``--vary``.
 
     Attributes:
-      name: the target and the settings, for example ``v5e:4x4 MESH=4x4``; None: the host of the main run.
+      name: the target, or the host of another run, and the settings: ``v5e:4x4 MESH=4x4``; None: the host of
+        the main run.
       recording: the run with the programs for this machine.
       target: the target; None: the devices on which ``recording`` ran.
     """
@@ -146,7 +147,7 @@ def named(found: Sequence[Machine], name: str | None) -> Machine:
 
 def called(machine: Machine) -> str:
     """Return the displayed name of a machine, cut to NAME characters: the name of the target, or the host
-    with its platform: ``host cpu``."""
+    with its platform, ``host cpu``, and the settings of ``--vary``."""
     name = machine.name
     if name is None:
         name = f"{_host(machine.recording)} {label_of(machine.recording.directory)}".rstrip()
@@ -422,7 +423,8 @@ def _sends(s: Seen, _: int) -> str:
 
 def _memory(s: Seen, _: int) -> str:
     """Return the memory that the program of ``s`` uses on a device, with the capacity if known: ``3.2 MiB of
-    15.8 GiB``. If the use is unknown, return the state of the program: ``compiling``."""
+    15.8 GiB``, or ``does not fit: 20.3 GiB``. If the use is unknown, return the state of the program:
+    ``compiling``."""
     used = capacity = None
     if s.program is not None and s.machine.target is None:
         own = (s.compilation.compiled if s.compilation is not None else None) or s.program.compiled

@@ -64,8 +64,8 @@ def drawn(g: Group, width: int) -> Lines:
 def _grid(
     axes: Sequence[tuple[str, int]], cells: Sequence[Cell], parts: dict[tuple[int, ...], int], width: int
 ) -> Lines:
-    """Draw the devices of a mesh: columns for its last axis and rows for the others. If the mesh has a single
-    axis, its devices fill several rows.
+    """Draw the devices of a mesh: columns for its last axis and rows for the others. A row that is too long
+    is divided into several.
 
     Args:
       axes: (name, size) of each axis of the mesh.

@@ -232,7 +232,8 @@ class ProgramView(ByMachine):
                 self.source.go_to(line - 1, center=True)
 
     def _follow(self, view: LineView) -> None:
-        """Mark in the other panes the lines that correspond to the line under the cursor of ``view``."""
+        """Mark the lines of the panes that correspond to the line under the cursor of ``view``, and describe
+        them in the line below the panes. Show another source file if they are in one."""
         places: list[links.Place]
         if view is self.source:
             places = [(self.file, view.cursor + 1)] if self.file is not None else []
