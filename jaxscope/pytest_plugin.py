@@ -365,8 +365,9 @@ def _marks_of(item: pytest.Item) -> Iterator[tuple[str, Judge]]:
     seen = set()
     for mark in item.iter_markers():
         if mark.name in MARKS:
-            named = {k: v for k, v in mark.kwargs.items() if k in ("functions", "function", "kind")}
-            about = f"{mark.name} {named} {mark.args[1:]}"
+            judge = marks.read(mark.name, mark.args, mark.kwargs)
+            given = inspect.signature(marks.MARKS[mark.name]).bind(*mark.args, **mark.kwargs).arguments
+            about = (mark.name, *(str(given.get(k)) for k in ("functions", "function", "kind")))
             if about not in seen:
                 seen.add(about)
-                yield mark.name, marks.read(mark.name, mark.args, mark.kwargs)
+                yield mark.name, judge

@@ -460,6 +460,25 @@ def test_a_mark_that_a_fixture_adds_is_checked_where_it_is_the_only_one(tmp_path
     assert "where nothing may compile" in said["test_compiles"][1]
 
 
+class Item:
+    """A test with these marks, the nearest first."""
+
+    def __init__(self, *marks):
+        self.iter_markers = lambda: [m.mark for m in marks]
+
+
+def test_marks_about_other_functions_or_collectives_are_all_checked_and_of_equal_ones_the_nearest():
+    mark = pytest.mark
+    for marks, checked in (
+        ([mark.max_collectives("all-gather", 1), mark.max_collectives("all-reduce", 1)], 2),
+        ([mark.max_collectives("all-gather", 1), mark.max_collectives(kind="all-gather", count=2)], 1),
+        ([mark.max_compilations(1, "f"), mark.max_compilations(2, function="f")], 1),
+        ([mark.no_recompiles(after=1), mark.no_recompiles(2, ["f"])], 2),
+        ([mark.no_recompiles(after=1), mark.no_recompiles], 1),
+    ):
+        assert len(list(pytest_plugin._marks_of(Item(*marks)))) == checked, marks
+
+
 def test_the_plugin_is_an_entry_point_and_knows_all_marks():
     import tomllib
 

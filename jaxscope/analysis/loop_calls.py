@@ -550,16 +550,24 @@ def stays_the_same(node: ast.expr, repeated: Sequence[ast.AST]) -> bool:
         return False
     if node.id not in names_set(repeated):
         return True
-    stores = [n for r in repeated for n in ast.walk(r) if isinstance(n, ast.Name) and n.id == node.id]
     values = [
         n.value
         for r in repeated
         for n in ast.walk(r)
         if isinstance(n, ast.Assign) and [root(t) for t in n.targets] == [node.id]
     ]
-    sets = [n for n in stores if not isinstance(n.ctx, ast.Load)]
-    return len(sets) == len(values) and all(
-        isinstance(v, ast.Call) and stays_the_same(v, repeated) for v in values
+    sets = [
+        n
+        for r in repeated
+        for n in ast.walk(r)
+        if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript))
+        and not isinstance(n.ctx, ast.Load)
+        and root(n) == node.id
+    ]
+    return (
+        bool(sets)
+        and len(sets) == len(values)
+        and all(isinstance(v, ast.Call) and stays_the_same(v, repeated) for v in values)
     )
 
 

@@ -128,6 +128,8 @@ def test_arguments_are_matched_with_the_parameters():
         ("key", "key = jax.random.key(i)", False),
         ("key", "key = jax.random.key(0)\nkey += 1", False),
         ("key", "for key in keys: pass", False),
+        ("state", "state.x += 1", False),
+        ("state", "state['x'] = 1", False),
         ("jax.random.PRNGKey(3)", "pass", True),
         ("jax.random.PRNGKey(seed)", "pass", False),
         ("self.key", "self.key = 1", False),
