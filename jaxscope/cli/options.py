@@ -18,14 +18,14 @@ USAGE = "jaxscope run [options] (script.py | -m module | -c code | dir) [args...
 DESCRIPTION = """\
 Run a program as python would, and record every function that JAX traces, lowers and compiles: the line that
 called it, its arguments and the time it took. jaxscope uses the Python in which it is installed. Your program
-is not changed and keeps its output, its exit code and its signals.
+is not changed: its output, exit code and signals stay the same.
 """
 
 EXAMPLES = """\
 examples:
   jaxscope run train.py --lr 0.1          --lr is an option of train.py
   jaxscope run -m package.train           a module, as with python -m
-  jaxscope run --live train.py            one line on stderr for each recompile, at once
+  jaxscope run --live train.py            print a line on stderr as soon as something recompiles
   jaxscope run --detach train.py          leave it running, even when this terminal closes
   jaxscope run -q -o out/run1 train.py    record into this directory, print no summary
   jaxscope run --target v5e:4x4 --vary 'MESH=8x2,4x4' train.py    run once per mesh and compare the programs
@@ -221,13 +221,13 @@ def _add_how_it_runs(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--detach",
         action="store_true",
-        help="return at once and leave the program running without this terminal",
+        help="return immediately, and leave the program running without this terminal",
     )
     group.add_argument(
         "--compare-ranks",
         action=argparse.BooleanOptionalAction,
         help="in a job of many processes (ranks), print a line as soon as ranks compile different programs,"
-        " or wait for a rank that does not reach the same program (default: yes, for up to 256 ranks)",
+        " or wait for a rank that does not run the same program (default: yes, for up to 256 ranks)",
     )
     group.add_argument(
         "--ranks-patience",

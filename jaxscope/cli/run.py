@@ -143,7 +143,7 @@ def _limits(opts: argparse.Namespace, rounds: list[Round]) -> dict[str, Any] | N
     found = check.options(sweep.checks(opts.check, rounds))
     if opts.detach:
         raise UsageError(
-            "--check has to wait for the end of the program, but --detach returns at once",
+            "--check has to wait for the end of the program, but --detach returns immediately",
             hint="leave out --check, and when the program has ended: jaxscope check",
             slug="usage",
         )

@@ -19,7 +19,7 @@ from jaxscope.log.store import RunDir
 TERMINATED = 128 + signal.SIGTERM
 
 DESCRIPTION = """\
-Open a run in the terminal interface: what compiles now, every function with its compilations and their
+Open a run in the terminal interface: what JAX compiles now, every function with its compilations and their
 causes, source lines next to StableHLO and HLO, collectives, live arrays, findings and the program's output.
 If the run is not finished, the view updates while it continues; leaving the view does not stop the run.
 Without a terminal, the command prints the text report.

@@ -53,7 +53,7 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
     if not shown and not traced:
         return
     yield BLANK
-    yield line((TITLE, "title"), f"  about, of {seconds(times.seconds)}")
+    yield line((TITLE, "title"), f"  (approximate, {seconds(times.seconds)} in total)")
     for s in shown:
         yield line(*words.part(s, places), right=words.share(s.seconds, times), indent=2, hang=2)
     compiling = sum(s.seconds for s in every if s.doing == COMPILING)

@@ -106,7 +106,7 @@ def without_advice(run: Run, places: Places) -> Iterator[Line]:
     if parts:
         yield BLANK
         yield line(
-            ("Long compilations without a finding, mostly first ones: ", "dim"),
+            ("Long compilations without a finding (mostly first calls): ", "dim"),
             "; ".join(parts),
             hang=2,
         )
@@ -204,14 +204,14 @@ def not_yours(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
         return
     kinds = Counter(f.seen.eager for f in functions)
     what = [count(kinds[True], "operation")] if kinds[True] else []
-    what += [count(kinds[False], "function of a library", "functions of libraries")] if kinds[False] else []
+    what += [count(kinds[False], "library function")] if kinds[False] else []
     sites = by_site(compilations, places)
     shown = [f"{s} ({n:,}x, {seconds(t)})" for s, t, n in sites[: function_summary.SITES]]
     if len(sites) > len(shown):
         shown.append(count(len(sites) - len(shown), "more line"))
     yield line(
         (OUTSIDE, "title"),
-        f"  {count(sum(f.compiled for f in functions), 'compilation')} of {listed(what)}",
+        f"  {count(sum(f.compiled for f in functions), 'compilation')}: {listed(what)}",
         (f"  {listed(shown)}" if shown else "", "dim"),
         right=(seconds(sum(f.seconds for f in functions)), "bold"),
         hang=4,

@@ -52,7 +52,7 @@ def printed(run, **more):
 def test_the_longest_lines_are_listed_with_what_is_done_there(recorded):
     assert printed(recorded(*TIMES)) == [
         "",
-        "Time of the main thread, by line about, of 10.0 s",
+        "Time of the main thread, by line (approximate, 10.0 s in total)",
         "Python code train.py:7 in Trainer.fit 6.3 s 63 %",
         "operations outside jit train.py:31 1.4 s 14 %",
         "tracing, lowering and compiling, all lines together 2.0 s 20 %",

@@ -55,7 +55,7 @@ Findings
            similar earlier one)  (step 380, train.py:140)
            → pass batch['ids'] as a jax.Array in every call: jnp.asarray(x)
 
-Long compilations without a finding, mostly first ones: eval_step: 9.2 s, 21 %
+Long compilations without a finding (mostly first calls): eval_step: 9.2 s, 21 %
   (train.py:150); train_step: 8.8 s, 20 % (train.py:140)
 
 Your functions, slowest first
@@ -76,8 +76,8 @@ main.<lambda>  data.py:31                                                  1.6 s
                 created again at data.py:31  (steps 1 to 11, 1.4 s together,
                 train.py:33)
 
-Outside your functions  23 compilations of 1 operation and 1 function of   2.0 s
-    a library  train.py:52 (3x, 0.96 s), train.py:31 (13x, 0.69 s) and
+Outside your functions  23 compilations: 1 operation and 1 library         2.0 s
+    function  train.py:52 (3x, 0.96 s), train.py:31 (13x, 0.69 s) and
     train.py:40 (7x, 0.37 s)
 
 Not recorded  trace_frame: jax._src.pjit._trace_for_jit has no local fun

@@ -71,7 +71,7 @@ def test_what_its_siblings_are_split_over_is_distinguished_from_plain_data_paral
     )
     assert words.title(mistake) == (
         "params['emb'] is replicated 8 times over mesh axes 'dp' and 'tp' (params['up'] and 1 other array of params are sharded "
-        "over 'tp'): it takes 128.0 MiB on each device, and 64.0 MiB less if it is sharded over 'tp'"
+        "over 'tp'): it takes 128.0 MiB on each device. If it is sharded over 'tp', it takes 64.0 MiB less"
     )
     assert (
         words.fix_text(mistake)
@@ -95,14 +95,14 @@ def test_with_the_mistake_mended_another_thing_is_reported(found):
 def test_where_nothing_of_the_tree_is_split_the_largest_axis_is_advised(found):
     [finding] = found(look(array("params['emb']", 0, 8), array("other", 1, 1)))
     assert words.title(finding) == (
-        "params['emb'] is replicated 8 times over mesh axes 'dp' and 'tp': it takes 128.0 MiB on each device, and 96.0 MiB less "
-        "if it is sharded over 'dp'"
+        "params['emb'] is replicated 8 times over mesh axes 'dp' and 'tp': it takes 128.0 MiB on each device. If it is "
+        "sharded over 'dp', it takes 96.0 MiB less"
     )
 
 
 def test_an_axis_that_no_dimension_divides_is_not_advised(found):
     [finding] = found(look(array("p['emb']", 0, 8, (2, 511)), array("p['up']", 3, 1)))
-    assert "less if it is sharded over 'tp'" in words.title(finding)
+    assert "it is sharded over 'tp', it takes" in words.title(finding)
 
 
 def test_where_no_dimension_divides_there_is_nothing_to_advise(found):
@@ -112,8 +112,8 @@ def test_where_no_dimension_divides_there_is_nothing_to_advise(found):
 def test_plain_data_parallelism_is_reported_in_one_sentence(found):
     [finding] = found(look(array("params['a']", 0, 8), array("params['b']", 0, 2), table=ONE))
     assert words.title(finding) == (
-        "params is replicated 8 times over mesh axis 'data': it takes 160.0 MiB on each device, "
-        "and 140.0 MiB less if it is sharded over 'data' (2 arrays; the largest: params['a'])"
+        "params is replicated 8 times over mesh axis 'data': it takes 160.0 MiB on each device. "
+        "If it is sharded over 'data', it takes 140.0 MiB less (2 arrays; the largest: params['a'])"
     )
 
 

@@ -97,8 +97,8 @@ TEMPLATES = {
         "limit the number of arrays in {container}, or copy them to the host with jax.device_get"
     ),
     "replicated-array": (
-        "{path} is replicated {copies} times over {axes}{like}: it takes {held} on each device,"
-        " and {saved} less if it is sharded over {axis!r}{arrays}"
+        "{path} is replicated {copies} times over {axes}{like}: it takes {held} on each device."
+        " If it is sharded over {axis!r}, it takes {saved} less{arrays}"
     ),
     "mesh-axis": "mesh axis {names}",
     "mesh-axes": "mesh axes {names}",

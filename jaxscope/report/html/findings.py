@@ -131,7 +131,7 @@ def needed_once(run: Run, places: Places) -> Html | None:
         el("code", sections.CACHE),
     )  # fmt: skip
     words = (
-        "Long compilations without a finding, mostly first ones, which the first run of a program cannot"
-        " avoid: each took at least a tenth of the compile time."
+        "Long compilations without a finding. Most are those of first calls, which the first run of a"
+        " program cannot avoid. Each took at least a tenth of the compile time."
     )
     return joined([el("p", words), *entries, cache if saved is not None else None])
