@@ -15,13 +15,13 @@ MAX_MESSAGE = 4000
 
 
 class Indivisible(msgspec.Struct, frozen=True):
-    """The error that a dimension of an argument cannot be split into equal parts.
+    """The error that a dimension of an argument or a result cannot be split into equal parts.
 
     Attributes:
       dimension: the index of the dimension.
       parts: the number of parts into which the sharding splits the dimension.
       size: the size of the dimension.
-      path: the path of the argument; None: it is not in the message.
+      path: the path of the argument or result; None: it is not in the message.
     """
 
     dimension: int

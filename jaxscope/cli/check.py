@@ -39,8 +39,9 @@ Baselines from another JAX minor version, platform or device count are skipped w
 --strict).
 
 The exit code is 0 if all checks pass, 1 if one fails, 2 if the command line is wrong or an option cannot be
-checked in this run (the others are still checked). What is unknown is reported in a note. With --strict, notes count as
-failures, except findings that are reported because of measured seconds: another run may not have them.
+checked in this run (the others are still checked). What is unknown is reported in a note. With --strict,
+notes count as failures, except findings that are reported because of measured seconds: another run may not
+have them.
 """
 EXAMPLES = """\
 examples:
@@ -90,7 +91,9 @@ def _add_checks(parser: argparse.ArgumentParser) -> None:
         help="compare with this file (default: jaxscope-baseline.json in the project's directory)",
     )
     parser.add_argument(
-        "--update-baseline", action="store_true", help="write the baseline from this run, then check against it (not in CI)"
+        "--update-baseline",
+        action="store_true",
+        help="write the baseline from this run, then check against it (not in CI)",
     )
     parser.add_argument(
         "--target",

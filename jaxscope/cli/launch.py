@@ -42,7 +42,7 @@ def add_parser(subparsers: Any) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Run ``jaxscope launch``: run the job and print its summary. Return the exit code of the first process
-    that failed, 0 if none failed, or 2 if no words are given."""
+    that failed, 0 if none failed, or 2 if nothing follows ``launch`` on the command line."""
     from jaxscope.launch import ranks
 
     parser = options.parser()

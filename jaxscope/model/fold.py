@@ -113,7 +113,7 @@ class Fold:
 
     def _without_process(self, event: ev.AnyEvent | ev.Unknown) -> None:
         """Add ``event``, which belongs to no process of the program, to the records: the end of the program,
-        XLA's output on stderr, a compilation for a target (a machine given by ``--target``), or an unknown
+        XLA's warnings on stderr, a compilation for a target (a machine given by ``--target``), or an unknown
         kind of event."""
         if isinstance(event, ev.Unknown):
             self.unknown[event.kind] = self.unknown.get(event.kind, 0) + 1

@@ -121,8 +121,9 @@ class Job:
         return [n for n in range(min(self.size or 0, 1 << 20)) if n not in have]
 
     def groups(self) -> list[list[Rank]]:
-        """Return groups of ranks (processes of the job) that compiled equal programs, those of the main
-        thread in the same order. The largest group comes first; of several, the one with the lowest rank."""
+        """Return groups of ranks (processes of the job) that compiled equal programs. Only programs that run
+        on several processes count, and the order of those that calls of the main thread compiled. The largest
+        group comes first; of several, the one with the lowest rank."""
         if self._groups is None:
             found: dict[object, list[Rank]] = {}
             for rank in self.ranks:

@@ -435,9 +435,9 @@ class _Search:
         return found == {"stablehlo.dynamic_slice"}
 
     def _elements_read(self, operand: int, users: Sequence[int], depth: int) -> int | None:
-        """Return the greatest number of elements of the value ``operand`` that the operations ``users`` read:
-        they take slices of the value, or slices of elementwise results of it. Return None if they may read
-        all elements."""
+        """Return an upper bound of the number of elements of the value ``operand`` that all operations in
+        ``users`` together read: they take slices of the value, or slices of elementwise results of it. Return
+        None if they may read all elements, or if they read none."""
         total = 0
         for user in users if depth > 0 else ():
             if (user, operand) not in self._read:

@@ -60,8 +60,8 @@ TEMPLATES = {
         " the value of the previous iteration, which is computed already"
     ),
     "fix-copy-several": (
-        "keep the arrays of many iterations in a list, and copy them together (jax.device_get of the list), or"
-        " read the value of the previous iteration, which is computed already"
+        "keep the arrays of many iterations in a list, and copy them together (jax.device_get of the"
+        " list), or read the value of the previous iteration, which is computed already"
     ),
     "also-line": "{first}. Line {numbers} waits, too{saved}",
     "also-lines": "{first}. Lines {numbers} wait, too{saved}",

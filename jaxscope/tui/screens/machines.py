@@ -43,7 +43,7 @@ class ByMachine(View):
 
     def say_machines(self, c: Compilation | None) -> None:
         """Show the line of machines (the host and the targets) with the selected one marked; empty if there
-        is only the host. ``c`` is the compilation whose state is shown for each target. None: each target
+        is only one machine. ``c`` is the compilation whose state is shown for each target. None: each target
         shows the state of one of its programs, preferably of one that still compiles or failed."""
         key = {a.id: actions.spelled(a.keys) for a in self.scope.actions}
         keys = key["machines.next"], key["machines.beside"]
