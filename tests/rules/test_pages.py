@@ -70,8 +70,8 @@ ON_A_CPU = round(memory_scale.WORTH_A_NOTE * memory_scale.ASSUMED) >> 20
 EACH_LINE = f"at most {n(call_places.PLACES)} lines call the"
 STATED = {
     "JX101": (
-        f"at most {n(bucketing.MOST)} sizes, all of them powers of two from {arguments.SMALLEST} on",
-        f"at most {n(bucketing.MOST)} sizes, at least {n(arguments.CALLS_A_SIZE)} calls for each",
+        f"at most {n(bucketing.MOST)} sizes, all of them powers of two and at least {arguments.SMALLEST}",
+        f"at most {n(bucketing.MOST)} sizes, at least {n(arguments.CALLS_A_SIZE)} calls for each size",
         EACH_LINE,
     ),
     "JX102": (EACH_LINE,),
@@ -85,9 +85,9 @@ STATED = {
     "JX109": (EACH_LINE,),
     "JX110": (EACH_LINE,),
     "JX120": (EACH_LINE,),
-    "JX127": (f"at least {fast_path.MANY} numbers", f"from {fast_path.VERY_MANY} numbers"),
-    "JX123": (f"{n(fast_path.FEW).capitalize()} such calls for each program",),
-    "JX125": (f"{n(fast_path.FEW).capitalize()} such calls for each program",),
+    "JX127": (f"at least {fast_path.MANY} numbers", f"at least {fast_path.VERY_MANY} numbers"),
+    "JX123": (f"Up to {n(fast_path.FEW)} such calls for each program",),
+    "JX125": (f"Up to {n(fast_path.FEW)} such calls for each program",),
     "JX132": (
         f"at least {n(many_compilations.FEWEST)} of its last {many_compilations.WINDOW} calls",
         f"at least {n(many_compilations.FEWEST)} times",
@@ -98,13 +98,14 @@ STATED = {
         f"or {share(many_compilations.SHARE * many_compilations.SOME)} if the line causes at least"
         f" {many_compilations.BARRAGE} compilations",
         f"one of {n(outside_jit.SEVERAL)} or more",
-        f"from {share(many_compilations.ONCE)} of the total time on.",
+        f"its compilations took at least {share(many_compilations.ONCE)} of the total time.",
         f"at least {many_compilations.BARRAGE} compilations in {n(many_compilations.FEW_LINES)} or more lines",
         f"at least {share(many_compilations.TOGETHER)} of the total time",
     ),
     "JX202": (
         f"at least {n(unrolled_loops.TURN)} operations {n(unrolled_loops.TURNS)} times or more",
-        f"have {unrolled_loops.LARGE_TURN * unrolled_loops.TURNS} or more, are at least {share(unrolled_loops.SMALL_TURNS)}",
+        f"have {unrolled_loops.LARGE_TURN * unrolled_loops.TURNS} or more operations, which are at least"
+        f" {share(unrolled_loops.SMALL_TURNS)}",
         f"at least {unrolled_loops.FEW_DRAWS} times",
     ),
     "JX204": (
@@ -120,7 +121,7 @@ STATED = {
         f"at least {cheaper_forms.LEAST:,} operations in one call ({each_program.MANY:,} if",
         f"at least {share(cheaper_forms.SHARE)} of the program's operations",
         f"{cheaper_forms.LEAST // cheaper_forms.IN_LOOP:,} in one",
-        f"{each_program.FASTER} times as many, and draws",
+        f"save {each_program.FASTER} times as many operations",
         "at most a quarter" if cheaper_forms.TIMES == 4 else "",
         f"counts as {broadcast_sums.ELEMENT} operations",
     ),
@@ -150,7 +151,8 @@ STATED = {
     "JX508": (f"at least {b(programs.MIB)} together",),
     "JX509": (
         f"at least {share(devices.SHARE)} of the larger amount",
-        f"at least {NOTED} of a device's memory (a warning from {WARNED} on)",
+        f"at least {NOTED} of a device's memory",
+        f"a warning if the difference is at least {WARNED}",
         f"at least {ON_A_CPU} MiB",
     ),
     "JX510": (f"at least {share(devices.FULL)} were in use",),
@@ -159,7 +161,7 @@ STATED = {
         f"less than {b(transfers.LITTLE)}",
         f"less than {b(transfers.SMALL)} that take less than {share(transfers.FEW)} of the run's time",
     ),
-    "JX213": (f"at least {NOTED} of the memory", f"a warning from {WARNED} on"),
+    "JX213": (f"at least {NOTED} of the memory", f"a warning if it takes at least {WARNED}"),
     "JX514": (
         f"at least {NOTED} of the memory of a device",
         f"at most {share(unused_results.FEW)} of the elements along the first axis",
@@ -179,23 +181,27 @@ STATED = {
         f"less than {share(transfers.FEW)} of the run's time",
         "(on a CPU a tenth" if transfers.FEW_ON_A_CPU == 0.1 else "",
     ),
-    "JX212": (share(batched_branches.FEWEST), "from half of them" if batched_branches.MUCH == 0.5 else ""),
+    "JX212": (
+        share(batched_branches.FEWEST),
+        "at least half of the program's operations" if batched_branches.MUCH == 0.5 else "",
+    ),
     "JX214": (
         f"at least {tables.LEAST:,} numbers",
         "at most an eighth of the rows" if tables.TIMES == 8 else "",
         share(row_gradients.SHARE),
-        "from half of them" if row_gradients.MUCH == 0.5 else "",
+        "at least half of the program's operations" if row_gradients.MUCH == 0.5 else "",
     ),
     "JX306": (
         f"the first {rounding.ROWS:,} rows and {rounding.COLUMNS} columns",
-        f"needs {100 * precision.MERGED:.0f} % of",
+        f"at least {100 * precision.MERGED:.0f} % are equal in float32",
+        f"At least {100 * precision.MERGED:.0f} % of the integers",
     ),
     "JX516": ("at most a sixteenth" if temporaries.TIMES == 16 else "",),
     "JX607": (f"at least {copied_arrays.PARTS} times as large",),
     "JX608": (
         f"at least {share(line_times.CALLS_SHARE)} of the program",
-        f"From {line_times.CALLS_MUCH:.0%} on".replace("%", " %"),
-        f"{line_times.SMALL:,} together",
+        f"at least {line_times.CALLS_MUCH:.0%}, else a note".replace("%", " %"),
+        f"is at most {line_times.SMALL:,}",
     ),
     "JX609": (f"at least {share(debug_settings.SHARE)} of its time",),
     "JX602": (f"at least {b(transfers.LARGE)} at a time", f"{n(transfers.OFTEN)} times or more"),
