@@ -10,7 +10,9 @@ from jaxscope.analysis.stablehlo.broadcast_sums import DISTANCES, OUTER
 from jaxscope.analysis.stablehlo.cheaper_forms import (
     BANDED,
     CHOICE,
+    FULL,
     KERNEL,
+    LENGTH,
     ONE_HOT,
     PART,
     POSITIONS,
@@ -50,6 +52,8 @@ TITLES = {
     "real-transform": message("transform-of-real"),
     "drawn-by-scores": message("categorical-of-many"),
     "large-kernel": message("convolution-with-large-kernel"),
+    "transform-length": message("transform-of-prime-length"),
+    "full-decomposition": message("vectors-that-are-not-read"),
     DISTANCES: message("sum-of-squared-differences"),
     OUTER: message("sum-of-three-factors"),
 }
@@ -65,6 +69,8 @@ FIXES = {
     "real-transform": message("fix-rfft"),
     "drawn-by-scores": message("fix-choice"),
     "large-kernel": message("fix-fftconvolve"),
+    "transform-length": message("fix-fast-length"),
+    "full-decomposition": message("fix-full-matrices"),
     DISTANCES: message("fix-distances-by-product"),
     OUTER: message("fix-sum-as-product"),
 }
@@ -76,7 +82,8 @@ def costly_form(run: Run) -> Iterator[Finding]:
     seen = set[tuple[object, str]]()
     for p, f, texts in users(run):
         for form in texts.stablehlo.cheaper_forms if texts.stablehlo is not None else ():
-            same = form.source or f.id, form.kind
+            # The lengths of all transforms of a convolution change together: one finding.
+            same = form.source if form.source is not None and form.kind != LENGTH else f.id, form.kind
             if same in seen or not _matters(run, p, f, form) or not _is_written(run, form):
                 continue
             if form.in_loop and form.kind in (PART, POSITIONS) and not _is_repeated(texts, form):
@@ -87,6 +94,10 @@ def costly_form(run: Run) -> Iterator[Finding]:
             written = _written_exponent(run, form)
             title = _title(f, form, written)
             line = form.source or p.compilations[-1].site
+            if form.kind == LENGTH:
+                forms = texts.stablehlo.cheaper_forms if texts.stablehlo is not None else ()
+                placed = [a.source for a in forms if a.kind == LENGTH and a.source is not None]
+                line = min(placed, key=lambda at: at.place, default=line)
             # Tensor processing units multiply matrices faster than they pick rows.
             minor = form.kind == REAL or (form.kind == ONE_HOT and run.platform == "tpu")
             saved = 1 - form.cheaper / form.operations
@@ -168,10 +179,16 @@ def _is_repeated(texts: Texts, form: CheaperForm) -> bool:
 
 
 def _is_written(run: Run, form: CheaperForm) -> bool:
-    """Return whether the user's line has what the advice is about: ``fft``, ``convolve`` or a power. True for
-    forms of all other kinds."""
+    """Return whether the user's line has what the advice is about: ``fft``, ``svd``, ``convolve`` or a power.
+    True for forms of all other kinds."""
     # Other functions of JAX use Fourier transforms, too, and fftconvolve does not compute a correlation.
-    names = {REAL: ("fft",), KERNEL: ("convolve",), POWER: ("**", "pow")}.get(form.kind, ())
+    names = {
+        REAL: ("fft",),
+        KERNEL: ("convolve",),
+        LENGTH: ("fft",),
+        FULL: ("svd",),
+        POWER: ("**", "pow"),
+    }.get(form.kind, ())
     line = sources.line(run, form.source) if form.source is not None else ""
     return not names or any(name in line for name in names)
 

@@ -16,7 +16,7 @@ _MOVES = frozenset(
 ) | {"stablehlo.while", "stablehlo.case", "stablehlo.if", "stablehlo.get_tuple_element"}
 _CONTRACTED = re.compile(r"contracting_dims = \[([\d, ]*)\]")
 _LABELS = re.compile(r"dim_numbers = \[([^\]]*)\]x\[([^\]]*)\]")
-_LENGTHS = re.compile(r"length = \[([\d, ]*)\]")
+LENGTHS = re.compile(r"length = \[([\d, ]*)\]")
 # LAPACK's, cuSOLVER's and XLA's names of matrix decompositions, and of solvers with two operands
 _DECOMPOSES = re.compile(
     r"cholesky|potrf|getrf|geqrf|orgqr|syevd|heevd|geev|gesdd|gesvd|eigh|lu_decomp|\bqr", re.I
@@ -51,7 +51,7 @@ def operations(op: Op) -> int:
     if op.name in PRODUCTS and inputs:
         return 2 * elements * _contracted(op)
     if op.name == "stablehlo.fft":
-        return int(5 * elements * math.log2(max(2, math.prod(sizes(_LENGTHS, op.detail)))))
+        return int(5 * elements * math.log2(max(2, math.prod(sizes(LENGTHS, op.detail)))))
     shape = inputs[0].shape if inputs else None
     if op.name == "stablehlo.sort" and shape:
         return int(COMPARED * elements * math.log2(max(2, *(n or 0 for n in shape))))

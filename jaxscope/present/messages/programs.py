@@ -281,6 +281,16 @@ TEMPLATES = {
         " a product"
     ),
     "transform-of-real": "computes the complex Fourier transform of real numbers",
+    "transform-of-prime-length": "computes Fourier transforms whose length has a large prime factor",
+    "vectors-that-are-not-read": "computes singular vectors that nothing reads",
+    "fix-fast-length": (
+        "give all these transforms the length m = scipy.fft.next_fast_len(n), where n is the length now, and"
+        " take the first n numbers of the inverse transform: the numbers are padded with zeros anyway"
+    ),
+    "fix-full-matrices": (
+        "call jnp.linalg.svd(x, full_matrices=False): u then has as many columns, and vt as many rows, as"
+        " there are singular values"
+    ),
     "convolution-with-large-kernel": "computes a convolution with a large kernel directly",
     "categorical-of-many": "draws many times from the same probabilities with jax.random.categorical",
     "fix-choice": (

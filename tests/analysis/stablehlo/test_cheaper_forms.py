@@ -3,11 +3,13 @@
 The operations are those by construction: a product of n x k and k x m matrices takes 2 n k m.
 """
 
+import math
+
 import pytest
 
 from jaxscope.analysis.stablehlo.reading import analyze
 
-N = 300
+N, LONG = 300, int(5 * 40009 * math.log2(40009))  # a transform of 40,009 numbers
 FOUND = {
     # name: (the function, its arguments, {kind: (operations, operations of the cheaper form)})
     "matrices first": ("lambda a, b, v: a @ b @ v", "a, b, v", {"order": (2 * N**3 + 2 * N**2, 4 * N**2)}),
@@ -111,6 +113,14 @@ FOUND = {
         {"drawn-by-scores": (3 * 100 * 500 * N, 3 * (500 * 109 + 3 * N))},
     ),
     "real transform": ("jnp.fft.fft", "signal", {"real-transform": (5 * 2**14 * 14, 5 * 2**13 * 14)}),
+    "convolution of prime length": (
+        "lambda x, y: jnp.fft.irfft(jnp.fft.rfft(x, 40009) * jnp.fft.rfft(y[:10], 40009), 40009)", "signal, signal",
+        {"transform-length": (4 * LONG, LONG)},
+    ),
+    "vectors that nothing reads": (
+        "lambda a: (lambda u, s, vt: (u[:, :60] * s) @ vt)(*jnp.linalg.svd(a[:, :60]))", "a",
+        {"full-decomposition": (4 * N**2 * 60 + 22 * 60**3, 6 * N * 60**2 + 20 * 60**3)},
+    ),
     "real transform, and back": (
         "lambda x: jnp.fft.ifft(jnp.fft.fft(x) * 2).real", "signal", {"real-transform": (5 * 2**14 * 14, 5 * 2**13 * 14)}
     ),
@@ -148,6 +158,13 @@ NOT_FOUND = {
     "one-hot columns": ("lambda a, i: jax.nn.one_hot(i, 300).T @ a[:50]", "a, i"),  # adds rows up
     "labels": ("lambda a, i: -jnp.sum(jax.nn.one_hot(i, 300) * jax.nn.log_softmax(a[:50]))", "a, i"),
     "whole also used": ("lambda a, b: (jnp.diag(a @ b), (a @ b).sum())", "a, b"),
+    "convolution of another length": (
+        "lambda x, y: jnp.fft.irfft(jnp.fft.rfft(x, 40000) * jnp.fft.rfft(y[:10], 40000), 40000)", "signal, signal"
+    ),
+    "spectrum of prime length": ("lambda x: jnp.abs(jnp.fft.rfft(x, 40009)) ** 2", "signal"),
+    "all vectors": ("lambda a: jnp.linalg.svd(a[:, :60])[0]", "a"),
+    "few vectors": ("lambda a: jnp.linalg.svd(a[:, :60], full_matrices=False)", "a"),
+    "square matrix": ("lambda a: jnp.linalg.svd(a)[0][:, :60]", "a"),
     "complex": ("lambda x: jnp.fft.fft(jnp.exp(1j * x))", "signal"),
     "small kernel": ("lambda a, k: jax.scipy.signal.convolve2d(a, k[:3, :3], mode='same')", "a, k"),
     "channels": (
