@@ -165,6 +165,48 @@ def calls(source: str | None, line: int, names: frozenset[str]) -> bool:
     return found is not None and any(last_name(c.func) in names for c in found.calls.get(line, []))
 
 
+def calls_transformed(source: str | None, line: int, names: frozenset[str]) -> bool:
+    """Return whether a call that begins on ``line`` is one of a function with one of these ``names``, such as
+    ``grad``, or of a variable that this source sets to the result of such a call. Return False if the source
+    is unknown."""
+    found = syntax(source)
+    if found is None or line not in found.calls:
+        return False
+    made = {
+        target.id
+        for n in ast.walk(found.tree)
+        if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call) and last_name(n.value.func) in names
+        for target in n.targets
+        if isinstance(target, ast.Name)
+    }
+    return any(last_name(c.func) in names | made for c in found.calls[line])
+
+
+def index_with_mask(source: str | None, function: str) -> tuple[int, str] | None:
+    """Return the first place in ``function`` that indexes an array with a condition, as (line, source of the
+    index): ``x > 0`` in ``x.at[x > 0].set(0)``. Return None if there is none, or the source is unknown.
+    ``function`` is a qualified name."""
+    found = syntax(source)
+    name = function.rpartition(".")[2]
+    for block in found.blocks if found is not None else ():
+        if isinstance(block, FUNCTION) and block.name == name:
+            for n in ast.walk(block):
+                if isinstance(n, ast.Subscript) and _is_condition(n.slice):
+                    return n.lineno, ast.unparse(n.slice)
+    return None
+
+
+def _is_condition(node: ast.expr) -> bool:
+    """Return whether ``node`` is a comparison, or several of them with ``&``, ``|`` or ``~``."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
+        return _is_condition(node.left) and _is_condition(node.right)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+        return _is_condition(node.operand)
+    return isinstance(node, ast.Compare) and all(
+        isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)) for op in node.ops
+    )
+
+
 def further_calls(source: str | None, line: int, names: frozenset[str]) -> tuple[str, ...]:
     """Return the line numbers, as texts, of calls like the one on ``line``: ``critic.init(key, x)`` beside
     ``actor.init(key, x)``. These calls are on other lines of the same function, call a function or method

@@ -351,6 +351,8 @@ def _with_conditions(run: Run, p: Payer, fix: Fix, initializes: bool, creates: b
         fix = msgspec.structs.replace(fix, arguments={**fix.arguments, "parameters": True})
     if fix.kind == "jit" and (read := _reads_inside(run, p)) is not None:
         fix = extended(fix, "fix-reads-value", line=read.source, expression=read.text) or fix
+    elif fix.kind == "jit" and (masked := _index_with_mask(run, p)) is not None:
+        fix = extended(fix, "fix-mask-index", line=masked[0], condition=masked[1]) or fix
     if initializes:
         others = jit_decorators.further_calls(sources.of(run)(p.line.file), p.line.line, INIT)
         if others:
@@ -361,19 +363,42 @@ def _with_conditions(run: Run, p: Payer, fix: Fix, initializes: bool, creates: b
 def _reads_inside(run: Run, p: Payer) -> Transfer | None:
     """Return a copy to the host that a function called by the line ``p`` makes because Python needs the value
     (``if x > 0``, ``float(x)``); None if there is none."""
-    called: set[tuple[str, str]] = set()
-    for c in p.compilations:
-        for line in c.lines:
-            if line.place == p.line.place:
-                break
-            called.add((line.file, line.function))
-    called.discard((p.line.file, p.line.function))
+    called = _called(p)
     for t in transfers.transfers(run):
         at = t.source
         if t.direction == transfers.TO_HOST and at is not None and (at.file, at.function) in called:
             text = sources.line(run, at)
             if t.text and text and _needs_the_value(t.kind, text):
                 return t
+    return None
+
+
+def _called(p: Payer) -> dict[tuple[str, str], None]:
+    """Return (file, qualified name) of each function that the line ``p`` calls, directly or through others,
+    and that makes JAX compile."""
+    called: dict[tuple[str, str], None] = {}
+    for c in p.compilations:
+        for line in c.lines:
+            if line.place == p.line.place:
+                break
+            called[line.file, line.function] = None
+    called.pop((p.line.file, p.line.function), None)
+    return called
+
+
+def _index_with_mask(run: Run, p: Payer) -> tuple[Frame, str] | None:
+    """Return the first place at which a function that the line ``p`` calls, directly or through others,
+    indexes an array with a condition, and the condition as source; None if there is none."""
+    called = _called(p)
+    inside = dict(called)
+    for c in run.compilations.values():  # what they call may have been compiled at another line
+        functions = [(at.file, at.function) for at in c.lines]
+        outer = next((k for k, f in enumerate(functions) if f in called), 0)
+        inside |= dict.fromkeys(functions[:outer])
+    for file, function in inside:
+        found = jit_decorators.index_with_mask(sources.of(run)(file), function)
+        if found is not None:
+            return Frame(file, found[0], function), found[1]
     return None
 
 

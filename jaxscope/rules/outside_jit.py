@@ -93,8 +93,10 @@ def what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix |
     objects = paths if anew else []  # without private objects of the library
     changing = not anew and payers.sizes_change(run, p)
     source, n = sources.of(run)(p.line.file), p.line.line
-    # Under vmap, a traced function iterates, not the line.
+    # Under vmap, a traced function iterates, not the line. Under a gradient, NumPy cannot convert the array.
     traced = jit_decorators.calls(source, n, TRANSFORMS)
+    if unstacked and _is_transformed(run, p.line):
+        unstacked = []
     iterates = not traced or _iterated(run, p, unstacked) is not None
     if unstacked and iterates and _rows(unstacked) >= ROWS * (len(p.compilations) - len(unstacked)):
         why = SIZES if changing else None
@@ -131,6 +133,21 @@ def what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix |
             return SIZES if several else None, Fix(words, "jit"), again if several else at_once
         return why, Fix(_jit(run, p, jitted), "jit"), at_once
     return _for_library(run, p, jitted, (anew, changing), again, at_once)
+
+
+def _is_transformed(run: Run, line: Frame) -> bool:
+    """Return whether a compilation shows that the function that contains ``line`` also runs under ``grad``,
+    ``vmap`` or another transform."""
+    around = {
+        (at.file, at.line)
+        for c in run.compilations.values()
+        for k, inner in enumerate(c.lines)
+        if (inner.file, inner.function) == (line.file, line.function)
+        for at in c.lines[k + 1 :]
+    }
+    return any(
+        jit_decorators.calls_transformed(sources.of(run)(file), n, TRANSFORMS) for file, n in sorted(around)
+    )
 
 
 def _one_size(run: Run, p: Payer) -> Fix:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxscope.analysis import rewrap_site
+from jaxscope.analysis import jit_decorators, rewrap_site
 from jaxscope.analysis.jit_decorators import Jitted, advice, further_calls
 
 
@@ -136,3 +136,38 @@ def test_further_calls_are_in_the_same_function_with_as_many_arguments():
     assert further_calls(INITS, 2, frozenset({"init"})) == ("3",)
     assert further_calls(INITS, 1, frozenset({"init"})) == ()
     assert further_calls(None, 2, frozenset({"init"})) == ()
+
+
+MASKS = """
+def a(x):
+    x.at[0].set(1)
+    return x.at[(x > 0) & ~(x == 2)].set(0)
+
+class B:
+    def b(self, x, keys):
+        return x[[k for k in keys if k > 0]], x["a" in keys], x[x is None], x[keys < 3, 0]
+    def c(self, x):
+        return x[x >= self.least]
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "found"),
+    [("a", (4, "(x > 0) & ~(x == 2)")), ("B.b", None), ("B.c", (10, "x >= self.least")), ("d", None)],
+)
+def test_a_condition_as_an_index_is_found(function, found):
+    assert jit_decorators.index_with_mask(MASKS, function) == found
+    assert jit_decorators.index_with_mask(None, function) is None
+
+
+TRANSFORMED = """step = jax.value_and_grad(loss)
+value, grads = step(w)
+value = jax.grad(loss)(w)
+value = loss(w)
+"""
+
+
+@pytest.mark.parametrize(("line", "is_one"), [(1, True), (2, True), (3, True), (4, False), (5, False)])
+def test_calls_of_transformed_functions_are_known_also_by_their_variable(line, is_one):
+    names = frozenset({"grad", "value_and_grad"})
+    assert jit_decorators.calls_transformed(TRANSFORMED, line, names) is is_one

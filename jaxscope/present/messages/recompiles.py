@@ -534,6 +534,10 @@ TEMPLATES = {
         "{fix}. A jitted function cannot read the value of an array: leave {expression} at {line} outside"
         " of it. If an if or a while needs the value, write jax.lax.cond or jax.lax.while_loop instead"
     ),
+    "fix-mask-index": (
+        "{fix}. A jitted function cannot index with the condition {condition} at {line}: write"
+        " jnp.where(condition, new, old) instead"
+    ),
     "fix-also-inits": (
         "{fix}. Do the same at line {lines}, which uses the same operations and otherwise has to compile them"
     ),
