@@ -350,7 +350,11 @@ def _with_conditions(run: Run, p: Payer, fix: Fix, initializes: bool, creates: b
     if initializes or creates:
         fix = msgspec.structs.replace(fix, arguments={**fix.arguments, "parameters": True})
     if fix.kind == "jit" and (read := _reads_inside(run, p)) is not None:
-        fix = extended(fix, "fix-reads-value", line=read.source, expression=read.text) or fix
+        line = sources.line(run, read.source) if read.source is not None else ""
+        if read.kind == "bool" or _CONDITION.search(line):
+            fix = extended(fix, "fix-reads-value", line=read.source, expression=read.text) or fix
+        else:
+            fix = extended(fix, "fix-returns-value", line=read.source, expression=read.text) or fix
     elif fix.kind == "jit" and (masked := _index_with_mask(run, p)) is not None:
         fix = extended(fix, "fix-mask-index", line=masked[0], condition=masked[1]) or fix
     if initializes:

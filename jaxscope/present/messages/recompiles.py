@@ -531,8 +531,12 @@ TEMPLATES = {
         " outside jit. Convert its arguments first, with jax.tree.map(np.asarray, ...)"
     ),
     "fix-reads-value": (
-        "{fix}. A jitted function cannot read the value of an array: leave {expression} at {line} outside"
-        " of it. If an if or a while needs the value, write jax.lax.cond or jax.lax.while_loop instead"
+        "{fix}. A jitted function cannot read the value of an array: replace {expression} at {line} by"
+        " jax.lax.while_loop, jax.lax.cond or jnp.where"
+    ),
+    "fix-returns-value": (
+        "{fix}. A jitted function cannot read the value of an array: leave {expression} at {line} outside of"
+        " it"
     ),
     "fix-mask-index": (
         "{fix}. A jitted function cannot index with the condition {condition} at {line}: write"
