@@ -342,13 +342,11 @@ def _with_time_to_run(findings: list[Finding]) -> list[Finding]:
 
 def _with_time_of_line(findings: list[Finding]) -> list[Finding]:
     """Return ``findings``, but merge each finding about the time of operations in a loop (JX605) into the
-    finding about the line that takes most of this time: about writes into a large array (JX607) or items that
-    are copied one at a time (JX604)."""
+    finding about the line that takes most of this time: about writes into a large array (JX607), items that
+    are copied one at a time (JX604), or copies of which few rows are used (JX602)."""
     kept = list(findings)
     for running in [f for f in findings if f.code == "JX605"]:
-        line = next(
-            (f for f in kept if f.code in ("JX604", "JX607") and same_line(f.source, running.source)), None
-        )
+        line = next((f for f in kept if _is_time_of(f) and same_line(f.source, running.source)), None)
         if line is not None:
             both = msgspec.structs.replace(
                 line,
@@ -362,6 +360,12 @@ def _with_time_of_line(findings: list[Finding]) -> list[Finding]:
             )
             kept = [both if f is line else f for f in kept if f is not running]
     return kept
+
+
+def _is_time_of(f: Finding) -> bool:
+    """Return whether ``f`` is about what takes the time of operations on one line."""
+    fix = fix_of(f)
+    return f.code in ("JX604", "JX607") or (f.code == "JX602" and fix is not None and fix.kind == "index")
 
 
 def _named(refused: Finding, path: str | None) -> Words:

@@ -25,9 +25,11 @@ from jaxscope.analysis.rewrap_site import (
     in_a_loop,
     keeps_its_value,
     kept_from_iteration_before,
+    last_name,
     loop_around,
     reached_now_and_then,
     runs_once,
+    syntax,
     waits_before,
 )
 from jaxscope.model import sources
@@ -57,6 +59,7 @@ MUCH, MUCH_UNCOUNTED = 0.05, 0.2  # least share of time spent waiting: with step
 FEW = 0.01  # share of the seconds of the run: a finding that saves less is a note
 FEW_ON_A_CPU = 0.1  # the same on a CPU, where the host's code and the computation share the cores
 LARGE, OFTEN = 8 << 20, 4  # bytes of one copy, and number of copies, that are worth a finding
+ROWS, IN_ALL = 1 << 20, 1 << 30  # bytes of one copy, and of all, if the line then takes some rows of the copy
 WHOLE_LOOP = "fix-read-for-several", "fix-copy-several"  # slugs of advice for several lines of a loop
 READ_LESS = frozenset({"fix-read-less", "fix-copy-several", "fix-print-less"})  # slugs of similar advice
 LITTLE = 1 << 16  # bytes: a smaller copy takes no time compared with the computation
@@ -376,8 +379,10 @@ def large(run: Run) -> Iterator[Finding]:
     for t in model.transfers(run):
         if t.direction not in (TO_HOST, TO_DEVICE) or t.source is None or t.kind == "constant":
             continue
-        each = t.bytes_each
-        if each is None or each < LARGE:
+        each, rows = t.bytes_each, None
+        if each is not None and each >= ROWS and t.direction == TO_DEVICE and t.count is not None:
+            rows = _rows_of_copy(run, t)
+        if each is None or (each < LARGE and (rows is None or (t.bytes or 0) < IN_ALL)):
             continue
         if t.count is None and t.function is not None and _looped(run, t):
             at = (t.function.id, t.source.file, t.source.line)
@@ -396,6 +401,9 @@ def large(run: Run) -> Iterator[Finding]:
         shared = run.platform == "cpu"
         to_host = t.direction == TO_HOST
         what = _what(t)
+        fix = Fix(message("fix-put-once"), "device_put")
+        if rows is not None:
+            fix = Fix(message("fix-index-before-copy", copy=rows), "index")
         yield Finding(
             code="JX602",
             severity=NOTE if shared else WARNING,
@@ -411,11 +419,27 @@ def large(run: Run) -> Iterator[Finding]:
             function=t.function.id if t.function else None,
             source=t.source,
             evidence=[Evidence(message("in-all", amount=_bytes(t.bytes)), source=t.source)],
-            fix=Fix(message("fix-copy-less"), "copy_less")
-            if to_host
-            else Fix(message("fix-put-once"), "device_put"),
+            fix=Fix(message("fix-copy-less"), "copy_less") if to_host else fix,
             seconds=t.blocked_seconds,
         )
+
+
+def _rows_of_copy(run: Run, t: Transfer) -> str | None:
+    """Return the call that copies only the rows that the line of ``t`` uses: ``jnp.array(x[i])`` if the line
+    has ``jnp.array(x)[i]``. Return None if the line takes no part of the copy, or is unknown."""
+    found = syntax(sources.of(run)(t.source.file)) if t.source is not None else None
+    if found is None or t.source is None:
+        return None
+    copies = [
+        call
+        for call in found.calls.get(t.source.line, [])
+        if call.args and last_name(call.func) in ("array", "asarray", "device_put")
+    ]
+    for n in ast.walk(found.tree) if copies else ():
+        if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Call) and n.value in copies:
+            part = ast.Subscript(n.value.args[0], n.slice, ast.Load())
+            return ast.unparse(ast.Call(n.value.func, [part, *n.value.args[1:]], n.value.keywords))
+    return None
 
 
 def _what(t: Transfer) -> str:

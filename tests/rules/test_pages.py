@@ -204,7 +204,12 @@ STATED = {
         f"is at most {line_times.SMALL:,}",
     ),
     "JX609": (f"at least {share(debug_settings.SHARE)} of its time",),
-    "JX602": (f"at least {b(transfers.LARGE)} at a time", f"{n(transfers.OFTEN)} times or more"),
+    "JX602": (
+        f"at least {b(transfers.LARGE)} at a time",
+        f"{n(transfers.OFTEN)} times or more",
+        f"at least {b(transfers.ROWS)}, and",
+        f"at least {b(transfers.IN_ALL)}",
+    ),
 }
 
 

@@ -168,6 +168,9 @@ TEMPLATES = {
         "copy a smaller part, or copy less often: pass the values that you need to jax.device_get about every"
         " 50 steps"
     ),
+    "fix-index-before-copy": (
+        "index the NumPy array first, so that only the rows that are used are copied: {copy}"
+    ),
     "fix-put-once": (
         "put the data on the device once, before the loop; if the data are new in each iteration, put the"
         " next batch on the device (jax.device_put) while the device still computes"
