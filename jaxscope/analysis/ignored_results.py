@@ -67,9 +67,10 @@ class Ignored(NamedTuple):
       line: the line of the statement.
       call: the call in short: ``state.replace(...)``.
       kind: what the called function does: ``copy`` (returns a changed copy), ``wrap`` (returns a new
-        function), ``key`` (returns new random keys) or ``context`` (returns an object for a ``with``
-        statement).
-      target: the expression that should get the result (``state``); None if there is no such expression.
+        function), ``key`` (returns new random keys), ``context`` (returns an object for a ``with`` statement)
+        or ``statistics`` (returns new batch statistics of a Flax module beside its output).
+      target: the expression that should get the result (``state``); None if there is no such expression. For
+        ``statistics``, the variable that gets them and that nothing reads.
       certain: whether no type of ``target`` could make the statement useful.
     """
 
@@ -82,8 +83,9 @@ class Ignored(NamedTuple):
 
 
 def find(source: str | None) -> list[Ignored]:
-    """Return the statements of ``source`` that do not use the result of a function without side effects. The
-    last statement of the file is ignored, because a notebook shows its value."""
+    """Return the statements of ``source`` that do not use the result of a function without side effects, and
+    those that get new batch statistics which nothing reads. The last statement of the file is ignored,
+    because a notebook shows its value."""
     found = syntax(source)
     if found is None:
         return []
@@ -91,12 +93,52 @@ def find(source: str | None) -> list[Ignored]:
     methods = {b.name for b in found.blocks if isinstance(b, FUNCTION)}
     refs = _REFS.search(source or "") is not None
     last = found.tree.body[-1] if found.tree.body else None  # a notebook shows the value of the last one
-    return [
+    return _lost_statistics(found) + [
         one
         for scope, statement in _statements(found)
         if statement is not last and (one := _ignored(scope, statement, names, methods)) is not None
         if not (refs and ".at[" in one.call)  # the statement may write into a Ref
     ]
+
+
+def _lost_statistics(found: Syntax) -> list[Ignored]:
+    """Return the statements ``y, updates = model.apply(..., mutable=["batch_stats"])`` after which nothing
+    reads ``updates``, also if a loss function returns them to the function around it."""
+    functions = [b for b in found.blocks if isinstance(b, FUNCTION)]
+    lost = []
+    for statement in ast.walk(found.tree):
+        name = _statistics(statement) if isinstance(statement, ast.Assign) else None
+        if name is None or not isinstance(statement, ast.Assign):
+            continue
+        around = [f for f in functions if f.lineno <= statement.lineno <= (f.end_lineno or 0)]
+        if not around:
+            continue
+        own, outer = max(around, key=lambda f: f.lineno), min(around, key=lambda f: f.lineno)
+        inside = {*ast.walk(own)}
+        returned = {n for r in inside if isinstance(r, ast.Return) for n in ast.walk(r)}
+        uses = [n for n in ast.walk(outer) if isinstance(n, ast.Name) and n.id == name]
+        reads = [n for n in uses if isinstance(n.ctx, ast.Load)]
+        passed_on = [n for n in reads if n in returned]
+        again = [n for n in uses if n not in inside and isinstance(n.ctx, ast.Store)]
+        if len(reads) == len(passed_on) and (not passed_on or (own is not outer and again)):
+            call = statement.value.func if isinstance(statement.value, ast.Call) else statement.value
+            lost.append(
+                Ignored(own.name, statement.lineno, f"{_short(call)}(...)", "statistics", name, False)
+            )
+    return lost
+
+
+def _statistics(statement: ast.Assign) -> str | None:
+    """Return the variable that gets the new batch statistics, if ``statement`` assigns the two results of a
+    call with ``mutable=["batch_stats"]``. Return None for other statements, and if its name begins with an
+    underscore."""
+    target, call = statement.targets[0], statement.value
+    if not isinstance(target, ast.Tuple) or len(target.elts) != 2 or not isinstance(call, ast.Call):
+        return None
+    mutable = [n for k in call.keywords if k.arg == "mutable" for n in ast.walk(k.value)]
+    last = target.elts[1]
+    kept = any(isinstance(n, ast.Constant) and n.value == "batch_stats" for n in mutable)
+    return last.id if kept and isinstance(last, ast.Name) and last.id[:1] != "_" else None
 
 
 def _statements(found: Syntax) -> Iterator[tuple[str, ast.Expr]]:

@@ -41,6 +41,8 @@ def _title(one: Ignored) -> Message:
     line, call = str(one.line), one.call
     if one.kind == "context":
         return message("context-not-entered", line=line, call=call)
+    if one.kind == "statistics":
+        return message("statistics-ignored", line=line, call=call, name=one.target)
     if one.kind == "wrap":
         return message("wrapped-function-ignored", line=line, call=call, name=one.target)
     if one.kind == "key":
@@ -53,6 +55,8 @@ def _title(one: Ignored) -> Message:
 def _fix(one: Ignored) -> Message:
     if one.kind == "context":
         return message("fix-with-statement", call=one.call)
+    if one.kind == "statistics":
+        return message("fix-keep-statistics", name=one.target)
     if one.kind == "key":
         return message("fix-assign-keys", name=one.target)
     if one.target is None:

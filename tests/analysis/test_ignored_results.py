@@ -100,3 +100,36 @@ def test_a_name_that_is_not_of_jax_is_not_found():
 
 def test_unknown_source_has_no_statements():
     assert find(None) == []
+
+
+LOST = """
+def train(state, x):
+    def loss(params):
+        y, updates = state.apply_fn({"params": params}, x, mutable=["batch_stats"])
+        return y.sum(), updates
+    (value, updates), grads = jax.value_and_grad(loss, has_aux=True)(state.params)
+    return state.apply_gradients(grads=grads){used}, value
+
+def direct(model, variables, x):
+    y, {name} = model.apply(variables, x, mutable={mutable})
+    return y
+"""
+
+
+@pytest.mark.parametrize(
+    ("used", "name", "mutable", "lines"),
+    [
+        ("", "new", "['batch_stats']", [4, 10]),
+        (".replace(batch_stats=updates['batch_stats'])", "new", "('batch_stats', 'losses')", [10]),
+        ("", "_", "['batch_stats']", [4]),
+        ("", "new", "['intermediates']", [4]),
+    ],
+)
+def test_batch_statistics_that_nothing_reads_are_found(used, name, mutable, lines):
+    source = LOST.replace("{used}", used).replace("{name}", name).replace("{mutable}", mutable)
+    assert sorted(i.line for i in find(source) if i.kind == "statistics") == lines
+
+
+def test_batch_statistics_that_are_returned_are_not_lost():
+    source = "def f(m, v, x):\n  y, new = m.apply(v, x, mutable=['batch_stats'])\n  return y, new\n"
+    assert not find(source)

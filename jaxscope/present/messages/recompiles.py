@@ -369,6 +369,14 @@ TEMPLATES = {
         " jax.random.split(key, n), with 0 in in_axes for the keys. Change nothing if all elements are meant"
         " to have the same random numbers"
     ),
+    "statistics-ignored": (
+        "line {line} gets new batch statistics from {call}, but nothing reads them ({name}): the model is"
+        " evaluated with the statistics that it had before the training"
+    ),
+    "fix-keep-statistics": (
+        "keep {name}['batch_stats'] in the training state, for example with"
+        " state.replace(batch_stats={name}['batch_stats']), and pass it to the next step"
+    ),
     "changed-copy-ignored": (
         "line {line} does not use the result of {call}: this call does not change {name}, it returns a"
         " changed copy"
