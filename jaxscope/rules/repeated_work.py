@@ -38,6 +38,9 @@ def work_repeated_in_loop(run: Run) -> Iterator[Finding]:
             continue
         work = texts.stablehlo.argument_work if texts.stablehlo is not None else ()
         total = sum(w.operations for w in work)
+        if (constant := _of_constants(run, p, f, work, total)) is not None:
+            yield constant
+            continue
         found = _repeated(run, p, f, work) if total >= LEAST else None
         if found is None:
             continue
@@ -76,6 +79,41 @@ def work_repeated_in_loop(run: Run) -> Iterator[Finding]:
             at_most=True,
             subject=(),
         )
+
+
+def _of_constants(
+    run: Run, p: Program, f: Function, work: tuple[ArgumentWork, ...], total: int
+) -> Finding | None:
+    """Return a finding if a loop calls ``f``, and each call decomposes a matrix that depends on no argument.
+    XLA computes other operations of constants when it compiles. ``total`` is the number of operations in
+    ``work``. Return None if this is not so, or not known."""
+    c = p.compilations[-1]
+    constant = next((w for w in work if not w.arguments), None)
+    if constant is None or c.site is None or c.missed is None or f.seen.wrappers:
+        return None
+    share = constant.decompositions / total if total else 0.0
+    source = sources.of(run)(c.site.file)
+    found = loop_calls.find(source, c.site.line, c.missed.column, f.seen.name)
+    if constant.decompositions < LEAST or share < FEWEST or found is None:
+        return None
+    line = constant.lines[0] if constant.lines else c.site
+    loop = Frame(c.site.file, found.loop.lineno, "")
+    text = message("constant-decomposed", function=f.display_name, loop=loop, share=Percent(share))
+    drawn = "multivariate_normal" in sources.line(run, line)
+    advice = message("fix-factor-once" if drawn else "fix-decompose-once", function=f.display_name)
+    return Finding(
+        code="JX208",
+        severity=WARNING if share >= MUCH else NOTE,
+        certainty=LIKELY,
+        title=text,
+        function=f.id,
+        source=line,
+        evidence=evidence(p, text, line),
+        fix=Fix(advice, "hoist"),
+        seconds=running_share(run, f, share),
+        at_most=True,
+        subject=(),
+    )
 
 
 def _rows_again(run: Run, p: Program, f: Function, *, large: bool) -> Finding | None:

@@ -23,6 +23,7 @@ class ArgumentWork(msgspec.Struct, frozen=True):
       arguments: the names of the arguments, each without the path to an array in it: ``params``. Empty if the
         operations depend on constants alone.
       operations: the number of operations. The body of a loop is counted for one iteration.
+      decompositions: how many of ``operations`` are in matrix decompositions outside loops.
       in_loop: whether some of these operations are in loops, so that there are more.
       lines: lines of the user's code with the most of these operations, at most three.
     """
@@ -31,6 +32,7 @@ class ArgumentWork(msgspec.Struct, frozen=True):
     operations: int
     in_loop: bool
     lines: tuple[Frame, ...]
+    decompositions: int = 0
 
 
 def find(module: Module, sources: Sources, arguments: Sequence[Value]) -> list[ArgumentWork]:
@@ -54,8 +56,9 @@ def find(module: Module, sources: Sources, arguments: Sequence[Value]) -> list[A
         n = times * work.operations(op) if times else 0
         if not n:
             continue
-        row = sums.setdefault(masks[index], [0, 0])
+        row = sums.setdefault(masks[index], [0, 0, 0])
         row[0] += n
+        row[2] += n if work.decomposes(op) and not sources.in_loop(index) else 0
         row[1] |= sources.in_loop(index)
         frame = sources.frame(index)
         if frame is not None:
@@ -69,8 +72,9 @@ def find(module: Module, sources: Sources, arguments: Sequence[Value]) -> list[A
             n,
             bool(looped),
             tuple(sorted(lines.get(mask, {}), key=lambda f: -lines[mask][f])[:LINES]),
+            decomposed,
         )
-        for mask, (n, looped) in sums.items()
+        for mask, (n, looped, decomposed) in sums.items()
     ]
     return sorted(found, key=lambda w: -w.operations)
 

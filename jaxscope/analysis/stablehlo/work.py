@@ -65,6 +65,11 @@ def operations(op: Op) -> int:
     return elements
 
 
+def decomposes(op: Op) -> bool:
+    """Return whether ``op`` calls a library's decomposition of a matrix, such as LAPACK's for ``eigh``."""
+    return op.name == CUSTOM and _DECOMPOSES.search(op.callee or "") is not None
+
+
 class Shares:
     """The share of single operations of a program in the program's arithmetic operations.
 

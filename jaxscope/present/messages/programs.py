@@ -96,6 +96,18 @@ TEMPLATES = {
         " {share} of its matrix products. The checkpoint is around the whole function that is differentiated,"
         " and therefore saves no memory"
     ),
+    "constant-decomposed": (
+        "each iteration of the loop at {loop} decomposes the same constant matrix again, in {function}:"
+        " {share} of its operations"
+    ),
+    "fix-decompose-once": (
+        "decompose the matrix once, before the loop, and pass the result to {function} as an argument"
+    ),
+    "fix-factor-once": (
+        "before the loop, compute factor = jnp.linalg.cholesky(covariance) and pass it to {function};"
+        " draw mean + jax.random.normal(key, (*shape, len(mean))) @ factor.T. The random numbers are"
+        " others, but of the same distribution"
+    ),
     "work-repeated-in-loop": (
         "{function} computes the same in each iteration of the loop at {loop}: {share} of its operations"
         " ({lines}) depend only on {arguments}, which the loop does not change"
