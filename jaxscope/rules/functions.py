@@ -4,6 +4,7 @@ because the caches were cleared, or because a program that was compiled ahead of
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Sequence
 
 from jaxscope.analysis import line_names
 from jaxscope.model.call_places import object_for_each_place
@@ -83,8 +84,15 @@ def changing_options(group: Group) -> Fix:
 
 @recompile_rule("JX112", "cleared-caches", WARNING, "cleared")
 def cleared_caches(group: Group) -> Fix:
-    files = dict.fromkeys(c.site.file for c in group.compilations if c.site is not None)
-    lines = [Frame(f, n, "") for f in files for n in line_names.lines_calling(group.source(f), CLEARING)]
+    return not_to_clear(group.source, [c.site.file for c in group.compilations if c.site is not None])
+
+
+def not_to_clear(source: Callable[[str], str | None], files: Sequence[str]) -> Fix:
+    """Return the advice not to clear JAX's caches, with the lines of ``files`` that do. ``source`` returns
+    the text of a file."""
+    lines = [
+        Frame(f, n, "") for f in dict.fromkeys(files) for n in line_names.lines_calling(source(f), CLEARING)
+    ]
     named = message("called-at-lines", lines=Names(tuple(lines), LINES, "lines")) if lines else None
     library = message("cleared-elsewhere") if named is None else None
     return Fix(message("fix-do-not-clear", lines=named, library=library), "do_not_clear")

@@ -3,6 +3,7 @@ many operations outside jit)."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import Transfer
-from jaxscope.rules import library_calls, loop_calls, outside_jit, recompiles
+from jaxscope.rules import functions, library_calls, loop_calls, outside_jit, recompiles
 from jaxscope.rules.registry import rule
 from jaxscope.schema.causes import Cause
 from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix, extended, fix_of, slug_of
@@ -329,7 +330,8 @@ def _avoidable(
         if 2 * others < sum(c.seconds for c in p.compilations):
             return None
         cost = min(cost, others)
-    title = message("compiled-outside-jit", lines="one line", again=_repeats(p, why), **_compiled([p]))
+    again = _repeats(p, why if not _after_clearings(run, [p]) else None)
+    title = message("compiled-outside-jit", lines="one line", again=again, **_compiled([p]))
     fix = _with_conditions(run, p, fix, initializes, creates)
     serious = len(p.again) >= BARRAGE or library_calls.repeats(p) >= PROGRAMS
     enough = SHARE * total * SOME if len(p.compilations) >= BARRAGE else SHARE * total
@@ -484,6 +486,10 @@ def _finding(
     """
     line = lines[0].line
     about = line if place is None else place
+    if cleared := _after_clearings(run, lines):
+        files = [at.file for c in cleared for at in c.lines]
+        fix = functions.not_to_clear(sources.of(run), files)
+        title = message("after-clearing", finding=title)
     return Finding(
         code=payers.CODE,
         severity=severity,
@@ -498,6 +504,29 @@ def _finding(
         at_most=True,
         timed=severity == NOTE,
     )
+
+
+def _after_clearings(run: Run, lines: Sequence[Payer]) -> list[Compilation]:
+    """Return the recompiles of ``lines`` because JAX's caches were cleared, if they took more than half of
+    the time of all compilations of ``lines``; else an empty list."""
+    cleared = [c for p in lines for c in p.again if _after_clearing(run, c)]
+    whole = sum(p.seconds for p in lines)
+    return cleared if 2 * sum(c.seconds for c in cleared) > whole else []
+
+
+def _after_clearing(run: Run, c: Compilation) -> bool:
+    """Return whether ``c`` seems to recompile because JAX's caches were cleared: with the same key as before,
+    or, if parameters of the operation are unknown, if the operation was compiled more often before a clearing
+    than it has been since the last one."""
+    cause = causes.reason(run, c)
+    if cause.kind == "cleared":
+        return True
+    if cause.kind != "static_value" or cause.path is not None or c.missed is None:
+        return False
+    before = itertools.takewhile(lambda o: o is not c, c.function.compilations)
+    times = Counter(o.missed.cleared or 0 for o in before if o.missed is not None)
+    since = times.pop(c.missed.cleared or 0, 0)
+    return since < max(times.values(), default=0)
 
 
 def _by_function(run: Run, p: Payer, most: int) -> list[Evidence]:

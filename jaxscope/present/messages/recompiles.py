@@ -284,9 +284,10 @@ TEMPLATES = {
     "fix-one-set-of-options": (
         "jit the function once, with one set of options, and call the result everywhere"
     ),
+    "after-clearing": "{finding}; JAX's caches were cleared before most of these",
     "fix-do-not-clear": (
-        "do not clear the caches{lines} while the program still calls this function, because JAX then"
-        " compiles it again{library}"
+        "do not clear the caches{lines} while the program still calls the same functions, because JAX then"
+        " compiles them again{library}"
     ),
     "cleared-elsewhere": (
         ". If your code does not clear them, a library does: search for clear_cache in the libraries that you"
