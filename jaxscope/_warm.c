@@ -1,8 +1,9 @@
-/* The warm call of a watched function: one addition, one store, one comparison, and the function is called.
+/* What runs again and again inside the program's own calls: the warm call of a watched function (one addition, one
+   store, one comparison, and the function is called), and JAX's events of a call with effects.
 
-   The same as the two classes of capture/warm.py, which stand in where this was not built. In C because a call of
-   a function of 300 arrays leaves little in the processor's caches, and every object that Python would touch
-   between two of them has to come from far away.
+   The same as the two classes of capture/warm.py and listeners.python_filter, which are used if this was not built.
+   In C because a call of a function of 300 arrays leaves little in the processor's caches, and every object that
+   Python would touch between two of them has to come from far away.
 
    The interpreter's lock guards what is read and written here. */
 
@@ -275,12 +276,393 @@ static PyType_Spec call_spec = {
     .slots = call_slots,
 };
 
+/* -- EventFilter: JAX's listener for test events -------------------------------------------------------------- */
+
+/* A function with effects misses JAX's fast path in each call, and each call sends the same five events. Between
+   two of them the program removes Python's objects and code from the processor's caches, so that each step that
+   Python takes costs up to 1 us. The same as listeners.python_filter, which is used if this was not built. */
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *probe;
+    PyObject *miss, *copied, *put, *put_done; /* the names of the events */
+    PyObject *call_code, *copy_code;          /* the functions of JAX in which it sends the first two */
+    PyObject *jaxpr, *arguments;              /* local variables of the first */
+    PyObject *arrays, *devices;               /* local variables of the second */
+    PyObject *devices_of;                     /* of an array */
+} EventFilter;
+
+#define FILTER_OBJECTS 12
+
+/* The attributes that are read, with their interned names. */
+enum { CALLBACKS, CALLS, HANDLERS, KNOWN, NESTED, OPEN, PREVIOUS, PUTS, RECEIVED, REPEATS, STEPPING, WAITING, WAYS_TO_CALLBACKS, ATTRIBUTES };
+static const char *const attribute_texts[ATTRIBUTES] = {
+    "callbacks", "calls", "handlers", "known", "nested", "open", "previous", "puts", "received", "repeats", "stepping", "waiting", "ways_to_callbacks",
+};
+static PyObject *attribute_names[ATTRIBUTES];
+
+static PyObject *
+attribute(PyObject *owner, int name) /* a new reference; NULL: an exception is set, or the owner is NULL */
+{
+    return owner == NULL ? NULL : PyObject_GetAttr(owner, attribute_names[name]);
+}
+
+/* Whether an attribute is false: 1, 0, or -1 with an exception set. */
+static int
+is_false(PyObject *owner, int name)
+{
+    PyObject *value = attribute(owner, name);
+    int found = value == NULL ? -1 : PyObject_Not(value);
+    Py_XDECREF(value);
+    return found;
+}
+
+static int
+is_name(PyObject *name, PyObject *other)
+{
+    return name == other || (PyUnicode_Check(name) && PyUnicode_Compare(name, other) == 0);
+}
+
+/* Frame ``number``, counted from the frame that called JAX's listener, which is 1. A new reference; NULL: there
+   is none. */
+static PyFrameObject *
+frame_at(Py_ssize_t number)
+{
+    PyFrameObject *frame = PyEval_GetFrame();
+    Py_XINCREF(frame);
+    while (frame != NULL && number-- > 1) {
+        PyFrameObject *back = PyFrame_GetBack(frame);
+        Py_DECREF(frame);
+        frame = back;
+    }
+    return frame;
+}
+
+static int
+runs(PyFrameObject *frame, PyObject *code)
+{
+    if (frame == NULL) {
+        return 0;
+    }
+    PyObject *its = (PyObject *)PyFrame_GetCode(frame);
+    Py_DECREF(its); /* the frame keeps it */
+    return its == code;
+}
+
+/* Store new references to two local variables of a frame. 0, or -1 with an exception set. */
+static int
+two_locals(PyFrameObject *frame, PyObject *first, PyObject *second, PyObject **one, PyObject **two)
+{
+    *one = *two = NULL;
+#if PY_VERSION_HEX >= 0x030C0000
+    *one = PyFrame_GetVar(frame, first);
+    *two = *one == NULL ? NULL : PyFrame_GetVar(frame, second);
+#else
+    PyObject *locals = PyFrame_GetLocals(frame);
+    if (locals == NULL) {
+        return -1;
+    }
+    *one = PyObject_GetItem(locals, first);
+    *two = *one == NULL ? NULL : PyObject_GetItem(locals, second);
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (PyDict_Check(locals)) {
+        PyDict_Clear(locals); /* the frame keeps it, and it would keep the variables' values alive */
+    }
+    PyErr_Restore(type, value, traceback);
+    Py_DECREF(locals);
+#endif
+    if (*two == NULL) {
+        Py_CLEAR(*one);
+        return -1;
+    }
+    return 0;
+}
+
+/* Count a call that missed the fast path if ``RepeatedMisses.known`` has it, as ``RepeatedMisses.counted`` does.
+   1: counted; 0: not; -1 with an exception set. */
+static int
+count_known(PyObject *probe, PyObject *jaxpr, PyObject *arguments)
+{
+    int counted = -1;
+    PyObject *repeats = attribute(probe, REPEATS), *known = attribute(repeats, KNOWN);
+    PyObject *key = known == NULL ? NULL : PyLong_FromVoidPtr(jaxpr);
+    PyObject *repeat = key == NULL ? NULL : PyObject_GetItem(known, key);
+    PyObject *of = NULL;
+    if (repeat == NULL) {
+        if (PyErr_ExceptionMatches(PyExc_KeyError)) {
+            PyErr_Clear();
+            counted = 0;
+        }
+        goto done;
+    }
+    if (!PyTuple_Check(repeat) || PyTuple_GET_SIZE(repeat) < 4 || !PyTuple_Check(arguments)) {
+        counted = 0;
+        goto done;
+    }
+    of = PyObject_CallNoArgs(PyTuple_GET_ITEM(repeat, 0));
+    PyObject *types = PyTuple_GET_ITEM(repeat, 1), *misses = PyTuple_GET_ITEM(repeat, 3);
+    if (of == NULL) {
+        goto done;
+    }
+    Py_ssize_t size = PyTuple_GET_SIZE(arguments);
+    counted = of == jaxpr && PyTuple_Check(types) && PyTuple_GET_SIZE(types) == size
+              && PyObject_TypeCheck(misses, Tick_Type);
+    for (Py_ssize_t i = 0; counted && i < size; i++) {
+        counted = PyTuple_GET_ITEM(types, i) == (PyObject *)Py_TYPE(PyTuple_GET_ITEM(arguments, i));
+    }
+    if (counted) {
+        ((Tick *)misses)->value++;
+        counted = tick_store((Tick *)misses) < 0 ? -1 : 1;
+    }
+done:
+    Py_XDECREF(of);
+    Py_XDECREF(repeat);
+    Py_XDECREF(key);
+    Py_XDECREF(known);
+    Py_XDECREF(repeats);
+    return counted;
+}
+
+/* 1: the event is handled. 0: it is not. -1: it is not, and an exception is set. */
+static int
+on_miss(EventFilter *self)
+{
+    int handled = 0;
+    PyObject *jaxpr = NULL, *arguments = NULL, *calls = NULL, *nested = NULL;
+    PyFrameObject *frame = frame_at(2);
+    if (runs(frame, self->call_code)) {
+        PyObject *stepping = attribute(self->probe, STEPPING);
+        handled = stepping == NULL ? -1 : stepping == Py_None;
+        Py_XDECREF(stepping);
+        calls = handled == 1 ? attribute(self->probe, CALLS) : NULL;
+        handled = handled == 1 ? is_false(calls, OPEN) : handled;
+        nested = handled == 1 ? attribute(self->probe, NESTED) : NULL;
+        handled = handled == 1 ? is_false(nested, WAITING) : handled;
+        if (handled == 1) {
+            handled = two_locals(frame, self->jaxpr, self->arguments, &jaxpr, &arguments) < 0
+                          ? -1
+                          : count_known(self->probe, jaxpr, arguments);
+        }
+    }
+    Py_XDECREF(jaxpr);
+    Py_XDECREF(arguments);
+    Py_XDECREF(calls);
+    Py_XDECREF(nested);
+    Py_XDECREF(frame);
+    return handled;
+}
+
+static int
+on_copied(EventFilter *self)
+{
+    int handled = 0;
+    PyObject *arrays = NULL, *devices = NULL, *fast_arrays = NULL, *fast_devices = NULL;
+    PyFrameObject *frame = frame_at(2);
+    if (!runs(frame, self->copy_code)) {
+        goto done;
+    }
+    handled = -1;
+    if (two_locals(frame, self->arrays, self->devices, &arrays, &devices) < 0) {
+        goto done;
+    }
+    fast_arrays = PySequence_Fast(arrays, "no sequence");
+    fast_devices = fast_arrays == NULL ? NULL : PySequence_Fast(devices, "no sequence");
+    if (fast_devices == NULL) {
+        goto done;
+    }
+    handled = PySequence_Fast_GET_SIZE(fast_arrays) == PySequence_Fast_GET_SIZE(fast_devices);
+    for (Py_ssize_t i = 0; handled == 1 && i < PySequence_Fast_GET_SIZE(fast_arrays)
+                           && i < PySequence_Fast_GET_SIZE(fast_devices);
+         i++) {
+        PyObject *its = PyObject_CallOneArg(self->devices_of, PySequence_Fast_GET_ITEM(fast_arrays, i));
+        handled = its == NULL ? -1
+                              : PyObject_RichCompareBool(its, PySequence_Fast_GET_ITEM(fast_devices, i), Py_EQ);
+        Py_XDECREF(its);
+    }
+done:
+    Py_XDECREF(fast_arrays);
+    Py_XDECREF(fast_devices);
+    Py_XDECREF(arrays);
+    Py_XDECREF(devices);
+    Py_XDECREF(frame);
+    return handled;
+}
+
+/* Whether JAX copies the arguments of a callback here (DevicePuts.ways_to_callbacks). */
+static int
+on_way_to_callback(PyObject *puts)
+{
+    int found = 0;
+    PyObject *ways = attribute(puts, WAYS_TO_CALLBACKS);
+    PyObject *each = ways == NULL ? NULL : PyObject_GetIter(ways), *way;
+    Py_XDECREF(ways);
+    while (!found && each != NULL && (way = PyIter_Next(each)) != NULL) {
+        if (PyTuple_Check(way) && PyTuple_GET_SIZE(way) == 3) {
+            PyFrameObject *called = frame_at(PyLong_AsSsize_t(PyTuple_GET_ITEM(way, 0)));
+            PyFrameObject *function = called == NULL ? NULL : PyFrame_GetBack(called);
+            found = runs(called, PyTuple_GET_ITEM(way, 2)) && runs(function, PyTuple_GET_ITEM(way, 1));
+            Py_XDECREF(called);
+            Py_XDECREF(function);
+        }
+        Py_DECREF(way);
+    }
+    Py_XDECREF(each);
+    return PyErr_Occurred() ? -1 : found;
+}
+
+static int
+on_put(EventFilter *self, int done)
+{
+    PyObject *puts = attribute(self->probe, PUTS);
+    int handled = puts == NULL ? -1 : puts != Py_None;
+    handled = handled == 1 ? is_false(puts, OPEN) : handled;
+    if (handled == 1 && !done) {
+        handled = on_way_to_callback(puts);
+    }
+    Py_XDECREF(puts);
+    return handled;
+}
+
+static int
+handle_event(EventFilter *self, PyObject *name)
+{
+    PyObject *previous = attribute(self->probe, PREVIOUS);
+    Py_XDECREF(previous);
+    if (previous != Py_None) {
+        return previous == NULL ? -1 : 0;
+    }
+    if (is_name(name, self->miss)) {
+        return on_miss(self);
+    }
+    if (is_name(name, self->put_done)) {
+        return on_put(self, 1);
+    }
+    if (is_name(name, self->put)) {
+        return on_put(self, 0);
+    }
+    if (is_name(name, self->copied)) {
+        PyObject *puts = attribute(self->probe, PUTS);
+        Py_XDECREF(puts);
+        return puts == NULL ? -1 : puts == Py_None ? 0 : on_copied(self);
+    }
+    PyObject *handlers = attribute(self->probe, HANDLERS);
+    int known = handlers == NULL ? -1 : PySequence_Contains(handlers, name);
+    Py_XDECREF(handlers);
+    return known < 0 ? -1 : !known;
+}
+
+static PyObject *
+filter_vectorcall(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names)
+{
+    EventFilter *self = (EventFilter *)callable;
+    Py_ssize_t count = PyVectorcall_NARGS(nargsf);
+    if (count < 1 || (names != NULL && PyTuple_GET_SIZE(names) > 0)) {
+        PyErr_SetString(PyExc_TypeError, "expects the name of an event and its arguments");
+        return NULL;
+    }
+    PyObject *before = attribute(self->probe, CALLBACKS);
+    PyObject *one = before == NULL ? NULL : PyLong_FromLong(1);
+    PyObject *after = one == NULL ? NULL : PyNumber_Add(before, one);
+    if (after != NULL) {
+        PyObject_SetAttr(self->probe, attribute_names[CALLBACKS], after);
+    }
+    Py_XDECREF(before);
+    Py_XDECREF(one);
+    Py_XDECREF(after);
+    PyErr_Clear();
+    if (handle_event(self, args[0]) == 1) {
+        Py_RETURN_NONE;
+    }
+    PyErr_Clear(); /* what Probe.received does fails, too, and is reported */
+    PyObject *rest = PyTuple_New(count - 1);
+    for (Py_ssize_t i = 1; rest != NULL && i < count; i++) {
+        PyTuple_SET_ITEM(rest, i - 1, Py_NewRef(args[i]));
+    }
+    PyFrameObject *frame = PyEval_GetFrame();
+    PyObject *result = rest == NULL ? NULL
+                                    : PyObject_CallMethodObjArgs(self->probe, attribute_names[RECEIVED], args[0], rest,
+                                                                 frame == NULL ? Py_None : (PyObject *)frame, NULL);
+    Py_XDECREF(rest);
+    Py_XDECREF(result);
+    if (result == NULL) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+filter_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kwargs))
+{
+    EventFilter *self = (EventFilter *)type->tp_alloc(type, 0);
+    if (self == NULL) {
+        return NULL;
+    }
+    self->vectorcall = filter_vectorcall;
+    if (!PyArg_ParseTuple(args, "O(OOOO)(OO)(OO)(OO)O", &self->probe, &self->miss, &self->copied, &self->put,
+                          &self->put_done, &self->call_code, &self->copy_code, &self->jaxpr, &self->arguments,
+                          &self->arrays, &self->devices, &self->devices_of)) {
+        memset(&self->probe, 0, FILTER_OBJECTS * sizeof(PyObject *));
+        Py_DECREF(self);
+        return NULL;
+    }
+    for (int i = 0; i < FILTER_OBJECTS; i++) {
+        Py_INCREF((&self->probe)[i]);
+    }
+    return (PyObject *)self;
+}
+
+static int
+filter_traverse(EventFilter *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    for (int i = 0; i < FILTER_OBJECTS; i++) {
+        Py_VISIT((&self->probe)[i]);
+    }
+    return 0;
+}
+
+static void
+filter_dealloc(EventFilter *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    for (int i = 0; i < FILTER_OBJECTS; i++) {
+        Py_XDECREF((&self->probe)[i]);
+    }
+    type->tp_free((PyObject *)self);
+    Py_DECREF(type);
+}
+
+static PyMemberDef filter_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(EventFilter, vectorcall), READONLY, NULL},
+    {NULL},
+};
+
+static PyType_Slot filter_slots[] = {
+    {Py_tp_doc, "Receives JAX's test events and passes to a Probe those that need more than a count."},
+    {Py_tp_new, filter_new},
+    {Py_tp_call, PyVectorcall_Call},
+    {Py_tp_dealloc, filter_dealloc},
+    {Py_tp_traverse, filter_traverse},
+    {Py_tp_members, filter_members},
+    {0, NULL},
+};
+
+static PyType_Spec filter_spec = {
+    .name = "jaxscope._warm.EventFilter",
+    .basicsize = sizeof(EventFilter),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .slots = filter_slots,
+};
+
 /* -- the module ---------------------------------------------------------------------------------------------- */
 
 static struct PyModuleDef module = {
     PyModuleDef_HEAD_INIT,
     .m_name = "jaxscope._warm",
-    .m_doc = "The warm call of a watched function.",
+    .m_doc = "The warm call of a watched function, and the events of a call with effects.",
     .m_size = -1,
 };
 
@@ -289,20 +671,28 @@ PyInit__warm(void)
 {
     due_name = PyUnicode_InternFromString("_jaxscope_due");
     PyObject *made = PyModule_Create(&module);
-    if (made == NULL || due_name == NULL) {
+    int named = 1;
+    for (int i = 0; i < ATTRIBUTES; i++) {
+        attribute_names[i] = PyUnicode_InternFromString(attribute_texts[i]);
+        named = named && attribute_names[i] != NULL;
+    }
+    if (made == NULL || due_name == NULL || !named) {
         Py_XDECREF(made);
         return NULL;
     }
     PyObject *tick = PyType_FromModuleAndSpec(made, &tick_spec, NULL);
     PyObject *call = PyType_FromModuleAndSpec(made, &call_spec, NULL);
-    if (tick == NULL || call == NULL || PyModule_AddObjectRef(made, "Tick", tick) < 0
-        || PyModule_AddObjectRef(made, "Call", call) < 0) {
+    PyObject *filter = PyType_FromModuleAndSpec(made, &filter_spec, NULL);
+    if (tick == NULL || call == NULL || filter == NULL || PyModule_AddObjectRef(made, "Tick", tick) < 0
+        || PyModule_AddObjectRef(made, "Call", call) < 0 || PyModule_AddObjectRef(made, "EventFilter", filter) < 0) {
         Py_XDECREF(tick);
         Py_XDECREF(call);
+        Py_XDECREF(filter);
         Py_DECREF(made);
         return NULL;
     }
     Tick_Type = (PyTypeObject *)tick; /* kept for as long as the interpreter runs */
     Py_DECREF(call);
+    Py_DECREF(filter);
     return made;
 }

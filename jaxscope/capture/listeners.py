@@ -1,11 +1,17 @@
 """Register listeners with ``jax.monitoring`` while a recording runs. If the program removes all listeners,
-register them again."""
+register them again. Also make the listener for JAX's test events."""
 
 from __future__ import annotations
 
+import operator
+import sys
+from collections.abc import Callable
+from types import FrameType
 from typing import Any, Protocol
 
 from jaxscope import jax_internals
+from jaxscope.capture import warm
+from jaxscope.jax_internals import frame_reading
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 
@@ -18,6 +24,21 @@ class Listeners(Protocol):
     def on_duration(self, event: str, duration_secs: float, **_: Any) -> None: ...
     def on_event(self, event: str, **_: Any) -> None: ...
     def on_scalar(self, event: str, value: float | int, **_: Any) -> None: ...
+
+
+class EventHandler(Protocol):
+    """What ``event_filter`` uses of a ``Probe``. The C version reads the attributes by these names."""
+
+    callbacks: int
+    previous: Any
+    stepping: Any
+    calls: Any
+    nested: Any
+    repeats: Any
+    puts: Any
+    handlers: dict[str, Callable[[FrameType], None]]
+
+    def received(self, name: str, args: tuple[Any, ...], event_frame: FrameType) -> None: ...
 
 
 def register(callbacks: Listeners) -> None:
@@ -60,3 +81,83 @@ def restore(callbacks: Listeners, writer: Writer) -> None:
     register(callbacks)
     reason = "the program called jax.monitoring.clear_event_listeners(); one trace may be missing"
     writer.emit(ev.Degraded(seam="listeners", reason=reason))
+
+
+def event_filter(probe: EventHandler) -> Callable[..., None]:
+    """Return the listener for JAX's test events. It is called with the name of each event, and passes an
+    event to ``probe.received`` only if there is more to do than to count a repeated miss."""
+    if warm.EventFilter is None:
+        return python_filter(probe)
+    made: Callable[..., None] = warm.EventFilter(
+        probe,
+        (
+            jax_internals.EVENT_MISS,
+            jax_internals.EVENT_COPIED,
+            jax_internals.EVENT_PUT,
+            jax_internals.EVENT_PUT_DONE,
+        ),
+        (jax_internals.ImplFrame.code(), jax_internals.DeviceCopyFrame.code()),
+        jax_internals.ImplFrame.locals_of("jaxpr", "args"),
+        jax_internals.DeviceCopyFrame.locals_of("batch_xs", "batch_devs"),
+        jax_internals.devices_in_order,
+    )
+    return made
+
+
+def python_filter(probe: EventHandler) -> Callable[..., None]:
+    """Return the listener that ``event_filter`` returns where no C compiler was found at installation."""
+    # A function with effects misses the fast path in each call, and each call sends the same events: the
+    # miss, the copies of its arguments, and a beginning and an end for each array that a callback receives.
+    # The listener calls hardly any other Python function. Such a call costs up to 1 us, because between two
+    # events the program removes jaxscope's code from the processor's caches.
+    getframe = sys._getframe
+    devices_of, nested, handlers = jax_internals.devices_in_order, probe.nested, probe.handlers
+    miss, copied = jax_internals.EVENT_MISS, jax_internals.EVENT_COPIED
+    put, put_done = jax_internals.EVENT_PUT, jax_internals.EVENT_PUT_DONE
+    call_code, copy_code = jax_internals.ImplFrame.code(), jax_internals.DeviceCopyFrame.code()
+    locals_of, is_snapshot = frame_reading.locals_of, frame_reading.LOCALS_ARE_A_SNAPSHOT
+    of_call = operator.itemgetter(*jax_internals.ImplFrame.locals_of("jaxpr", "args"))
+    of_copy = operator.itemgetter(*jax_internals.DeviceCopyFrame.locals_of("batch_xs", "batch_devs"))
+
+    def on_test(name: str, *args: Any) -> None:
+        probe.callbacks += 1
+        try:
+            if probe.previous is not None:
+                pass
+            elif name == miss:
+                frame = getframe(2)
+                if (
+                    frame.f_code is call_code
+                    and probe.stepping is None
+                    and not (probe.calls.open or nested.waiting)
+                ):
+                    namespace = locals_of(frame)
+                    jaxpr, arguments = of_call(namespace)
+                    if is_snapshot:
+                        namespace.clear()
+                    if probe.repeats.counted(jaxpr, arguments) is not None:
+                        return
+            elif name == put_done:
+                if (puts := probe.puts) is not None and not puts.open:
+                    return
+            elif name == put:
+                if (puts := probe.puts) is not None and not puts.open:
+                    for above, function, called in puts.ways_to_callbacks:
+                        if getframe(above).f_code is called and getframe(above + 1).f_code is function:
+                            return
+            elif name == copied:
+                frame = getframe(2)
+                if frame.f_code is copy_code and probe.puts is not None:
+                    namespace = locals_of(frame)
+                    arrays, devices = of_copy(namespace)
+                    if is_snapshot:
+                        namespace.clear()
+                    if all(map(operator.eq, map(devices_of, arrays), devices)):
+                        return
+            elif name not in handlers:
+                return
+        except Exception:
+            pass  # what ``received`` does fails, too, and is reported
+        probe.received(name, args, getframe(1))
+
+    return on_test

@@ -10,7 +10,6 @@ JAX sends no event for a call on the fast path, so no code of jaxscope runs in s
 from __future__ import annotations
 
 import itertools
-import operator
 import sys
 import threading
 from collections.abc import Callable
@@ -36,7 +35,6 @@ from jaxscope.capture.sampler import Sampler
 from jaxscope.capture.steps.step_function import StepFunction
 from jaxscope.capture.steps.tracker import StepTracker
 from jaxscope.capture.transfers.host_to_device import DevicePuts
-from jaxscope.jax_internals import frame_reading
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Frame, Key
@@ -89,7 +87,7 @@ class Probe:
         self.buffer_lifetimes = BufferLifetimes(writer.emit)
         self._sees_traces = True  # whether the installed JAX has the function that TraceFrame describes
         self.callbacks = 0  # how often JAX called us: a test asserts that warm calls add nothing
-        self.on_test = _listener(self)  # one object: it is compared with the listener that JAX has now
+        self.on_test = listeners.event_filter(self)  # one object: it is compared with JAX's present listener
 
     def install(self) -> None:
         """Register the listeners for JAX's events. The present listener for JAX's test events is remembered
@@ -617,69 +615,3 @@ def _lines(outermost: FrameType | None, seen: ev.FunctionSeen, detail: bool) -> 
         "library": entrance[1],
         "column": shield.attempt("call_column", frames.column, above[0]) if above else None,
     }
-
-
-def _listener(probe: Probe) -> Callable[..., None]:
-    """Return the listener for JAX's test events, which is called with the name of each event. It passes an
-    event to ``probe.received`` only if there is more to do than to count a repeated miss."""
-    # A function with effects misses the fast path in each call, and each call sends the same events: the
-    # miss, the copies of its arguments, and a beginning and an end for each array that a callback receives.
-    # The listener calls hardly any other Python function. Such a call costs up to 1 us, because between two
-    # events the program removes jaxscope's code from the processor's caches.
-    getframe = sys._getframe
-    is_on, nested, handlers = jax_internals.is_on, probe.nested, probe.handlers
-    miss, copied = jax_internals.EVENT_MISS, jax_internals.EVENT_COPIED
-    put, put_done = jax_internals.EVENT_PUT, jax_internals.EVENT_PUT_DONE
-    call_code, copy_code = jax_internals.ImplFrame.code(), jax_internals.DeviceCopyFrame.code()
-    locals_of, is_snapshot = frame_reading.locals_of, frame_reading.LOCALS_ARE_A_SNAPSHOT
-    of_call = operator.itemgetter(*jax_internals.ImplFrame.locals_of("jaxpr", "args"))
-    of_copy = operator.itemgetter(*jax_internals.DeviceCopyFrame.locals_of("batch_xs", "batch_devs"))
-
-    def on_test(name: str, *args: Any) -> None:
-        probe.callbacks += 1
-        try:
-            if probe.previous is not None:
-                pass
-            elif name == miss:
-                frame = getframe(2)
-                if (
-                    frame.f_code is call_code
-                    and probe.stepping is None
-                    and not (probe.calls.open or nested.waiting)
-                ):
-                    namespace = locals_of(frame)
-                    jaxpr, arguments = of_call(namespace)
-                    if is_snapshot:
-                        namespace.clear()
-                    repeat = probe.repeats.known.get(id(jaxpr))  # as in ``RepeatedMisses.counted``
-                    if (
-                        repeat is not None
-                        and repeat.jaxpr() is jaxpr
-                        and repeat.types == (*map(type, arguments),)
-                    ):
-                        repeat.misses.add()
-                        return
-            elif name == put_done:
-                if (puts := probe.puts) is not None and not puts.open:
-                    return
-            elif name == put:
-                if (puts := probe.puts) is not None and not puts.open:
-                    for above, function, called in puts.ways_to_callbacks:
-                        if getframe(above).f_code is called and getframe(above + 1).f_code is function:
-                            return
-            elif name == copied:
-                frame = getframe(2)
-                if frame.f_code is copy_code and probe.puts is not None:
-                    namespace = locals_of(frame)
-                    arrays, devices = of_copy(namespace)
-                    if is_snapshot:
-                        namespace.clear()
-                    if all(map(is_on, arrays, devices)):
-                        return
-            elif name not in handlers:
-                return
-        except Exception:
-            pass  # what ``received`` does fails, too, and is reported
-        probe.received(name, args, getframe(1))
-
-    return on_test

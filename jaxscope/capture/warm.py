@@ -62,21 +62,22 @@ class PythonCall:
         def _jaxscope_due(self, /, *args: Any, **kwargs: Any) -> Any: ...
 
 
-def _built() -> tuple[Any, Any] | None:
-    """Return (``Tick``, ``Call``), the classes of the C extension. Return None if it was not built, or if the
-    environment variable JAXSCOPE_PURE_PYTHON is set."""
+def _built() -> tuple[Any, Any, Any] | None:
+    """Return (``Tick``, ``Call``, ``EventFilter``), the classes of the C extension. Return None if it was not
+    built, or if the environment variable JAXSCOPE_PURE_PYTHON is set."""
     if os.environ.get(PURE):
         return None
     try:
         built: Any = importlib.import_module("jaxscope._warm")
     except ImportError:  # no compiler when it was installed, or used from a source tree
         return None
-    return built.Tick, built.Call
+    return built.Tick, built.Call, built.EventFilter
 
 
 Tick = PythonTick
 Call = PythonCall
+EventFilter: Any = None  # ``listeners.python_filter`` does the same in Python
 IN_C = False
 if not TYPE_CHECKING and (_classes := _built()) is not None:
-    Tick, Call = _classes
+    Tick, Call, EventFilter = _classes
     IN_C = True

@@ -10,10 +10,10 @@ from jaxscope.jax_internals.arrays import buffers as buffers
 from jaxscope.jax_internals.arrays import clients as clients
 from jaxscope.jax_internals.arrays import committed as committed
 from jaxscope.jax_internals.arrays import device_assignment as device_assignment
+from jaxscope.jax_internals.arrays import devices_in_order as devices_in_order
 from jaxscope.jax_internals.arrays import given_to_jit as given_to_jit
 from jaxscope.jax_internals.arrays import held_array as held_array
 from jaxscope.jax_internals.arrays import hlo_sharding as hlo_sharding
-from jaxscope.jax_internals.arrays import is_on as is_on
 from jaxscope.jax_internals.arrays import made_at as made_at
 from jaxscope.jax_internals.arrays import makeup as makeup
 from jaxscope.jax_internals.arrays import staged_bytes as staged_bytes

@@ -4,6 +4,7 @@ Also read the function inside a jitted function."""
 from __future__ import annotations
 
 import functools
+import operator
 import sys
 from types import CodeType, FrameType
 from typing import Any
@@ -61,10 +62,9 @@ def staged_source(frame: FrameType) -> tuple[Any, str] | None:
     return None
 
 
-def is_on(array: Any, devices: Any) -> bool:
-    """Return whether ``array`` is on exactly the devices in ``devices`` (JAX's internal device list), in the
-    same order."""
-    return bool(array.sharding._internal_device_list == devices)
+# The devices of an array, as JAX's internal list of devices: two of these are equal if they have the same
+# devices in the same order. This is no Python function, because it runs often.
+devices_in_order = operator.attrgetter("sharding._internal_device_list")
 
 
 def committed(value: Any) -> bool | None:

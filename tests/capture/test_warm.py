@@ -1,4 +1,5 @@
-"""The warm call of a watched function: the same in C and in Python, and nothing of the program's stays in it."""
+"""The warm call of a watched function, and the events of a call with effects: the same in C and in Python, and
+nothing of the program's stays in them."""
 
 import gc
 import importlib
@@ -9,6 +10,7 @@ import weakref
 import pytest
 
 from jaxscope.capture import warm
+from jaxscope.schema import events as ev
 
 VARIANTS = [
     pytest.param((warm.PythonTick, warm.PythonCall), id="Python"),
@@ -252,3 +254,41 @@ def test_a_step_of_a_program_counts_the_same_in_python_as_in_c(record):
 
 def test_what_was_built_is_what_is_used():
     assert warm.IN_C is (importlib.util.find_spec("jaxscope._warm") is not None)
+
+
+def test_the_events_of_calls_with_effects_lead_to_the_same_log_in_python_as_in_c(record):
+    program = """
+        import jax, jax.numpy as jnp, numpy as np
+        from jaxscope.capture import session
+        received = session.current().probe.received
+        passed_on = []
+        session.current().probe.received = lambda name, *rest: (passed_on.append(name), received(name, *rest))
+        @jax.jit
+        def noisy(x, y):
+            jax.debug.callback(lambda *v: None, x.sum(), y); return x + y.sum()
+        @jax.jit
+        def other(x):
+            jax.debug.callback(lambda v: None, x); return noisy(x, x)
+        devices = jax.devices()
+        x = jnp.ones(3)
+        for _ in range(5): noisy(x, x)
+        for i in range(12):  # the arguments change their kind, their number of items and their device
+            noisy(x, np.ones(3, "f4") if i in (6, 7) else x)
+            if i % 3 == 0:
+                noisy(jax.device_put(x, devices[i % 2]), 1.0)
+                other(x)
+            jax.device_put(np.ones(50, "f4"), devices[1])
+        for i in range(5):
+            try: noisy(x, "no array")
+            except TypeError: pass
+        jax.effects_barrier()
+        print(passed_on)
+        """
+    said = {}
+    for pure in ("", "1"):
+        done = record(program, env={warm.PURE: pure, "XLA_FLAGS": "--xla_force_host_platform_device_count=2"})
+        counted = {e.function.split("@")[0]: e.count for e in done.of(ev.MissesCounted)}
+        copied = {(e.site.line, e.direction, e.via): (e.count, e.bytes) for e in done.of(ev.Transferred)}
+        said[pure] = len(done.misses("noisy")), len(done.misses("other")), counted, copied, done.out
+    assert said[""] == said["1"]
+    assert sum(said[""][2].values()) > 0 and said[""][3]

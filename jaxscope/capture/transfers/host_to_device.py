@@ -102,7 +102,7 @@ class DevicePuts(threading.local):
             return
         sizes = {False: 0, True: 0}  # to one device, to several
         for array, devices in zip(local.batch_xs, local.batch_devs, strict=False):
-            if not array.is_deleted() and not jax_internals.is_on(array, devices):
+            if not array.is_deleted() and jax_internals.devices_in_order(array) != devices:
                 sizes[len(devices) > 1] += int(array.nbytes)
         for several, size in sizes.items():
             row = self._transfers.row(frame, BETWEEN, "device_put", in_calls=several) if size else None
