@@ -21,6 +21,8 @@ from seen import screen, segments, settled, svg
 from jaxscope.tui.actions import VIEWS
 from jaxscope.tui.app import App
 
+pytestmark = pytest.mark.subprocess  # the whole view
+
 KEPT = Path(__file__).parents[1] / "data" / "screens"
 WRITE = os.environ.get("JAXSCOPE_SNAPSHOTS") == "write"
 SIZES = ((80, 24), (120, 40))

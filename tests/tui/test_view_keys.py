@@ -23,6 +23,8 @@ from jaxscope.tui.app import App
 from jaxscope.tui.palette import Commands
 from jaxscope.tui.screens import frame
 
+pytestmark = pytest.mark.subprocess  # the whole view
+
 
 def drive(directory, steps, *, size=(120, 40), notifications=False, **how):
     """Run ``steps(pilot, app)`` on the settled app and return what it returns."""
