@@ -1,4 +1,5 @@
-"""Rule JX514: large arrays that a jitted function returns or stacks, and of which no code reads much."""
+"""Rule JX514: large arrays that a jitted function returns or stacks, and of which no code reads much. Also
+the work in a scan for such arrays."""
 
 from __future__ import annotations
 
@@ -10,19 +11,21 @@ from jaxscope.analysis import result_uses
 from jaxscope.analysis.rewrap_site import last_name, syntax
 from jaxscope.analysis.stablehlo.reading import Reading
 from jaxscope.analysis.stablehlo.stacked_results import StackedResult
+from jaxscope.analysis.stablehlo.unread_work import UnreadWork
 from jaxscope.analysis.stablehlo.values import Value
 from jaxscope.model import sources
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules import memory_scale
-from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import MOST, evidence, small
+from jaxscope.rules.each_program import takes_time, users
+from jaxscope.rules.programs import MOST, evidence, running_share, small
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Message, Names, Percent, message
 
 FEW = 0.25  # share of an array's rows: more than that is worth keeping as one array
+MUCH = 0.2  # share of the operations in a program's loops: less unread work is not reported
 
 
 @rule("JX514", "unused-results", WARNING)
@@ -37,7 +40,12 @@ def unused_results(run: Run) -> Iterator[Finding]:
         site = p.compilations[-1].site
         if found is not None:
             yield _finding(p, f, found, site, found.total >= memory_scale.WORTH_A_WARNING * device)
+        computed = [u for u in lowered.unread_work if u.share >= MUCH and takes_time(run, p, f, u.operations)]
+        for u in computed:
+            yield _computed(run, p, f, u, u.source or site)
         for s in lowered.stacked:
+            if any(u.source == s.source for u in computed):
+                continue
             size = s.bytes // (lowered.num_partitions or 1)
             if size >= least:
                 found = _stacked(f, s, size)
@@ -169,6 +177,34 @@ def _stacked(f: Function, s: StackedResult, size: int) -> _Unread:
         line=message("stacked-read-on", line=s.read_at) if s.read_at is not None else None,
     )
     return _Unread(size, text, message("fix-stack-what-is-read"), [])
+
+
+def _computed(run: Run, p: Program, f: Function, u: UnreadWork, at: Frame | None) -> Finding:
+    """Return the finding about the work ``u``, for whose results a scan inside ``f`` stacks arrays that ``f``
+    reads little of."""
+    at_lines = tuple(dict.fromkeys(str(frame.line) for frame in u.lines))
+    named = Names(at_lines, MOST, "lines")
+    lines = message("lines-known", lines=named) if len(at_lines) > 1 else message("line-known", lines=named)
+    text = message(
+        "work-not-read",
+        function=f.display_name,
+        work=Percent(u.share),
+        lines=message("work-on-lines", lines=lines) if at_lines else None,
+        share=Percent(u.read),
+        line=message("stacked-read-on", line=u.read_at) if u.read_at is not None else None,
+    )
+    return Finding(
+        code="JX514",
+        severity=WARNING if u.share >= 2 * MUCH else NOTE,
+        certainty=LIKELY,
+        title=text,
+        function=f.id,
+        source=at,
+        evidence=evidence(p, text, at),
+        fix=Fix(message("fix-compute-what-is-read"), "return_less"),
+        seconds=running_share(run, f, u.share),
+        at_most=True,
+    )
 
 
 def _uses(run: Run, p: Program, f: Function) -> result_uses.Uses | None:

@@ -40,8 +40,8 @@ class Op(msgspec.Struct, frozen=True, gc=False):
       location: the text in ``loc(...)``.
       callee: the called function, or the target of a custom call; None if the operation calls nothing.
       places: the position of each of ``operands`` among all operands, if some are left out; else empty.
-      picks: for each operand of a return, its number among the results of one operation: 2 for ``%5#2``, 0
-        for ``%5``. Empty: all are 0, or the operation is no return.
+      picks: for each of ``operands``, its number among the results of the operation: 2 for ``%5#2``, 0 for
+        ``%5``. Empty: all are 0.
     """
 
     name: str

@@ -184,7 +184,7 @@ class _Reader:
             self._define(head)
         if loop:
             self._name_unchanged(number, head)
-        count, operands, picks, places = self._operands(head, name) if "%" in head else (0, (), (), ())
+        count, operands, picks, places = self._operands(head) if "%" in head else (0, (), (), ())
         calls = "@" in head and (name == "func.call" or name.endswith("custom_call"))
         index = len(self.ops)
         results = self._name_results(defined, index) if defined else 0
@@ -224,11 +224,9 @@ class _Reader:
             if argument in unchanged:
                 self.names[argument] = self.names.get(value)
 
-    def _operands(
-        self, head: str, name: str
-    ) -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """Parse the operands of the operation ``name``. Return (number of operands, ``Op.operands``,
-        ``Op.picks``, ``Op.places``). ``head`` is the line behind the name, without types and location.
+    def _operands(self, head: str) -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """Parse the operands of an operation. Return (number of operands, ``Op.operands``, ``Op.picks``,
+        ``Op.places``). ``head`` is the line behind the name, without types and location.
 
         Operands that are arguments of regions are counted, but are in none of the tuples.
         """
@@ -236,8 +234,9 @@ class _Reader:
         names = self.names
         known = [names.get(v.partition("#")[0]) for v in values]
         picks: tuple[int, ...] = ()
-        if "#" in head and name in NOT_OPERATIONS:
-            picks = tuple([_number(v) for v, k in zip(values, known, strict=True) if k is not None])
+        if "#" in head:
+            numbers = tuple([_number(v) for v, k in zip(values, known, strict=True) if k is not None])
+            picks = numbers if any(numbers) else ()
         places: tuple[int, ...] = ()
         if None in known:
             places = tuple([n for n, k in enumerate(known) if k is not None])

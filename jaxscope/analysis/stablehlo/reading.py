@@ -31,6 +31,7 @@ from jaxscope.analysis.stablehlo import (
     row_gradients,
     shardings,
     stacked_results,
+    unread_work,
     values,
     work,
 )
@@ -78,6 +79,7 @@ class Reading(msgspec.Struct, frozen=True):
         argument for such a constant).
       row_gradients: steps of gradient descent for whole tables of which few rows are used.
       stacked: arrays that a scan stacks and of which the program reads little.
+      unread_work: work in bodies of loops whose results are read for few iterations.
       repeated_draws: draws of random numbers, if several have the same shape, dtype and distribution; else
         None.
       loop_draws: random draws in a loop from a key that is the same in all iterations.
@@ -119,6 +121,7 @@ class Reading(msgspec.Struct, frozen=True):
     captures_key: bool = False
     row_gradients: tuple[row_gradients.RowGradient, ...] = ()
     stacked: tuple[stacked_results.StackedResult, ...] = ()
+    unread_work: tuple[unread_work.UnreadWork, ...] = ()
     repeated_draws: random_draws.RepeatedDraws | None = None
     shared_draws: tuple[random_draws.SharedDraws, ...] = ()
     loop_draws: tuple[random_draws.LoopDraws, ...] = ()
@@ -142,6 +145,7 @@ _FINDERS: dict[str, Callable[[Module, Sources], Iterable[Any]]] = {
     "partial_sorts": partial_sorts.find,
     "row_gradients": row_gradients.find,
     "stacked": stacked_results.find,
+    "unread_work": unread_work.find,
     "shared_draws": random_draws.shared,
     "loop_draws": random_draws.in_loops,
 }

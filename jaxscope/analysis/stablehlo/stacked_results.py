@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from jaxscope.analysis.stablehlo import types
-from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS, NOT_OPERATIONS, Module
+from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS, NOT_OPERATIONS, Module, Op
 from jaxscope.analysis.stablehlo.sources import LOOPS, Sources
 from jaxscope.schema.keys import Frame
 
@@ -29,6 +29,7 @@ class StackedResult(msgspec.Struct, frozen=True):
       shape: the shape of one array.
       arrays: number of arrays.
       share: the share of the arrays' elements that is read, from 0 to 1.
+      whole: whether only whole iterations are read: slices and items along the first axis.
       source: the line of the user's code that calls the scan; None: unknown.
       read_at: a line of the user's code that reads them; None: unknown.
     """
@@ -37,6 +38,7 @@ class StackedResult(msgspec.Struct, frozen=True):
     shape: tuple[int, ...]
     arrays: int
     share: float
+    whole: bool
     source: Frame | None
     read_at: Frame | None
 
@@ -47,6 +49,13 @@ def find(module: Module, sources: Sources) -> list[StackedResult]:
 
     Results of one loop with the same type are taken together. Only slices and gathers may read them.
     """
+    found = [one for results in by_loop(module, sources).values() for one in results.values()]
+    return sorted(found, key=lambda s: -s.bytes)[:MOST]
+
+
+def by_loop(module: Module, sources: Sources) -> dict[int, dict[str, StackedResult]]:
+    """Return a dict: index of a loop in ``module.ops`` -> {MLIR type: the results of the loop with this
+    type}, for results of which the program reads little. Loops inside other loops are left out."""
     inside: dict[int, list[int]] = {}
     readers: dict[int, list[int]] = {i: [] for i, op in enumerate(module.ops) if op.name in LOOPS}
     for index, op in enumerate(module.ops if readers else ()):
@@ -57,7 +66,7 @@ def find(module: Module, sources: Sources) -> list[StackedResult]:
             parent = module.ops[parent].parent
         for made in {*op.operands} & readers.keys():
             readers[made].append(index)
-    found = []
+    found: dict[int, dict[str, StackedResult]] = {}
     for loop in readers:
         op = module.ops[loop]
         if not sources.times[op.function] or sources.in_loop(loop):
@@ -65,8 +74,8 @@ def find(module: Module, sources: Sources) -> list[StackedResult]:
         for type in dict.fromkeys(op.outputs):
             one = _of_type(module, sources, loop, type, inside.get(loop, []), readers[loop])
             if one is not None:
-                found.append(one)
-    return sorted(found, key=lambda s: -s.bytes)[:MOST]
+                found.setdefault(loop, {})[type] = one
+    return found
 
 
 def _of_type(
@@ -80,17 +89,20 @@ def _of_type(
       readers: indices of the operations that have a result of the loop as an operand.
     """
     tensor = types.tensor(type)
-    if not tensor.shape or len(tensor.shape) < 2 or not tensor.elements or not tensor.bytes:
+    if not tensor.shape or not tensor.elements or not tensor.bytes:
         return None
     arrays = module.ops[loop].outputs.count(type)
     if sum(_is_filled(module, o, type) for o in module.ops[loop].operands) != arrays:
         return None  # it may have other contents before the loop
     for index in inside:
         op = module.ops[index]
-        writes = op.name == _WRITE or (op.name in CALLS and (op.callee or "").startswith(_WRITES))
-        if type in op.inputs and not (writes and op.outputs == (type,)) and op.name not in NOT_OPERATIONS:
+        if (
+            type in op.inputs
+            and not (is_write(op) and op.outputs == (type,))
+            and op.name not in NOT_OPERATIONS
+        ):
             return None
-    read, line = 0, None
+    read, whole, line = 0, True, None
     for index in readers:
         op = module.ops[index]
         if type not in op.inputs:
@@ -98,13 +110,21 @@ def _of_type(
         if op.name not in _PICKS or op.inputs[0] != type or _depends(module, op.operands[1:], loop):
             return None
         read += types.tensor(op.outputs[0]).elements or tensor.elements
+        rest = tensor.shape[1:]
+        made = types.tensor(op.outputs[0]).shape or ()
+        whole = whole and (not rest or made[-len(rest) :] == rest)
         line = line or sources.frame(index)
     share = read / (arrays * tensor.elements)
     if not read or share > READ:
         return None
     shape = tuple(n or 0 for n in tensor.shape)
     unread = int((1 - share) * arrays * tensor.bytes)
-    return StackedResult(unread, shape, arrays, share, sources.frame(loop), line)
+    return StackedResult(unread, shape, arrays, share, whole, sources.frame(loop), line)
+
+
+def is_write(op: Op) -> bool:
+    """Return whether ``op`` writes into a part of an array, or calls JAX's function that does."""
+    return op.name == _WRITE or (op.name in CALLS and (op.callee or "").startswith(_WRITES))
 
 
 def _is_filled(module: Module, index: int, type: str) -> bool:

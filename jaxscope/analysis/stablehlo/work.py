@@ -40,8 +40,9 @@ def operations(op: Op) -> int:
     shape is unknown.
 
     The number is the elements of the result for an elementwise operation, the elements of the operand for a
-    reduction, flops for a matrix product, n^3 for the decomposition of a matrix with n rows, 5 n log2(n) for
-    a Fourier transform of n numbers, 20 n log2(n) for a sort of n numbers.
+    reduction, the elements written for an update of a slice, flops for a matrix product, n^3 for the
+    decomposition of a matrix with n rows, 5 n log2(n) for a Fourier transform of n numbers, 20 n log2(n) for
+    a sort of n numbers.
     """
     if op.name in CONSTANTS or op.name in CALLS or op.name in NOT_OPERATIONS or op.name in _MOVES:
         return 0
@@ -62,6 +63,8 @@ def operations(op: Op) -> int:
         return (inputs[0].elements or 0) * (columns or 0)
     if op.name == "stablehlo.reduce" and inputs:
         return inputs[0].elements or 0
+    if op.name == "stablehlo.dynamic_update_slice" and len(inputs) > 1:
+        return inputs[1].elements or 0  # XLA writes into the array itself
     return elements
 
 

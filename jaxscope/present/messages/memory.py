@@ -51,6 +51,16 @@ TEMPLATES = {
         " iteration is read, run k iterations in each call of the body, with jax.lax.fori_loop; the value of"
         " the last iteration is in the carry"
     ),
+    "work-not-read": (
+        "about {work} of the operations in the loops of {function}{lines} are for values that a scan"
+        " stacks in each iteration, and of which the function reads only {share}{line}"
+    ),
+    "work-on-lines": " ({lines})",
+    "fix-compute-what-is-read": (
+        "compute these values only for the iterations that are read. If every k-th iteration is read, let"
+        " each call of the scan's body run k iterations of the rest in jax.lax.fori_loop, and then"
+        " compute the values once. If only the last is read, compute them from the carry after the scan"
+    ),
     "growing-arrays": (
         "{arrays} by {more} and {more_bytes} in each step; it has {count} ({bytes}) after step {step}"
     ),
