@@ -72,11 +72,12 @@ from jaxscope.schema.findings import CERTAIN, LIKELY
 from jaxscope.schema.keys import Frame, Sharding, Static
 
 # The order in which the causes of one level are listed. A new function object or a changed setting is first,
-# because the other differences are usually its consequences.
+# because the other differences are usually its consequences. A changed call form is last among the differences
+# of the key: if the shapes differ, too, the same call form would save no compilation.
 _ORDER = (
     "transform", "new_function", "options", "mesh", "config", "static_identity", "static_value",
-    "tree_static", "tree", "call_form", "prng", "rank", "shape", "dtype", "weak_type", "memory_kind",
-    "committed", "sharding", "layout", "device", "cleared", "evicted", "aot", "argument_kind",
+    "tree_static", "tree", "prng", "rank", "shape", "dtype", "weak_type", "memory_kind", "committed",
+    "sharding", "layout", "device", "call_form", "cleared", "evicted", "aot", "argument_kind",
     "equal_sharding", "effects", "unknown", "first",
 )  # fmt: skip
 _MESH_SETTING = re.compile(r"mesh|axis_env", re.IGNORECASE)

@@ -282,6 +282,12 @@ def test_the_same_arguments_passed_differently(before, after, path):
     assert (c.kind, c.path) == ("call_form", path)
 
 
+def test_a_call_form_that_changed_with_a_shape_is_the_lesser_cause():
+    before = key(array("x", shape=(3,)), call_form="1 positional")
+    after = key(array("x", shape=(4,)), call_form="0 positional, keywords: x")
+    assert [c.kind for c in between(before, after)] == ["shape", "call_form"]
+
+
 def test_an_array_where_there_was_none_is_another_argument():
     before = key(array("x"), call_form="1 positional")
     after = key(array("x"), array("mask"), call_form="2 positional")
