@@ -72,8 +72,8 @@ from jaxscope.schema.findings import CERTAIN, LIKELY
 from jaxscope.schema.keys import Frame, Sharding, Static
 
 # The order in which the causes of one level are listed. A new function object or a changed setting is first,
-# because the other differences are usually its consequences. A changed call form is last among the differences
-# of the key: if the shapes differ, too, the same call form would save no compilation.
+# because the other differences are usually its consequences. A changed call form is last among those of the
+# key: if the shapes differ, too, the same call form would save no compilation.
 _ORDER = (
     "transform", "new_function", "options", "mesh", "config", "static_identity", "static_value",
     "tree_static", "tree", "prng", "rank", "shape", "dtype", "weak_type", "memory_kind", "committed",

@@ -56,7 +56,8 @@ class Witness:
         self._say(GUARD + program.to_bytes(PID_BYTES, "little"))
 
     def seen(self) -> set[int]:
-        """Return the numbers of the signals that were sent to the whole process group since the last call."""
+        """Return the numbers of the signals that were sent to the whole process group since the last call.
+        Empty if the witness cannot be asked."""
         answer = b""
         if self._say(ASK) and self._link is not None:
             try:

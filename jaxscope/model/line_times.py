@@ -35,6 +35,9 @@ WEIGHTS = ((1, 1, 1), (1, 50, 50), (1, 50, 1), (1, 1000, 50))
 CERTAIN = 2  # shares of a function that differ by a larger factor are unknown
 LARGE = 50_000  # elements of the arguments of an operation outside jit that may take long
 _WAITS = re.compile(r"\.block_until_ready\(")  # a method in C, which has no frame
+# Packages that read arrays in C code, without a frame of JAX, and that hardly wait for anything else
+_READERS = frozenset({"matplotlib", "numpy", "seaborn"})
+_OTHER_WAITS = re.compile(r"\b(load\w*|save\w*|im(read|save)|fromfile|tofile|genfromtxt|memmap|pause|show)\(")
 FEWEST = 10  # samples: the error of the seconds is then about 30 %
 LONG_S = 2.0  # seconds: the error is then at most 10 %, also of one sample of one long call of C code
 MOST = 0.8  # share of a loop's seconds that a loop inside it has, for the inner loop to be named
@@ -114,7 +117,9 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
                 doing = made
         operates = doing == OPERATIONS and at.place in lines
         if entry.blocked and (operates or doing == PYTHON):
-            asleep = WAITING if operates or _WAITS.search(sources.line(run, at)) else SLEEPING
+            line = sources.line(run, at)
+            reads = entry.library in _READERS and not _OTHER_WAITS.search(line)
+            asleep = WAITING if operates or reads or _WAITS.search(line) else SLEEPING
             part = entry.blocked / entry.seconds if entry.seconds else 1.0
             samples = round(part * entry.samples)
             found.append((asleep, replace(entry, seconds=entry.blocked, samples=samples)))

@@ -163,7 +163,8 @@ class Difference(msgspec.Struct, frozen=True):
       what: the figure's name: ``temp_bytes``, ``stablehlo.dot_general``.
       before, after: the value for the first and for the second program.
       unit: COUNT, BYTES, FLOPS or ``seconds``.
-      worse: whether ``after`` is worse; None: for this figure, neither more nor less is better.
+      worse: whether ``after`` is worse; None: for this figure, neither more nor less is better, or it was not
+        decided which is.
     """
 
     what: str

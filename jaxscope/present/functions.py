@@ -39,7 +39,8 @@ def work(f: Function) -> str:
 
 def outcome(f: Function) -> str:
     """Return how often a function was traced, compiled and called: ``4 traces, 4 compilations, 381 calls``.
-    If it was never traced or compiled and its calls are not counted, return the text of ``work``."""
+    If it was never traced or compiled and its calls are not counted, return what ``work(f)`` returns, such as
+    ``never compiled``."""
     parts = []
     if f.traces:
         parts.append(count(f.traces, "trace"))

@@ -283,13 +283,13 @@ class App(Verbs):
         instruction: str | None = None,
         place: Frame | None = None,
     ) -> None:
-        """Select what all screens show.
+        """Set the selection that the screens share.
 
         Args:
           function: the id of a function.
           compilation: the id of one of its compilations; None: none is selected.
-          instruction: the name of an HLO instruction; None: none is selected.
-          place: a line of the user's source; None: none is selected.
+          instruction: the name of the HLO instruction at which the program screen opens; None: at none.
+          place: the line of the user's source at which the program screen opens; None: at none.
         """
         self.function, self.compilation, self.instruction, self.place = (
             function,

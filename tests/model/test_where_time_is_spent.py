@@ -10,7 +10,7 @@ from jaxscope.model import line_times
 from jaxscope.model.load import load
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.line_times import CALLING, COMPILING, OPERATIONS, PYTHON, WAITING, LineTime
+from jaxscope.schema.line_times import CALLING, COMPILING, OPERATIONS, PYTHON, SLEEPING, WAITING, LineTime
 
 TRAIN = """\
 def augment(x):
@@ -127,6 +127,24 @@ def test_a_library_that_calls_a_jitted_function_computes_by_itself(run, library,
     """JAX compiled ``loss`` at the line of ``minimize(loss, w)``, where SciPy runs for most of the time."""
     loaded = run(time(PYTHON, 2.0, frame(11), column=16, library=library), called=11)
     assert [(s.doing, s.library) for s in line_times.by_line(loaded)] == [(doing, named)]
+
+
+@pytest.mark.parametrize(
+    ("line", "library", "doing"),
+    [
+        ("plt.plot(losses)", "matplotlib", WAITING),  # it reads the array in C code
+        ("np.mean(loss)", "numpy", WAITING),
+        ("plt.pause(0.1)", "matplotlib", SLEEPING),
+        ("x = np.load(file)", "numpy", SLEEPING),
+        ("frame = pd.read_csv(file)", "pandas", SLEEPING),
+        ("queue.get()", "python", SLEEPING),
+    ],
+)
+def test_a_package_that_reads_an_array_waits_for_its_values(run, tmp_path, line, library, doing):
+    (tmp_path / "draw.py").write_text(f"{line}\n")
+    loaded = run(time(PYTHON, 3.0, frame(1, file="draw.py"), blocked=2.5, library=library))
+    found = {d: t.seconds for d, t in line_times.entries(loaded)}
+    assert found == {doing: 2.5, PYTHON: 0.5}
 
 
 LOOP = """\

@@ -625,7 +625,7 @@ TEMPLATES = {
         " from outside, pass these arrays as arguments instead. If {call} still recompiles, jit it, too"
     ),
     "the-object": "the object",
-    "its-method": "its method",
+    "its-method": "the object's method",
     "fix-cache-programs": (
         "you cannot prevent this by changing the line, because {library} creates these functions itself. Let"
         " JAX keep the compiled programs in a directory, and load them instead of compiling them again: at"

@@ -67,9 +67,10 @@ TEMPLATES = {
     "also-lines": "{first}. Lines {numbers} wait, too{saved}",
     "saved-there": "; there the fix saves at most {seconds} more",
     "fix-read-for-several": (
-        "the variable {name} of the next iteration depends on this value: compute it in the jitted function,"
-        " too, and read no value in the loop. If Python has to compute it (as a simulator does), run several"
-        " simulators at once: call the jitted function once for all of them, and read all results at once"
+        "the variable {name} of the next iteration depends on this value: compute {name} in the jitted"
+        " function, too, and read no value in the loop. If Python has to compute it (as a simulator"
+        " does), run several simulators at once: call the jitted function once for all of them, and read"
+        " all results at once"
     ),
     "elements-read": (
         "{expression} reads the elements of {name} one at a time ({n} reads); each read runs operations"
