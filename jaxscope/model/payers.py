@@ -219,8 +219,9 @@ class Step(msgspec.Struct, frozen=True):
     Attributes:
       loop: the first line of the loop.
       last: the number of the loop's last line.
-      programs: number of the user's jitted functions that are called in an iteration. Functions that are
-        called at the same place count once.
+      programs: the least number of jitted programs that each iteration runs: the user's jitted functions that
+        it calls. Functions that are called at the same place count once. Programs that a transform such as
+        grad makes of such a function are not counted.
       operations: the least number of operations outside jit that each iteration runs. Operations that JAX had
         compiled before the loop are not counted.
       lines: up to MOST_LINES lines of ``loop``'s file that lead to most of these operations.

@@ -153,8 +153,8 @@ def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
 
 
 def each_step(run: Run, places: Places) -> Iterator[Line]:
-    """Yield a line for each of a few loops that run operations outside jit: how many jitted programs and at
-    least how many such operations one iteration runs. Loops with a finding (rule JX605) are not listed.
+    """Yield a line for each of a few loops that run operations outside jit: at least how many jitted
+    programs and such operations one iteration runs. Loops with a finding (rule JX605) are not listed.
     ``places`` shortens file names."""
     found = {f.subject for f in registry.findings(run)}
     steps = [s for s in payers.steps(run) if line_times.subject("JX605", s.loop) not in found]
@@ -163,7 +163,7 @@ def each_step(run: Run, places: Places) -> Iterator[Line]:
             yield BLANK
         yield line(
             f"Each iteration of the loop at {places.frame(step.loop)} runs"
-            f" {count(step.programs, 'jitted program')} and at least"
+            f" at least {count(step.programs, 'jitted program')} and"
             f" {count(step.operations, 'operation')} outside jit, most of them at"
             f" {'line' if len(step.lines) == 1 else 'lines'} {listed([*map(str, step.lines)])}.",
             hang=2,
