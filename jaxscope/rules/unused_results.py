@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jaxscope.analysis import result_uses
 from jaxscope.analysis.rewrap_site import last_name, syntax
@@ -43,13 +43,15 @@ def unused_results(run: Run) -> Iterator[Finding]:
         computed = [u for u in lowered.unread_work if u.share >= MUCH and takes_time(run, p, f, u.operations)]
         for u in computed:
             yield _computed(run, p, f, u, u.source or site)
+        scans: dict[tuple[Frame | None, bool], list[StackedResult]] = {}
         for s in lowered.stacked:
-            if any(u.source == s.source for u in computed):
-                continue
-            size = s.bytes // (lowered.num_partitions or 1)
+            if not any(u.source == s.source for u in computed):
+                scans.setdefault((s.source, s.reduced), []).append(s)
+        for (line, _), stacked in scans.items():
+            size = sum(s.bytes for s in stacked) // (lowered.num_partitions or 1)
             if size >= least:
-                found = _stacked(f, s, size)
-                yield _finding(p, f, found, s.source or site, size >= memory_scale.WORTH_A_WARNING * device)
+                found = _stacked(f, stacked, size)
+                yield _finding(p, f, found, line or site, size >= memory_scale.WORTH_A_WARNING * device)
         for line, whole in _dense(run, lowered).items():
             size = whole // (lowered.num_partitions or 1)
             if size >= least:
@@ -164,18 +166,21 @@ def _leaf(r: Value) -> result_uses.Path | None:
     return result_uses.steps((r.name or "?").removeprefix("result"))
 
 
-def _stacked(f: Function, s: StackedResult, size: int) -> _Unread:
-    """Return the arrays ``s`` that a scan inside ``f`` stacks and of which ``f`` reads little. ``size``: the
-    bytes on one device that are not read."""
-    text = message(
-        "stacked-not-read",
-        function=f.display_name,
-        bytes=Bytes(size),
-        shape=repr(s.shape),
-        arrays=message("stacked-arrays", n=s.arrays) if s.arrays > 1 else message("stacked-array"),
-        share=Percent(s.share),
-        line=message("stacked-read-on", line=s.read_at) if s.read_at is not None else None,
-    )
+def _stacked(f: Function, stacked: Sequence[StackedResult], size: int) -> _Unread:
+    """Return the arrays ``stacked`` (the largest first) that a scan inside ``f`` stacks and of which ``f``
+    reads little, or that it only reduces. ``size``: the bytes on one device that are not read."""
+    s, arrays = stacked[0], sum(each.arrays for each in stacked)
+    shape = message("stacked-shapes" if len(stacked) > 1 else "stacked-shape", shape=repr(s.shape))
+    fields: dict[str, Any] = {
+        "function": f.display_name,
+        "bytes": Bytes(size),
+        "shape": shape,
+        "arrays": message("stacked-arrays", n=arrays) if arrays > 1 else message("stacked-array"),
+        "line": message("stacked-read-on", line=s.read_at) if s.read_at is not None else None,
+    }
+    if s.reduced:
+        return _Unread(size, message("stacked-reduced", **fields), message("fix-reduce-in-scan"), [])
+    text = message("stacked-not-read", share=Percent(max(each.share for each in stacked)), **fields)
     return _Unread(size, text, message("fix-stack-what-is-read"), [])
 
 

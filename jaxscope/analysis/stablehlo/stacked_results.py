@@ -17,6 +17,7 @@ MOST = 20
 MOST_FOLLOWED = 200  # operations
 # Operations that read only as many elements of their first operand as their result has.
 _PICKS = frozenset({"stablehlo.slice", "stablehlo.dynamic_slice", "stablehlo.gather"})
+_REDUCE = "stablehlo.reduce"
 _WRITE = "stablehlo.dynamic_update_slice"
 _WRITES = "dynamic_update"  # how the names of the functions begin that JAX creates for these writes
 
@@ -30,6 +31,8 @@ class StackedResult(msgspec.Struct, frozen=True):
       arrays: number of arrays.
       share: the share of the arrays' elements that is read, from 0 to 1.
       whole: whether only whole iterations are read: slices and items along the first axis.
+      reduced: whether a reduction reads them, such as a mean, so that all elements are read, but few numbers
+        result. ``share`` is then the share of these numbers.
       source: the line of the user's code that calls the scan; None: unknown.
       read_at: a line of the user's code that reads them; None: unknown.
     """
@@ -39,6 +42,7 @@ class StackedResult(msgspec.Struct, frozen=True):
     arrays: int
     share: float
     whole: bool
+    reduced: bool
     source: Frame | None
     read_at: Frame | None
 
@@ -47,7 +51,8 @@ def find(module: Module, sources: Sources) -> list[StackedResult]:
     """Return the arrays that loops of the program fill and of which the program reads little, those with the
     most unread bytes first, at most MOST (20). Loops inside other loops are left out.
 
-    Results of one loop with the same type are taken together. Only slices and gathers may read them.
+    Results of one loop with the same type are taken together. Only slices, gathers and reductions may read
+    them.
     """
     found = [one for results in by_loop(module, sources).values() for one in results.values()]
     return sorted(found, key=lambda s: -s.bytes)[:MOST]
@@ -102,24 +107,29 @@ def _of_type(
             and op.name not in NOT_OPERATIONS
         ):
             return None
-    read, whole, line = 0, True, None
+    read, whole, reduced, line = 0, True, False, None
     for index in readers:
         op = module.ops[index]
         if type not in op.inputs:
             continue
-        if op.name not in _PICKS or op.inputs[0] != type or _depends(module, op.operands[1:], loop):
+        if (
+            op.name not in (*_PICKS, _REDUCE)
+            or op.inputs[0] != type
+            or _depends(module, op.operands[1:], loop)
+        ):
             return None
+        reduced = reduced or op.name == _REDUCE
         read += types.tensor(op.outputs[0]).elements or tensor.elements
         rest = tensor.shape[1:]
         made = types.tensor(op.outputs[0]).shape or ()
-        whole = whole and (not rest or made[-len(rest) :] == rest)
+        whole = whole and not reduced and (not rest or made[-len(rest) :] == rest)
         line = line or sources.frame(index)
     share = read / (arrays * tensor.elements)
     if not read or share > READ:
         return None
     shape = tuple(n or 0 for n in tensor.shape)
     unread = int((1 - share) * arrays * tensor.bytes)
-    return StackedResult(unread, shape, arrays, share, whole, sources.frame(loop), line)
+    return StackedResult(unread, shape, arrays, share, whole, reduced, sources.frame(loop), line)
 
 
 def is_write(op: Op) -> bool:

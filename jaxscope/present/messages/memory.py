@@ -40,10 +40,21 @@ TEMPLATES = {
         " parameters"
     ),
     "stacked-not-read": (
-        "{function} keeps the values of all iterations of a scan in {arrays} of shape {shape}, and reads"
-        " {share} of them{line}: {bytes} are never read"
+        "{function} keeps the values of all iterations of a scan in {arrays}{shape}, and reads {share} of"
+        " them{line}: {bytes} are never read"
+    ),
+    "stacked-reduced": (
+        "{function} keeps the values of all iterations of a scan in {arrays}{shape} ({bytes}), and then"
+        " only reduces them{line}"
+    ),
+    "fix-reduce-in-scan": (
+        "let the body of the scan return the reduced values (their mean, sum, maximum, ...). If the"
+        " reduction is over the iterations, add up or compare in the carry instead, and return None for"
+        " each iteration"
     ),
     "stacked-array": "an array",
+    "stacked-shape": " of shape {shape}",
+    "stacked-shapes": ", such as one of shape {shape}",
     "stacked-arrays": "{n} arrays",
     "stacked-read-on": " on {line}",
     "fix-stack-what-is-read": (

@@ -26,6 +26,10 @@ def summed(x):
     ys = stack(x)
     return ys[::25], ys.mean()
 
+def spread(x):
+    ys = stack(x)
+    return ys[::25], (ys - ys.mean()).sum()
+
 def half(x):
     return stack(x)[::2]
 
@@ -53,7 +57,7 @@ def given(x, buffer):
 
 x = jnp.ones(64)
 save("given", jax.jit(given), x, jnp.ones((100, 64)))
-for f in (sparse, one_column, returned, summed, half, best, history):
+for f in (sparse, one_column, returned, summed, spread, half, best, history):
     save(f.__name__, jax.jit(f), x)
 save("by_index", jax.jit(by_index), x, 3)
 save("carried", jax.jit(carried), jnp.ones((100, 64)))
@@ -71,5 +75,7 @@ def test_a_stack_of_which_slices_are_read_is_found_and_no_other(lower):
     assert (sparse.source.line, sparse.read_at.line) == (found.line("scan"), found.line("read"))
     assert [s.share for s in stacked["one_column"]] == [1 / 64]
     assert sorted(s.share for s in stacked["by_index"]) == [0.01, 0.02]  # stack is lowered twice
-    rest = ("returned", "summed", "half", "carried", "gradient", "best", "history", "given")
+    [summed] = stacked["summed"]
+    assert (summed.reduced, summed.whole, sparse.reduced, sparse.whole) == (True, False, False, True)
+    rest = ("returned", "spread", "half", "carried", "gradient", "best", "history", "given")
     assert {name: stacked[name] for name in rest} == dict.fromkeys(rest, ())
