@@ -48,6 +48,19 @@ def called_by_scipy(source: str | None, line: int) -> ast.Call | None:
     return None
 
 
+def calls_of_scipy(source: str | None, line: int) -> list[ast.Call]:
+    """Return the calls of ``scipy.optimize.minimize`` at ``line``, also if they begin on a line above."""
+    found = syntax(source)
+    names = names_of(found.imports, {"scipy"}) if found is not None else set[str]()
+    calls = (c for each in found.calls.values() for c in each) if found is not None and names else ()
+    return [
+        c
+        for c in calls
+        if last_name(c.func) == "minimize" and root(c.func) in names
+        if c.lineno <= line <= (c.end_lineno or c.lineno)
+    ]
+
+
 def without_gradient(call: ast.Call) -> bool:
     """Return whether ``call`` calls ``scipy.optimize.minimize`` with a method that uses a gradient (or is
     unknown), but passes no gradient."""

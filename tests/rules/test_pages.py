@@ -125,7 +125,12 @@ STATED = {
         "at most a quarter" if cheaper_forms.TIMES == 4 else "",
         f"counts as {broadcast_sums.ELEMENT} operations",
     ),
-    "JX210": (f"{jacobians.TIMES} times as many", f"at least {jacobians.FEWEST} passes"),
+    "JX210": (
+        f"{jacobians.TIMES} times as many",
+        f"at least {jacobians.FEWEST} passes",
+        f"at least {jacobians.BACKWARD + 1} parameters",
+        f"at least {share(jacobians.SHARE)} of the measured time",
+    ),
     "JX302": (
         f"at least {b(programs.MIB // 16)} and at least {share(programs.SMALL)} of the program's peak memory",
     ),

@@ -339,6 +339,13 @@ TEMPLATES = {
         "{function} estimates a gradient from {evaluations} evaluations of a function, with each parameter a"
         " little larger and a little smaller"
     ),
+    "minimize-without-gradient": (
+        "scipy.optimize.minimize gets no gradient of {function}: it estimates each gradient from"
+        " {evaluations} calls of {function}"
+    ),
+    "fix-minimize-with-gradient": (
+        "pass the value with its gradient: minimize(jax.jit(jax.value_and_grad({function})), ..., jac=True)"
+    ),
     "fix-grad": (
         "use jax.grad of this function: it gives the exact gradient, and takes about as long as 4"
         " evaluations. Keep the shifts only if the function is evaluated on other hardware, such as a quantum"
